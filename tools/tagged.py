@@ -50,20 +50,18 @@ def fill(root: Path, command: str, claims: Sequence[Claim]) -> Filled | None:
         raise SurfaceError(f"{command!r} has no place for tests, such as {{cargo rust/core}}")
     kind, paths = place[1], place[2].split()
     if kind == "cargo":
-        tests = list(dict.fromkeys(_rust(root, paths[0], claims)))
-        targets = dict.fromkeys(f"--test {target}" if target else "--lib" for target, _ in tests)
-        names = dict.fromkeys(name for _, name in tests)
-        text = " ".join((*targets, "-- --exact", *names))
+        own = list(dict.fromkeys(_rust(root, paths[0], claims)))
+        targets = dict.fromkeys(f"--test {target}" if target else "--lib" for target, _ in own)
+        n_tests, text = len(own), " ".join((*targets, "-- --exact", *dict.fromkeys(name for _, name in own)))
     elif kind == "node":
         # Of a title that is put together the part before the first value.
         titles = dict.fromkeys(claim.test.partition(": ")[2].partition("${")[0] for claim in claims if ".mjs: " in claim.test)
-        tests = list(titles)
         pattern = r"\] (" + "|".join(map(re.escape, titles)) + ")"
-        text = f"--test-name-pattern={shlex.quote(pattern)}"
+        n_tests, text = len(titles), f"--test-name-pattern={shlex.quote(pattern)}"
     else:
-        tests = list(dict.fromkeys(_python(paths, claims)))
-        text = " ".join(map(shlex.quote, tests))
-    return Filled(command[: place.start()] + text + command[place.end() :], len(tests)) if tests else None
+        ids = dict.fromkeys(_python(paths, claims))
+        n_tests, text = len(ids), " ".join(map(shlex.quote, ids))
+    return Filled(command[: place.start()] + text + command[place.end() :], n_tests) if n_tests else None
 
 
 def n_passed(printed: str) -> int:

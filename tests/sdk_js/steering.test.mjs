@@ -234,6 +234,18 @@ test('[JS-067 JS-077 JS-099] handles of every step and of one step find their sl
   assert.equal(later.token(later.autoSampler), 6);
 });
 
+test('[JS-067 JS-077] a handle of a step stays with its slot where a probe of every step comes after it', async () => {
+  const generator = generate();
+  const { value } = await generator.next();
+  const own = value.probe(0, Logits());
+  const each = generator.probeEachStep(0, Entropy());
+  const executed = value.execute();
+  const slots = [{ type: 'tokens', value: ids(5) }, { type: 'entropy', value: 0.5 }, { type: 'logits', value: new Uint8Array(4) }];
+  host.waits[0].settle(undefined, answer([5], { slots }));
+  const out = await executed;
+  assert.deepEqual([out.entropy(each), out.logits(own)?.length, out.token(out.autoSampler)], [0.5, 4, 5]);
+});
+
 test('[JS-099] the sampler of a step without probes has its tokens', async () => {
   const out = await step(generate(), [5, 6]);
   assert.deepEqual([out.token(out.autoSampler), [...out.tokensAt(out.autoSampler)]], [5, [5, 6]]);

@@ -63,7 +63,7 @@ def test_defaults_are_those_of_the_reference():
     assert found == DEFAULTS
 
 
-@pytest.mark.rows("OLD-096")
+@pytest.mark.rows("PY-043 PY-046..047 PY-049 PY-051 PY-055 OLD-096")
 def test_what_is_left_out_of_the_options():
     assert _raw_options({}) == generation.Options(
         max_tokens=None, stop=[], seed=None, auto_flush=True, ignore_eos=False, logit_mask=[], drafting=generation.Drafting_None_()

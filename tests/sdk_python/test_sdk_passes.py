@@ -122,7 +122,7 @@ def test_each_handle_has_the_accessors_of_its_kind_and_no_others(monkeypatch):
     assert (out.raw.speculative.drafted, out.raw.speculative.accepted) == (0, 0)
 
 
-@pytest.mark.rows("PY-088..093")
+@pytest.mark.rows("PY-088..093 PY-096")
 def test_a_handle_of_another_pass_gives_none_and_what_is_no_handle_is_refused(monkeypatch):
     fwd, _ = new_forward(monkeypatch)
     handle = fwd.sample([0], Sampler.argmax())
@@ -132,6 +132,7 @@ def test_a_handle_of_another_pass_gives_none_and_what_is_no_handle_is_refused(mo
     assert {getattr(out, name)(one) for name in ACCESSORS for one in foreign} == {None}
     assert out.token(handle) == 7
     assert Output([1, 2]).token(handle) is None
+    assert (Output([1, 2]).raw.slots, Output([1, 2]).raw.speculative) == ((), sampling.Speculation(0, 0))
     for name in ACCESSORS:
         with pytest.raises(ArgumentTypeError, match=r"it must be a (Sample|Probe)Handle"):
             getattr(out, name)(None)

@@ -1,5 +1,6 @@
 """Constraints, speculators and probes of generators: when each is asked, and what crosses, on a faked engine."""
 
+import dataclasses
 import types as python_types
 
 import pytest
@@ -11,7 +12,9 @@ from inferlet import (
     Entropy,
     GenerateOptions,
     Generator,
+    GrammarConstraint,
     InvalidArgumentError,
+    JsonCutError,
     Sampler,
     Schema,
     Speculator,
@@ -243,6 +246,11 @@ def test_a_speculator_is_asked_once_a_step_and_told_what_came_of_it(engine):
         *[("step",), ("drop",), ("accepted", [11])],
         *[("draft", [4], [9]), ("step",), ("drop",), ("accepted", [12])],
     ]
+    # Where nothing was proposed nothing is taken back.
+    engine.raw.n_accepted, engine.raw.index = 0, 0
+    del log[:]
+    run(steps(engine.generate(speculator=Drafts(log, ([], []))), 1))
+    assert log[1:] == [("reset",), ("step",), ("drop",), ("accepted", [13])]
 
 
 @pytest.mark.rows("PY-050 PY-133..135")
@@ -384,6 +392,76 @@ def test_handles_of_steps_are_those_of_their_slots(engine):
         ("clear_sampler",),
         ("probe", 0, sampling.Probe_Entropy()),
     ]
+
+
+@pytest.mark.rows("PY-064 PY-073 PY-093")
+def test_handles_stay_with_their_slots_where_a_probe_of_every_step_comes_later(engine):
+    engine.raw.slots = lambda: [sampling.Slot_Tokens([7]), *map(sampling.Slot_Entropy, (0.5, 0.25, 1.5))]
+    g = engine.generate()
+    first = g.probe_each_step(0, Entropy())
+
+    async def main():
+        step = await anext(g)
+        own = step.probe(0, Entropy())
+        second = g.probe_each_step(0, Entropy())
+        out = await step.execute()
+        return [*map(out.entropy, (first, second, own)), out.token(out.auto_sampler)]
+
+    assert run(main()) == [0.5, 0.25, 1.5, 7]
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+
+
+class Validated:
+    @staticmethod
+    def model_json_schema():
+        return {"const": 1}
+
+    @staticmethod
+    def model_validate_json(text):
+        return ["validated", text]
+
+
+@pytest.mark.rows("PY-069")
+@pytest.mark.parametrize(
+    ("options", "text", "schema", "value"),
+    [
+        ({}, "[1]", None, [1]),
+        ({"schema": '{"const": 1}'}, "1", '{"const": 1}', 1),
+        ({"schema": {"const": 1}}, "1", {"const": 1}, 1),
+        ({"schema": list[float]}, "[1]", {"type": "array", "items": {"type": "number"}}, [1.0]),
+        ({"schema": Validated}, "1", {"const": 1}, ["validated", "1"]),
+        ({"schema": dict[str, Point]}, '{"a":{"x":1}}', None, {"a": Point(1)}),
+        ({"parse": str.upper}, '"a"', None, '"A"'),
+        ({"schema": list[float], "parse": len}, "[1]", None, 3),
+    ],
+)
+@pytest.mark.parametrize("finish", ["STOP", "CONSTRAINT", "LENGTH"])
+def test_a_document_becomes_a_value(engine, monkeypatch, options, text, schema, value, finish):
+    async def collect_text(self):
+        return text
+
+    log = engine.log
+    monkeypatch.setattr(Generator, "collect_text", collect_text)
+    monkeypatch.setattr(GrammarConstraint, "from_json_schema", classmethod(lambda cls, given, model: log.append(given) or Asked(log)))
+    monkeypatch.setattr(GrammarConstraint, "json", classmethod(lambda cls, model: log.append(None) or Asked(log)))
+    engine.raw.finish_reason = lambda: generation.FinishReason[finish]
+    engine.raw.tokens_generated = lambda: 9
+    g = engine.generate()
+    if finish == "LENGTH":
+        with pytest.raises(JsonCutError, match="after 9 tokens") as caught:
+            run(g.collect_json(**options))
+        assert (caught.value.code, caught.value.text) == ("json-cut", text)
+        return
+    found = run(g.collect_json(**options))
+    assert (found, type(found)) == (value, type(value))
+    if schema is not None or "schema" not in options:
+        assert log[1] == schema
+    if options.get("schema") == list[float] and "parse" not in options:
+        assert type(found[0]) is float
 
 
 @pytest.mark.rows("PY-075")
