@@ -427,7 +427,7 @@ class Validated:
 
 @pytest.mark.rows("PY-069")
 @pytest.mark.parametrize(
-    ("options", "text", "schema", "value"),
+    "case",
     [
         ({}, "[1]", None, [1]),
         ({"schema": '{"const": 1}'}, "1", '{"const": 1}', 1),
@@ -440,7 +440,9 @@ class Validated:
     ],
 )
 @pytest.mark.parametrize("finish", ["STOP", "CONSTRAINT", "LENGTH"])
-def test_a_document_becomes_a_value(engine, monkeypatch, options, text, schema, value, finish):
+def test_a_document_becomes_a_value(engine, monkeypatch, case, finish):
+    options, text, schema, value = case
+
     async def collect_text(self):
         return text
 
