@@ -154,6 +154,34 @@ fn a_context_takes_no_more_than_the_model_knows() {
     assert_eq!(world.engine.next_step(generator).unwrap(), None);
 }
 
+// rows: RS-073 RS-086
+#[test]
+fn what_stays_of_a_step_with_drafts_is_not_computed_again() {
+    let mut config = config();
+    config.run_ahead = false;
+    let mut world = World::with_process(config, 7);
+    let context = world.context(&prompt(8, 1));
+    let generator = world.generator(context, 9);
+    let tokens = expected(&prompt(8, 1), 4);
+    world.engine.next_step(generator).unwrap();
+    // None of them fills a page, which would be found again.
+    let positions = [8, 9, 10];
+    world
+        .engine
+        .draft(generator, &tokens[..3], &positions)
+        .unwrap();
+    let request = world.submit(Submission::Step(generator)).unwrap();
+    world.wait(request).unwrap();
+    assert_eq!(all(&world, context), [&prompt(8, 1)[..], &tokens].concat());
+    let other = [tokens[0], tokens[1], (tokens[2] + 1) % 9];
+    assert_eq!(world.engine.accept(generator, &other).unwrap(), other);
+    let n_tokens = world.engine.stats().n_tokens;
+    let next = world.step(generator).unwrap().unwrap().tokens;
+    let text = [&prompt(8, 1)[..], &other].concat();
+    assert_eq!(next, expected(&text, 1));
+    assert_eq!(world.engine.stats().n_tokens - n_tokens, 1);
+}
+
 // rows: RS-086
 #[test]
 fn what_cannot_be_accepted_changes_nothing() {

@@ -113,7 +113,10 @@ mod tests {
         set.add(&[7, 0]);
         let all = |tokens: [u32; 5], set: &StopSet| tokens.iter().all(|&it| set.contains(it, &[]));
         assert!(all([9, 2, 5, 4, 3], &set) && all([8, 1, 6, 7, 0], &set));
-        assert_eq!(set.tokens(&[12, 11]), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12]);
+        assert_eq!(
+            set.tokens(&[12, 11]),
+            [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12]
+        );
         set.replace(&[17, 12, 15, 14, 13]);
         assert!(all([17, 12, 15, 14, 13], &set));
     }
