@@ -262,6 +262,13 @@ def test_what_is_said_to_the_model_of_tools_crosses_as_text(monkeypatch: pytest.
     assert tools.parse_call(model, "text").arguments == "{}"
     monkeypatch.setattr(raw_tools, "parse_call", lambda *given: None)
     assert tools.parse_call(model, "text") is None
+    for call in (
+        lambda: tools.equip_prefix("tiny", []),
+        lambda: tools.answer_prefix("tiny", "f", 1),
+        lambda: tools.parse_call("tiny", "text"),
+    ):
+        with pytest.raises(ArgumentTypeError, match="it must be a Model"):
+            call()
     assert log == [
         ("equip_tokens", "raw model", ['{"name":"f"}', '{"name": "g"}']),
         ("answer_tokens", "raw model", "f", '{"a":[1,"é"]}', None),
