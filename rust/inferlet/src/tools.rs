@@ -102,9 +102,9 @@ impl Choice {
 }
 
 /// The grammar of what the model may say where it was given these tools and is to call some: no call in it is
-/// malformed. A call is one of the tools, its arguments fit their schema, and it is written as the template of the model writes
-/// calls, several where the template writes several. None where the template has no way that can be enforced, and where
-/// the call fails: its error fails the program at its end. See [`native_grammar_for`].
+/// malformed. A call is one of the tools, its arguments fit their schema, and it is written as the template of the
+/// model writes calls, several where the template writes several. None where the template has no way that can be
+/// enforced, and where this function fails: its error fails the program at its end. See [`native_grammar_for`].
 pub fn native_grammar<S: AsRef<str>>(model: &Model, schemas: &[S]) -> Option<Grammar> {
     Keeper::new().value_of(native_grammar_for(model, schemas, &Choice::Required))
 }
