@@ -1,4 +1,4 @@
-"""An agent: the model calls tools until it can answer in words. Input: {"prompt", "max_turns"}."""
+"""An agent: the model calls tools until it can answer in words. Input: {"prompt", "max_turns", "tool_choice"}."""
 
 import json
 
@@ -39,8 +39,11 @@ async def main(input):
     ctx = Context(model)
     ctx.equip(TOOLS.values()).user(options.get("prompt", "How much does a violin cost?"))
 
+    # The choice is for the first turn: behind an answer the model may speak.
+    choice = options.get("tool_choice")
     for _ in range(options.get("max_turns", 4)):
-        tokens = await ctx.generate(Sampler.argmax(), max_tokens=64).collect_tokens()
+        tokens = await ctx.generate(Sampler.argmax(), max_tokens=64, tool_choice=choice).collect_tokens()
+        choice = None
         calls = [event for event in tools.Decoder(model).events(tokens) if isinstance(event, tools.Event.Call)]
         if not calls:
             return "".join(event.text for event in chat.Decoder(model).events(tokens) if isinstance(event, chat.Event.Delta))

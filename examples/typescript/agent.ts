@@ -5,6 +5,7 @@ import { Context, Model, Sampler, chat, runtime, session, tools } from 'inferlet
 interface Input {
   prompt?: string;
   max_turns?: number;
+  tool_choice?: tools.Choice;
 }
 
 const PRICES = new Map([['guitar', 180], ['hammer', 12], ['jacket', 59], ['violin', 340]]);
@@ -31,13 +32,15 @@ const TOOLS = [
 const failure = (why: string): string => `{"error": ${JSON.stringify(why)}}`;
 
 export async function main(input: Input | null): Promise<string> {
-  const { prompt = 'How much does a violin cost?', max_turns = 4 } = input ?? {};
+  const { prompt = 'How much does a violin cost?', max_turns = 4, tool_choice } = input ?? {};
   const model = Model.load(runtime.models()[0]!);
   using ctx = new Context(model);
   ctx.equip(TOOLS).user(prompt);
 
   for (let turn = 0; turn < max_turns; turn++) {
-    const tokens = await ctx.generate(Sampler.argmax(), { maxTokens: 64 }).collectTokens();
+    // The choice is for the first turn: behind an answer the model may speak.
+    const toolChoice = turn === 0 ? tool_choice : undefined;
+    const tokens = await ctx.generate(Sampler.argmax(), { maxTokens: 64, toolChoice }).collectTokens();
     const calls = [...new tools.Decoder(model).events(tokens)].filter((event) => event.type === 'call');
     if (calls.length === 0) {
       return [...new chat.Decoder(model).events(tokens)].map((event) => (event.type === 'delta' ? event.text : '')).join('');

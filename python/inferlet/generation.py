@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypedDict
 from wit_world.imports import context as _context
 from wit_world.imports import generation as _generation
 
-from inferlet import _arguments, chat
+from inferlet import _arguments, chat, tools
 from inferlet._steering import Constrain, Steering, constraints_of
 from inferlet._typed import Typed, is_type
 from inferlet._wait import block_on, resolve
@@ -42,6 +42,10 @@ class GenerateOptions(TypedDict, total=False):
     """The tokens that may be drawn in every step, as run lengths (`inferlet.brle`)."""
     constrain: Constrain
     """Who says in each step which tokens may be drawn; of several, what all of them allow."""
+    tool_choice: tools.Choice | None
+    """Whether the model is to call one of the tools that it was given in the context: "auto", "none", "required", or a
+    tool. No call is malformed then. None: it says what it likes.
+    """
     speculator: Speculator | None
     """Who proposes tokens in each step. Speculation never changes a token."""
     system_speculation: bool | str | None
@@ -163,6 +167,7 @@ class Generator:
         _arguments.of_type("sampler", sampler, Sampler)
         raw_options = _raw_options(options)
         constraints = constraints_of(options.get("constrain"), owner.model)
+        constraints += tools.constraints_of_choice(context, owner.model, options.get("tool_choice"))
         raw = host(_generation.Generator.create, context, sampler._raw, raw_options)
         made = cls(raw, owner, Steering(raw, owner.model))
         made._steering.constrain(constraints)

@@ -8,16 +8,29 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
+from wit_world.imports import context as _context
 from wit_world.imports import tools as _tools
 
 from inferlet import _arguments, _json
 from inferlet.errors import ErrorCode, InvalidArgumentError, host
+from inferlet.grammar import Grammar, GrammarConstraint, Matcher
 from inferlet.model import Model
 from inferlet.output import Output
 
-__all__ = ["Decoder", "Event", "Tool", "answer_prefix", "equip_prefix", "parse_call", "tool"]
+__all__ = [
+    "Choice",
+    "Decoder",
+    "Event",
+    "Tool",
+    "answer_prefix",
+    "equip_prefix",
+    "native_grammar",
+    "native_matcher",
+    "parse_call",
+    "tool",
+]
 
 
 class Event:
@@ -197,6 +210,53 @@ def answer_prefix(model: Model, name: str, value: object, *, id: str | None = No
     """
     _arguments.of_type("model", model, Model)
     return list(host(_tools.answer_tokens, model._raw, _arguments.text("name", name), answer_text(value), call_id(id)))
+
+
+Choice = Literal["auto", "none", "required"] | Mapping[str, Any] | Tool[..., Any]
+"""Whether the model is to call a tool: as it likes, none, at least one, or the one that is given, once. That is a tool,
+or a dict with its name, `{"name": ...}` or `{"type": "function", "function": {"name": ...}}`.
+"""
+
+
+def native_grammar(model: Model, schemas: Iterable[Schema | Tool[..., Any]], *, choice: Choice = "required") -> Grammar | None:
+    """The grammar of what the model may say where it was given these tools: no call in it is malformed.
+
+    A call is one of the tools, its arguments fit their schema, and it is written as the template of the model writes
+    calls, several where the template writes several. None where the template has no way that can be enforced. Errors:
+    `invalid-argument` for a choice that is not among the tools, and as `equip_prefix`; `invalid-grammar` for parameters
+    that cannot be enforced.
+    """
+    _arguments.of_type("model", model, Model)
+    raw = host(_tools.native_grammar, model._raw, schema_texts(schemas), _raw_choice("choice", choice))
+    return None if raw is None else Grammar(raw)
+
+
+def native_matcher(model: Model, schemas: Iterable[Schema | Tool[..., Any]], *, choice: Choice = "required") -> Matcher | None:
+    """A matcher of `native_grammar`, for a `GrammarConstraint`."""
+    grammar = native_grammar(model, schemas, choice=choice)
+    return None if grammar is None else Matcher(grammar, model.tokenizer())
+
+
+def constraints_of_choice(context: _context.Context, model: Model, choice: Choice | None) -> list[GrammarConstraint]:
+    """What a choice among the tools of a context asks of a generation."""
+    if choice is None:
+        return []
+    raw = host(_tools.choice_grammar, context, _raw_choice("tool_choice", choice))
+    return [] if raw is None else [GrammarConstraint.from_grammar(Grammar(raw), model)]
+
+
+def _raw_choice(argument: str, choice: Choice) -> _tools.ToolChoice:
+    match choice:
+        case "auto":
+            return _tools.ToolChoice_Auto()
+        case "none":
+            return _tools.ToolChoice_None_()
+        case "required":
+            return _tools.ToolChoice_Required()
+        case Tool(name=name) | {"function": {"name": str(name)}} | {"name": str(name)}:
+            return _tools.ToolChoice_Named(_arguments.text(argument, name))
+        case _:
+            return _arguments.refuse(argument, choice, '"auto", "none", "required", a tool, or {"name": ...}')
 
 
 def parse_call(model: Model, text: str) -> Event.Call | None:

@@ -29,6 +29,21 @@ def test_what_needs_no_function_is_answered_at_once(tiny: Engine, language: str)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_model_that_must_call_a_function_does(tiny: Engine, language: str) -> None:
+    """What needs no function is called for too, by one of the two, with arguments that fit."""
+    wanted = {"get_price": "item", "get_time": "city"}
+    for question in ("What is the capital of France?", "Hello!", "What is 2 + 3?"):
+        outcome = run(tiny, example("agent", language), {"prompt": question, "tool_choice": "required"})
+        assert outcome.code is None, outcome.message
+        first, *_ = [json.loads(text) for text in outcome.sent]
+        assert isinstance(first.pop(wanted[first.pop("calls")]), str)
+        assert first == {}
+    outcome = run(tiny, example("agent", language), {"prompt": "How much does a violin cost?", "tool_choice": "required"})
+    assert [json.loads(text) for text in outcome.sent] == [{"calls": "get_price", "item": "violin"}]
+    assert outcome.value == "The price of a violin is 340 euros."
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_what_a_function_says_of_its_failure_is_in_the_answer(tiny: Engine, language: str) -> None:
     outcome = run(tiny, example("agent", language), {"prompt": "How much does a piano cost?"})
     assert [json.loads(text) for text in outcome.sent] == [{"calls": "get_price", "item": "piano"}]

@@ -156,6 +156,10 @@ def test_rust_writes_what_its_schemas_allow(dummy: Engine) -> None:
     assert code == "invalid-grammar"
 
 
+def test_a_grammar_within_a_constraint_says_why_a_text_cannot_go_on(dummy: Engine) -> None:
+    assert value_of(dummy, "rust", "wrapped") == "grammar-mismatch"
+
+
 @pytest.mark.rows("RS-145..152")
 def test_rust_walks_a_text_by_hand(dummy: Engine) -> None:
     n_first, *told = value_of(dummy, "rust", "matcher")

@@ -78,6 +78,7 @@ OPERATIONS = {
     "model.model.name": "model_name",
     "model.model.tokenizer": "encode",
     "tools.parse-call": "parse_call",
+    "tools.choice-grammar": "generate",
     **{
         f"{module}.{resource}.{name}": f"{op}_{how}"
         for module, resource, op in (("reasoning", "reasoning-decoder", "thoughts"), ("tools", "tool-decoder", "calls"))

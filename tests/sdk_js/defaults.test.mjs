@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeEach, test } from 'node:test';
 import * as host from './host.mjs';
-import { Context, Model, Sampler, brle } from '../../js/inferlet/dist/index.js';
+import { Context, Model, Sampler, brle, tools } from '../../js/inferlet/dist/index.js';
 
 beforeEach(() => host.reset());
 
@@ -58,6 +58,16 @@ test('ignoreEos without a value', () => {
   assert.deepEqual(values, [true, false]);
 });
 
+test('[JS-179] a native grammar asks for a call', () => {
+  const model = Model.load('tiny');
+  const tool = '{"name": "now"}';
+  assert.equal(tools.nativeMatcher(model, [tool]), undefined);
+  tools.nativeGrammar(model, [tool], 'auto');
+  tools.nativeGrammar(model, [tool], { name: 'now' });
+  const choices = host.calls.filter(([name]) => name === 'nativeGrammar').map(([, , choice]) => choice);
+  assert.deepEqual(choices, [{ type: 'required' }, { type: 'auto' }, { type: 'named', value: 'now' }]);
+});
+
 // A parameter with a default that no test above knows has to be stated here.
 const STATED = {
   'brle.ts': ['sinks = 0'],
@@ -70,6 +80,7 @@ const STATED = {
     'p = 0.1', 'p = 0.95', 'p = 0.95', 'temperature = 0.6', 'temperature = 0.6', 'temperature = 0.6', 'temperature = 0.6',
     'temperature = 1',
   ],
+  'tools.ts': ["choice = 'required'", "choice = 'required'"],
 };
 
 test('[JS-102..107] no default is left out', () => {

@@ -182,3 +182,5 @@ export const answer = (_context, ...values) => record('answer', ...values);
 export const equipTokens = (_model, schemas) => (record('equipTokens', schemas), new Uint32Array([5]));
 export const answerTokens = (_model, ...values) => (record('answerTokens', ...values), new Uint32Array([6]));
 export const parseCall = (_model, text) => (record('parseCall', text), { name: 'a', args: '{}', id: undefined });
+export const nativeGrammar = (_model, schemas, choice) => void record('nativeGrammar', schemas, choice);
+export const choiceGrammar = (_context, choice) => void record('choiceGrammar', choice);

@@ -84,7 +84,18 @@ def drained(decoder, event, events):
         event = decoder.feed([])
 
 
-OPTIONS = ("max_tokens", "stop", "seed", "auto_flush", "ignore_eos", "logit_mask", "system_speculation", "zo_seed", "horizon")
+OPTIONS = (
+    "max_tokens",
+    "stop",
+    "seed",
+    "auto_flush",
+    "ignore_eos",
+    "logit_mask",
+    "system_speculation",
+    "zo_seed",
+    "horizon",
+    "tool_choice",
+)
 
 
 class Masks:
@@ -358,6 +369,20 @@ class Interpreter:
 
     async def op_parse_call(self, a):
         return call_of(tools.parse_call(self.model, a["text"]))
+
+    async def op_native_grammar(self, a):
+        matcher = tools.native_matcher(self.model, a["schemas"], choice=a["choice"])
+        return [self.is_text_of(matcher, text) for text in a["texts"]]
+
+    def is_text_of(self, matcher, text):
+        matcher.reset()
+        try:
+            matcher.accept_tokens(self.model.tokenizer().encode(text))
+        except InferletError as error:
+            if error.code != "grammar-mismatch":
+                raise
+            return False
+        return matcher.is_terminated
 
     async def op_thoughts_feed(self, a):
         return event_of(self.decoder(a, reasoning).feed(a["tokens"]))

@@ -4,7 +4,8 @@
  */
 
 import {
-  type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Logits, Logprob, Logprobs, Model, type Output,
+  type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, InferletError, Logits, Logprob, Logprobs,
+  type Matcher, Model, type Output,
   type Probe, ProbeHandle, SampleHandle, Sampler, type Speculator, brle, chat, reasoning, runtime, session,
   tools,
 } from 'inferlet';
@@ -99,6 +100,9 @@ interface Arguments {
   horizon?: number;
   constrain?: { masks: number[][] }[];
   speculator?: { drafts: number[][] };
+  tool_choice?: tools.Choice;
+  choice: tools.Choice;
+  texts: string[];
   clear?: boolean;
   probes?: { as: string; index: number; probe: ProbeSpec }[];
 }
@@ -167,6 +171,7 @@ function optionsOf(a: Arguments): GenerateOptions {
   return {
     maxTokens: a.max_tokens, stop: a.stop, seed: a.seed, autoFlush: a.auto_flush, ignoreEos: a.ignore_eos,
     logitMask: a.logit_mask, systemSpeculation: a.system_speculation, zoSeed: a.zo_seed, horizon: a.horizon,
+    toolChoice: a.tool_choice,
   };
 }
 
@@ -362,6 +367,10 @@ class Interpreter {
       const call = tools.parseCall(this.model, a.text);
       return call === undefined ? null : { ...call, id: call.id ?? null };
     },
+    native_grammar: (a: Arguments) => {
+      const matcher = tools.nativeMatcher(this.model, a.schemas, a.choice)!;
+      return a.texts.map((text) => this.isTextOf(matcher, text));
+    },
     thoughts_feed: (a: Arguments) => this.decoder(a, reasoning.Decoder).feed(a.tokens),
     thoughts_finish: (a: Arguments) => this.decoder(a, reasoning.Decoder).finish(),
     thoughts_reset: (a: Arguments) => this.decoder(a, reasoning.Decoder).reset(),
@@ -413,6 +422,17 @@ class Interpreter {
 
   context(a: Arguments): Context {
     return named(this.contexts, a.ctx);
+  }
+
+  isTextOf(matcher: Matcher, text: string): boolean {
+    matcher.reset();
+    try {
+      matcher.acceptTokens(this.model.tokenizer().encode(text));
+    } catch (error) {
+      if (error instanceof InferletError && error.code === 'grammar-mismatch') return false;
+      throw error;
+    }
+    return matcher.isTerminated();
   }
 
   masks(a: Arguments): Masks[] {

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.vectors.ops import MODEL, Op, generate, op
+from tests.vectors.ops import MODEL, WARM, Op, generate, op
 
 Pair = tuple[Op, Any]
 
@@ -223,15 +223,100 @@ def talks() -> list[Pair]:
     return pairs
 
 
+def native_grammars() -> list[Pair]:
+    """A call under a native grammar is one of the tools, written as the template writes it, and ends the turn."""
+    schemas = [json.dumps(SCHEMA), json.dumps(OTHER)]
+
+    def call(name: str, arguments: str) -> str:
+        return f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>'
+
+    price, now, end = call("get_price", ARGS), call("now", "{}"), "<|im_end|>"
+    both = f"{price}\n{now}"
+    called = [price + end, now + end, both + end, f"<think>hm</think>\n\n{price}{end}"]
+    said = ["Hello." + end, f"I look: {price}{end}", end]
+    bad = [
+        price,
+        call("get_prices", ARGS) + end,
+        call("get_price", "{}") + end,
+        call("get_price", '{"item": 5}') + end,
+        call("get_price", '{"item": "violin", "n": 1}') + end,
+        call("get_price", '{"item":"violin"}') + end,
+        call("get_price", '{"item": "</tool_call>"}') + end,
+        f"<tool_call>{end}",
+        f"{price}Hello.{end}",
+    ]
+    choices: list[tuple[Any, list[bool], list[bool]]] = [
+        ("auto", [True] * 4, [True] * 3),
+        ("none", [False] * 4, [True, False, True]),
+        ("required", [True] * 4, [False] * 3),
+        ({"name": "now"}, [False, True, False, False], [False] * 3),
+        ({"name": "get_price"}, [True, False, False, True], [False] * 3),
+    ]
+    pairs: list[Pair] = [
+        (op("native_grammar", schemas=schemas, choice=choice, texts=[*called, *said, *bad]), [*calls, *words, *[False] * len(bad)])
+        for choice, calls, words in choices
+    ]
+    wild = json.dumps({"name": "wild", "parameters": {"type": "object", "properties": {"x": {"uniqueItems": True}}}})
+    return [
+        *pairs,
+        (op("native_grammar", schemas=schemas, choice={"name": "gone"}, texts=[]), {"error": "invalid-argument"}),
+        (op("native_grammar", schemas=[], choice="auto", texts=[]), {"error": "invalid-argument"}),
+        (op("native_grammar", schemas=[wild], choice="auto", texts=[]), {"error": "invalid-grammar"}),
+        (op("native_grammar", schemas=[wild], choice="none", texts=["Hello." + end]), [True]),
+    ]
+
+
+def tool_choices() -> list[Pair]:
+    """A generation with a choice calls a tool that its context was given last, in forks too, and stops behind it."""
+    now = START, {"type": "call", "name": "now", "args": "{}", "arguments": "{}", "id": None}
+    refused = {"error": "invalid-argument"}
+    # Everything but a thought.
+    (thought,) = ids("<think>")
+    silent = [0, thought, 1, MODEL.vocab_size - thought - 1]
+    pairs: list[Pair] = [
+        (op("context", as_="bare"), None),
+        (op("user", ctx="bare", text="x"), None),
+        (generate("bare", "none", tool_choice="required"), refused),
+        (generate("bare", "none", tool_choice={"name": "now"}), refused),
+        (generate("bare", "free", tool_choice="auto"), None),
+        (op("context", as_="c"), None),
+        (op("equip", ctx="c", schemas=[json.dumps(SCHEMA)]), None),
+        (op("user", ctx="c", text="x"), None),
+        (op("equip", ctx="c", schemas=[json.dumps(OTHER)]), None),
+        (op("user", ctx="c", text="y"), None),
+        (op("fork", ctx="c", as_="f"), None),
+        (generate("c", "none", tool_choice={"name": "get_price"}), refused),
+    ]
+    for ctx, choice in (("c", {"name": "now"}), ("f", {"name": "now"})):
+        pairs += [
+            (generate(ctx, f"g{ctx}", WARM, None, seed=3, tool_choice=choice, logit_mask=silent), None),
+            (op("calls_stream", gen=f"g{ctx}"), list(now)),
+            (op("finish_reason", gen=f"g{ctx}"), "stop"),
+        ]
+    return pairs
+
+
 VECTORS = {
     name: ([each for each, _ in pairs], {"expect": [answer for _, answer in pairs]})
-    for name, pairs in (("tools", tools()), ("bad_tools", bad_tools()), ("calls", calls()), ("thoughts", thoughts()), ("talks", talks()))
+    for name, pairs in (
+        ("tools", tools()),
+        ("bad_tools", bad_tools()),
+        ("calls", calls()),
+        ("thoughts", thoughts()),
+        ("talks", talks()),
+        ("native_grammars", native_grammars()),
+        ("tool_choices", tool_choices()),
+    )
 }
 
 SHOWS = {
     "tools": "JS-176..177 PY-168..169 RS-182..183",
     "calls": "JS-155 JS-173..175 PY-148 PY-165..167 RS-168 RS-179..181 RS-184 RS-188",
+    "native_grammars": "JS-179 PY-171 RS-185 RS-187",
     "thoughts": "JS-155 JS-168..172 PY-148 PY-160..164 RS-168 RS-174..178 RS-188",
 }
 
-DOCS = {function.__name__: " ".join((function.__doc__ or "").split()) for function in (tools, bad_tools, calls, thoughts, talks)}
+DOCS = {
+    function.__name__: " ".join((function.__doc__ or "").split())
+    for function in (tools, bad_tools, calls, thoughts, talks, native_grammars, tool_choices)
+}

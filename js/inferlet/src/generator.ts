@@ -17,6 +17,7 @@ import { probeRecord, type Probe } from './probes.js';
 import { samplerRecord, type Sampler } from './sampler.js';
 import { toSpeculator, type Speculator } from './speculator.js';
 import { Steering } from './steering.js';
+import { toChoiceConstraints, type Choice } from './tools.js';
 import { type CollectJsonOptions, JsonCutError, schemaOf, validated } from './typed.js';
 
 /** Options of `ctx.generate`. */
@@ -35,6 +36,11 @@ export interface GenerateOptions {
   readonly logitMask?: Brle | undefined;
   /** Who says in each step which tokens may be drawn; of several, what all of them allow. */
   readonly constrain?: Constrain | undefined;
+  /**
+   * Whether the model is to call one of the tools that it was given in the context. No call is malformed then. Without
+   * it, it says what it likes.
+   */
+  readonly toolChoice?: Choice | undefined;
   /** Who proposes tokens in each step. Speculation never changes a token. */
   readonly speculator?: Speculator | undefined;
   /**
@@ -63,8 +69,8 @@ const MADE_WITH: { [N in keyof host.Options]: (options: GenerateOptions) => host
 
 /** What `generate` takes, as it names it to whoever misspells an option. */
 const NAMES = [
-  'maxTokens', 'stop', 'seed', 'autoFlush', 'ignoreEos', 'logitMask', 'constrain', 'speculator', 'systemSpeculation',
-  'adapter', 'zoSeed', 'horizon',
+  'maxTokens', 'stop', 'seed', 'autoFlush', 'ignoreEos', 'logitMask', 'constrain', 'toolChoice', 'speculator',
+  'systemSpeculation', 'adapter', 'zoSeed', 'horizon',
 ] as const satisfies (keyof GenerateOptions)[];
 
 /** A generator of the engine, as its values in the program share it. */
@@ -349,6 +355,7 @@ export function newGenerator(
   const parts = Object.entries(MADE_WITH).map(([name, read]) => [name, read(options)]);
   const madeWith = Object.fromEntries(parts) as host.Options;
   const constraints = given(options.constrain, (constrain) => toConstraints(constrain, model));
+  const chosen = given(options.toolChoice, (choice) => toChoiceConstraints(context, model, choice));
   const speculator = given(options.speculator, toSpeculator);
   const adapter = given(options.adapter, adapterHandle);
   const zoSeed = given(options.zoSeed, (seed) => toZoSeed(seed, 'zoSeed'));
@@ -356,6 +363,7 @@ export function newGenerator(
   const handle = host.generatorCreate(context, draws, madeWith);
   const steering = new Steering(handle, model);
   if (constraints !== undefined) steering.constrain(constraints);
+  if (chosen !== undefined) steering.constrain(chosen);
   if (speculator !== undefined) steering.speculate(speculator);
   if (adapter !== undefined) handle.setAdapter(adapter);
   if (zoSeed !== undefined) handle.setZoSeed(zoSeed);

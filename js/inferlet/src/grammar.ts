@@ -18,28 +18,37 @@ export class Grammar {
   /** @internal */
   readonly handle: host.GrammarHandle;
 
-  private constructor(source: host.Source) {
-    this.handle = host.grammarCreate(source);
+  private constructor(handle: host.GrammarHandle) {
+    this.handle = handle;
   }
 
-  /** Documents that fit a JSON Schema, without white space between their signs. */
+  /** @internal */
+  static of(handle: host.GrammarHandle): Grammar {
+    return new Grammar(handle);
+  }
+
+  static #from(source: host.Source): Grammar {
+    return new Grammar(host.grammarCreate(source));
+  }
+
+  /** Documents that fit a JSON Schema, without white space. */
   static fromJsonSchema(schema: SchemaText): Grammar {
-    return new Grammar({ type: 'json-schema', value: schemaText(schema) });
+    return Grammar.#from({ type: 'json-schema', value: schemaText(schema) });
   }
 
   /** Any JSON. */
   static json(): Grammar {
-    return new Grammar({ type: 'any-json' });
+    return Grammar.#from({ type: 'any-json' });
   }
 
   /** Texts that match a regular expression as a whole. */
   static fromRegex(pattern: string): Grammar {
-    return new Grammar({ type: 'regex', value: toText(pattern, 'pattern') });
+    return Grammar.#from({ type: 'regex', value: toText(pattern, 'pattern') });
   }
 
   /** Texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`. */
   static fromEbnf(source: string): Grammar {
-    return new Grammar({ type: 'ebnf', value: toText(source, 'source') });
+    return Grammar.#from({ type: 'ebnf', value: toText(source, 'source') });
   }
 }
 

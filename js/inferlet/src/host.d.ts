@@ -47,6 +47,12 @@ declare module 'pie:host' {
 
   export type FinishReason = 'stop' | 'length' | 'constraint' | 'closed';
 
+  export type ToolChoice =
+    | { readonly type: 'auto' }
+    | { readonly type: 'none' }
+    | { readonly type: 'required' }
+    | { readonly type: 'named'; readonly value: string };
+
   export interface Probabilities {
     readonly tokens: Uint32Array;
     readonly values: Float32Array;
@@ -259,5 +265,7 @@ declare module 'pie:host' {
   export function equipTokens(model: ModelHandle, schemas: string[]): Uint32Array;
   export function answerTokens(model: ModelHandle, name: string, value: string, id: string | undefined): Uint32Array;
   export function parseCall(model: ModelHandle, text: string): ToolCall | undefined;
+  export function nativeGrammar(model: ModelHandle, schemas: string[], choice: ToolChoice): GrammarHandle | undefined;
+  export function choiceGrammar(context: ContextHandle, choice: ToolChoice): GrammarHandle | undefined;
   export function toolDecoderCreate(model: ModelHandle): ToolDecoderHandle;
 }

@@ -1,8 +1,9 @@
 /** Tools: what the model is given, the calls that it makes, and their answers. */
 
 import * as host from 'pie:host';
-import { toText, toTokens, type Tokens } from './arguments.js';
-import { InferletError } from './errors.js';
+import { show, toText, toTokens, type Tokens } from './arguments.js';
+import { InferletError, wrongType } from './errors.js';
+import { Grammar, GrammarConstraint, Matcher } from './grammar.js';
 import { toJson } from './json.js';
 import { modelHandle, type Model } from './model.js';
 import { Output } from './output.js';
@@ -43,6 +44,14 @@ export interface Tool {
 
 /** A tool, `{type: 'function', function: tool}`, or the JSON text of one of them. */
 export type Schema = string | Tool | { readonly type: 'function'; readonly function: Tool };
+
+/**
+ * Whether the model is to call a tool: as it likes, none, at least one, or the one that is given by its name, once. A
+ * tool has its name.
+ */
+export type Choice =
+  | 'auto' | 'none' | 'required' | { readonly name: string }
+  | { readonly type: 'function'; readonly function: { readonly name: string } };
 
 /**
  * Finds the calls of tools in what the model says, inside thoughts too. Of a model whose template writes no calls every
@@ -111,6 +120,41 @@ export function answerPrefix(model: Model, name: string, value: unknown, id?: st
 export function parseCall(model: Model, text: string): Call | undefined {
   const call = host.parseCall(modelHandle(model), toText(text, 'text'));
   return call && toCall(call);
+}
+
+/**
+ * The grammar of what the model may say where it was given these tools: no call in it is malformed. A call is one of
+ * the tools, its arguments fit their schema, and it is written as the template of the model writes calls, several where
+ * the template writes several. `undefined` where the template has no way that can be enforced.
+ * @throws InferletError `invalid-argument` for a choice that is not among the tools, and as `equipPrefix`;
+ * `invalid-grammar` for parameters that cannot be enforced.
+ */
+export function nativeGrammar(model: Model, schemas: Iterable<Schema>, choice: Choice = 'required'): Grammar | undefined {
+  const handle = host.nativeGrammar(modelHandle(model), toSchemas(schemas), toChoice(choice, 'choice'));
+  return handle && Grammar.of(handle);
+}
+
+/** A matcher of `nativeGrammar`, for a `GrammarConstraint`. */
+export function nativeMatcher(model: Model, schemas: Iterable<Schema>, choice: Choice = 'required'): Matcher | undefined {
+  const grammar = nativeGrammar(model, schemas, choice);
+  return grammar && new Matcher(grammar, model.tokenizer());
+}
+
+/**
+ * What a choice among the tools of a context asks of a generation.
+ * @internal
+ */
+export function toChoiceConstraints(context: host.ContextHandle, model: Model, choice: Choice): GrammarConstraint[] {
+  const handle = host.choiceGrammar(context, toChoice(choice, 'toolChoice'));
+  return handle === undefined ? [] : [GrammarConstraint.fromGrammar(Grammar.of(handle), model)];
+}
+
+function toChoice(choice: Choice, name: string): host.ToolChoice {
+  if (choice === 'auto' || choice === 'none' || choice === 'required') return { type: choice };
+  const given: unknown = (choice as { function?: unknown } | null)?.function;
+  const tool = (typeof given === 'object' ? given : choice) as { name?: unknown } | null;
+  if (typeof tool?.name === 'string') return { type: 'named', value: toText(tool.name, name) };
+  throw wrongType(`${name} must be 'auto', 'none', 'required', a tool or {name}; it is ${show(choice)}`);
 }
 
 /**

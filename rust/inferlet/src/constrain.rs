@@ -120,14 +120,18 @@ impl GrammarConstraint {
 }
 
 impl Constrain for GrammarConstraint {
-    /// Goes on by what the step before accepted. Where the text cannot go on so, no token is allowed.
+    /// Goes on by what the step before accepted. Where the text cannot go on so, no token is allowed, and the step that
+    /// asked returns why.
     fn step(&mut self, accepted: &[u32]) -> &[u32] {
         match &mut self.0 {
             Kind::Own(constraint) => constraint.step(accepted),
             Kind::Matcher { matcher, mask } => {
                 *mask = match matcher.accept_tokens(accepted) {
                     Ok(()) => matcher.next_token_logit_mask(),
-                    Err(_) => vec![1],
+                    Err(error) => {
+                        matcher.keep(error);
+                        vec![1]
+                    }
                 };
                 mask
             }

@@ -3,7 +3,7 @@
 //! They live beside their owners, not in them, so that one whose owner was dropped or leaked is still found at the end.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Result;
 
@@ -51,6 +51,17 @@ impl Keeper {
     }
 }
 
+/// Runs a call that may use anything of the program; returns the first error that it made an owner keep.
+pub(crate) fn met_in<T>(call: impl FnOnce() -> T) -> Result<T> {
+    let before: BTreeSet<u64> = KEPT.with_borrow(|kept| kept.keys().copied().collect());
+    let value = call();
+    KEPT.with_borrow_mut(|kept| {
+        let new = kept.keys().copied().find(|owner| !before.contains(owner));
+        new.and_then(|owner| kept.remove(&owner))
+            .map_or(Ok(value), Err)
+    })
+}
+
 /// Takes the kept error of the oldest owner, and forgets the others.
 pub(crate) fn take_unmet() -> Option<String> {
     KEPT.take().into_values().next()
@@ -75,6 +86,15 @@ mod tests {
         assert_eq!(one.value_of::<u32, String>(Err("one's".into())), 0);
         assert_eq!(other.meet(), Ok(()));
         assert_eq!(one.meet(), Err("one's".to_owned()));
+    }
+
+    #[test]
+    fn a_call_meets_what_it_made_others_keep() {
+        let (one, other) = (Keeper::new(), Keeper::new());
+        one.keep("before");
+        assert_eq!(met_in(|| other.keep("in it")), Err("in it".to_owned()));
+        assert_eq!(met_in(|| one.keep("again")), Ok(()));
+        assert_eq!(one.meet(), Err("before".to_owned()));
     }
 
     #[test]

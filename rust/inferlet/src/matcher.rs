@@ -11,13 +11,18 @@ pub struct Grammar {
 }
 
 impl Grammar {
+    /// One that the engine made.
+    pub(crate) fn from_raw(raw: raw::Grammar) -> Self {
+        Self { raw }
+    }
+
     fn of(source: &raw::Source) -> Result<Self> {
         Ok(Self {
             raw: raw::Grammar::create(source)?,
         })
     }
 
-    /// Documents that fit a JSON Schema, without white space between their signs.
+    /// Documents that fit a JSON Schema, without white space.
     ///
     /// # Errors
     /// `invalid-grammar`: what cannot be enforced, and where. So with the functions below.
@@ -126,6 +131,11 @@ impl Matcher {
                 keeper: self.keeper,
             },
         }
+    }
+
+    /// Keeps an error for the next fallible call.
+    pub(crate) fn keep(&self, error: String) {
+        self.keeper.keep(error);
     }
 
     /// The matcher of the engine.

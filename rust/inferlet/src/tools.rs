@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::bindings::pie::instruct::tools as raw;
 use crate::decoding::decoder;
 use crate::kept::Keeper;
+use crate::matcher::{Grammar, Matcher};
 use crate::{Model, Result};
 
 /// What the tokens of one [`Decoder::feed`] meant.
@@ -74,6 +75,63 @@ pub fn answer_prefix(model: &Model, name: &str, result_json: &str) -> Vec<u32> {
 pub fn parse_call(model: &Model, text: &str) -> Option<(String, String)> {
     let call = Keeper::new().value_of(raw::parse_call(model.raw(), text))?;
     Some((call.name, call.args))
+}
+
+/// Whether the model is to call a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// As it likes: what it says may end with calls.
+    Auto,
+    /// It calls none.
+    None,
+    /// It calls one at least, and says nothing else but its thoughts.
+    Required,
+    /// It calls the tool of this name once, and says nothing else but its thoughts.
+    Named(String),
+}
+
+impl Choice {
+    pub(crate) fn raw(&self) -> raw::ToolChoice {
+        match self {
+            Self::Auto => raw::ToolChoice::Auto,
+            Self::None => raw::ToolChoice::None,
+            Self::Required => raw::ToolChoice::Required,
+            Self::Named(name) => raw::ToolChoice::Named(name.clone()),
+        }
+    }
+}
+
+/// The grammar of what the model may say where it was given these tools and is to call some: no call in it is
+/// malformed. A call is one of the tools, its arguments fit their schema, and it is written as the template of the
+/// model writes calls, several where the template writes several. None where the template has no way that can be
+/// enforced, and where this function fails: its error fails the program at its end. See [`native_grammar_for`].
+pub fn native_grammar<S: AsRef<str>>(model: &Model, schemas: &[S]) -> Option<Grammar> {
+    Keeper::new().value_of(native_grammar_for(model, schemas, &Choice::Required))
+}
+
+/// A matcher of [`native_grammar`], for a [`GrammarConstraint`](crate::GrammarConstraint).
+pub fn native_matcher<S: AsRef<str>>(model: &Model, schemas: &[S]) -> Option<Matcher> {
+    let grammar = native_grammar(model, schemas)?;
+    Some(Matcher::new(&grammar, model.tokenizer()))
+}
+
+/// The grammar of what the model may say where it was given these tools, by a choice; none where the template has no
+/// way to write calls that can be enforced.
+///
+/// # Errors
+/// `invalid-argument` for a choice that is not among the tools, and as [`equip_prefix`]; `invalid-grammar` for
+/// parameters that cannot be enforced.
+pub fn native_grammar_for<S: AsRef<str>>(
+    model: &Model,
+    schemas: &[S],
+    choice: &Choice,
+) -> Result<Option<Grammar>> {
+    let schemas: Vec<String> = schemas
+        .iter()
+        .map(|each| each.as_ref().to_owned())
+        .collect();
+    let grammar = raw::native_grammar(model.raw(), &schemas, &choice.raw())?;
+    Ok(grammar.map(Grammar::from_raw))
 }
 
 /// A type that can be a parameter of a function under `#[inferlet::tool]`.

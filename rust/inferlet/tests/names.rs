@@ -79,6 +79,8 @@ mod present {
     use inferlet::tools::Event::Start as _;
     use inferlet::tools::answer_prefix as _;
     use inferlet::tools::equip_prefix as _;
+    use inferlet::tools::native_grammar as _;
+    use inferlet::tools::native_matcher as _;
     use inferlet::tools::parse_call as _;
 
     #[test]
@@ -182,22 +184,6 @@ mod absent_from_prelude {
     mod ambiguous_otherwise {
         use super::SubscriptionExt as _;
         use super::messaging as _;
-    }
-}
-
-mod absent_from_tools {
-    mod none {
-        pub(super) mod native_grammar {}
-        pub(super) fn native_grammar() {}
-        pub(super) mod native_matcher {}
-        pub(super) fn native_matcher() {}
-    }
-    use inferlet::tools::*;
-    use none::*;
-
-    mod ambiguous_otherwise {
-        use super::native_grammar as _;
-        use super::native_matcher as _;
     }
 }
 

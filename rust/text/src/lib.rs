@@ -35,4 +35,4 @@ pub use special::SpecialTokens;
 pub use template::ChatTemplate;
 pub use tokenizer::Tokenizer;
 pub use tools::list::ToolList;
-pub use tools::{Call, ToolDecoder, ToolEvent};
+pub use tools::{Call, ToolChoice, ToolDecoder, ToolEvent};

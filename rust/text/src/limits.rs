@@ -13,7 +13,7 @@ pub const MAX_TOKENIZER_STEPS: usize = 64;
 pub const MAX_CONFIG_FILE_BYTES: u64 = 4 << 20;
 /// The longest chat template, in bytes.
 pub const MAX_TEMPLATE_BYTES: usize = 1 << 20;
-/// The most words (names, texts, numbers, signs) of a chat template.
+/// The most words (names, texts, numbers, punctuation) of a chat template.
 pub const MAX_TEMPLATE_WORDS: usize = 1 << 17;
 /// The most tags of a chat template: `{{ ... }}` and `{% ... %}`.
 pub const MAX_TEMPLATE_TAGS: usize = 1 << 14;

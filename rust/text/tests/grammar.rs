@@ -7,9 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pie_text::grammar::{
-    Compiled, Grammar, Matcher, Source, Vocabulary, check_document, rules_of_schema,
-};
+use pie_text::grammar::{Compiled, Grammar, Matcher, Source, Vocabulary, check_document};
 use pie_text::{Error, Tokenizer};
 use serde_json::{Value, json};
 
@@ -24,7 +22,7 @@ fn tokenizer() -> &'static Arc<Tokenizer> {
 fn compiled(source: Source<'_>) -> Arc<Compiled> {
     static VOCABULARY: OnceLock<Arc<Vocabulary>> = OnceLock::new();
     let vocabulary =
-        VOCABULARY.get_or_init(|| Arc::new(Vocabulary::new(tokenizer().clone()).unwrap()));
+        VOCABULARY.get_or_init(|| Arc::new(Vocabulary::new(tokenizer().clone(), []).unwrap()));
     let grammar = Arc::new(Grammar::new(source).unwrap());
     Arc::new(Compiled::new(vocabulary.clone(), grammar).unwrap())
 }
@@ -392,20 +390,54 @@ fn a_token_that_does_not_fit_changes_nothing() {
 }
 
 #[test]
-fn rules_of_a_schema_are_part_of_a_larger_grammar() {
-    let rules = rules_of_schema(
-        r#"{"type": "integer", "maximum": 9, "minimum": 1}"#,
-        "args_",
-    )
-    .unwrap();
-    let whole = compiled(Source::Own(&format!(
-        "start: <|im_start|> \"call:\" args_start\n{rules}"
-    )));
-    let mut matcher = Matcher::new(&whole, stop());
-    let open = tokenizer().encode("<|im_start|>").unwrap();
-    matcher.accept(&open).unwrap();
-    matcher
-        .accept(&tokenizer().encode_content("call:7").unwrap())
-        .unwrap();
+fn documents_that_cannot_be_checked_are_refused_where_they_become_so() {
+    let any = schema(
+        &json!({"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}),
+    );
+    let tokens = |text: &str| tokenizer().encode_content(text).unwrap();
+    let nested = |depth: usize| tokens(&("[".repeat(depth) + &"]".repeat(depth)));
+    let mut matcher = Matcher::new(&any, stop());
+    matcher.accept(&nested(120)).unwrap();
     assert!(matcher.is_terminated());
+    matcher.reset();
+    let error = matcher.accept(&nested(121)).unwrap_err().to_string();
+    assert!(error.contains("the limit of 120 deep"), "{error}");
+    let mut matcher = Matcher::new(&schema(&json!({"type": "string"})), stop());
+    matcher.accept(&tokens("\"")).unwrap();
+    let more = tokens(&"many words of a long text ".repeat(1000));
+    let error = loop {
+        if let Err(error) = more.iter().try_for_each(|token| matcher.accept(&[*token])) {
+            break error;
+        }
+    };
+    assert!(
+        error.to_string().contains("the limit is 1048576"),
+        "{error}"
+    );
+    // What failed is of no more use, and says so.
+    assert_eq!(matcher.mask().unwrap_err(), error);
+    assert_eq!(matcher.accept(&more[..1]).unwrap_err(), error);
+    assert!(matcher.is_terminated());
+}
+
+#[test]
+fn checking_a_document_is_bounded() {
+    // Each level is looked at by every option, and the last one fits none.
+    let tree = json!({"anyOf": [
+        {"type": "object", "properties": {"next": {"$ref": "#/$defs/t"}, "a": {"type": "null"}}, "required": ["next"]},
+        {"type": "object", "properties": {"next": {"$ref": "#/$defs/t"}, "b": {"type": "null"}}, "required": ["next"]},
+        {"type": "null"}
+    ]});
+    let rule = json!({"$ref": "#/$defs/t", "$defs": {"t": tree}}).to_string();
+    let document = |last: &str| "{\"next\":".repeat(100) + last + &"}".repeat(100);
+    check_document(&rule, &document("null")).unwrap();
+    let error = check_document(&rule, &document("1"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("anyOf"), "{error}");
+    let many = json!({"type": "array", "items": {"enum": (0..9000).collect::<Vec<u32>>()}});
+    let items: Vec<String> = (0..1000).map(|_| "8999".to_owned()).collect();
+    let error = check_document(&many.to_string(), &format!("[{}]", items.join(",")));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("the limit of 4000000 steps"), "{error}");
 }

@@ -17,6 +17,8 @@ const PRICES: [(&str, u32); 4] = [
 struct Input {
     prompt: String,
     max_turns: usize,
+    /// Whether the first turn must be a call.
+    tool_choice: Option<String>,
 }
 
 impl Default for Input {
@@ -24,6 +26,7 @@ impl Default for Input {
         Self {
             prompt: "How much does a violin cost?".to_owned(),
             max_turns: 4,
+            tool_choice: None,
         }
     }
 }
@@ -65,8 +68,12 @@ async fn main(input: Input) -> Result<String> {
     let mut ctx = Context::new(&model)?;
     ctx.equip(&[&get_price, &get_time]).user(&input.prompt);
 
-    for _ in 0..input.max_turns {
-        let generator = ctx.generate(Sampler::Argmax).max_tokens(64);
+    for turn in 0..input.max_turns {
+        let mut generator = ctx.generate(Sampler::Argmax).max_tokens(64);
+        // The choice is for the first turn: behind an answer the model may speak.
+        if turn == 0 && input.tool_choice.as_deref() == Some("required") {
+            generator = generator.tool_choice(tools::Choice::Required);
+        }
         let tokens = generator.collect_tokens().await?;
         let mut calls = Vec::new();
         for event in tools::Decoder::new(&model).events(&tokens) {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use pie_core::ErrorCode;
 use pie_text::grammar::{Grammar, Matcher};
+use tokio::task::yield_now;
 use wasmtime::component::{Linker, Resource};
 
 use super::bindings::pie::core::grammar::{self, HostGrammar, HostMatcher, Source};
@@ -10,7 +12,7 @@ use super::errors::CallResult;
 use super::tokenizer::TokenizerHandle;
 use super::view::view;
 use crate::Error;
-use crate::budget::{Charge, Purpose};
+use crate::budget::{Account, Charge, Purpose};
 use crate::errors::{stopped, text_error};
 use crate::model::grammars::OwnedSource;
 use crate::process::handles::HandleTable;
@@ -32,8 +34,53 @@ pub struct MatcherHandle {
     charge: Charge,
 }
 
+impl MatcherHandle {
+    /// One that its holder is charged for.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`.
+    fn new(account: &Account, matcher: Matcher) -> Result<Self, Error> {
+        let n_bytes = matcher.n_bytes() as u64;
+        Ok(Self {
+            charge: account.charge(Purpose::Options, n_bytes)?,
+            matcher,
+        })
+    }
+
+    /// A copy at the same place, charged before it is made.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`.
+    fn fork(&self, account: &Account) -> Result<Self, Error> {
+        let n_bytes = self.matcher.n_bytes() as u64;
+        Ok(Self {
+            charge: account.charge(Purpose::Options, n_bytes)?,
+            matcher: self.matcher.clone(),
+        })
+    }
+
+    /// Lets the matcher find what may follow, or go on by one token. It is charged before with the most that this
+    /// takes.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`, and the matcher stays as it was; those of `step`.
+    fn step<T>(
+        &mut self,
+        step: impl FnOnce(&mut Matcher) -> pie_text::Result<T>,
+    ) -> Result<T, Error> {
+        self.charge.grow(Matcher::STEP_BYTES as u64)?;
+        let done = step(&mut self.matcher);
+        self.charge.resize(self.matcher.n_bytes() as u64)?;
+        done.map_err(text_error)
+    }
+}
+
 /// What checking or compiling a grammar takes at most beside what is kept of it.
 const WORK_BYTES: u64 = 64 << 20;
+/// The most tokens that a matcher accepts at once.
+const MAX_ACCEPTED: usize = 1 << 16;
+/// How many of them it takes before other programs have their turn.
+const TOKENS_A_TURN: usize = 32;
 
 view! {
     /// Grammars and matchers, who pays for them, and where they are checked and compiled.
@@ -44,10 +91,19 @@ impl Grammars<'_> {
     fn charge(&self, n_bytes: usize) -> Result<Charge, Error> {
         self.record.account.charge(Purpose::Options, n_bytes as u64)
     }
+}
 
-    fn push(&mut self, matcher: Matcher) -> CallResult<Resource<MatcherHandle>> {
-        let charge = self.charge(matcher.n_bytes())?;
-        Ok(self.table.push(MatcherHandle { matcher, charge })?)
+impl GrammarHandle {
+    /// One that its holder is charged for.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`.
+    pub(super) fn new(record: &ProcessRecord, grammar: Arc<Grammar>) -> Result<Self, Error> {
+        let n_bytes = grammar.n_bytes() as u64;
+        Ok(Self {
+            _charge: record.account.charge(Purpose::Options, n_bytes)?,
+            grammar,
+        })
     }
 }
 
@@ -55,7 +111,7 @@ impl Grammars<'_> {
 ///
 /// # Errors
 /// `limit-engine-memory`, `limit-queue`, `engine-stopped`.
-async fn apart<T: Send + 'static>(
+pub(super) async fn apart<T: Send + 'static>(
     record: Arc<ProcessRecord>,
     surroundings: Arc<Surroundings>,
     work: impl FnOnce(&Surroundings) -> T + Send + 'static,
@@ -88,22 +144,19 @@ impl HostGrammar for Grammars<'_> {
             Source::Ebnf(text) => OwnedSource::Ebnf(text),
         };
         let held = self.charge(2 * source.n_bytes())?;
-        let grammar = match self.surroundings.grammars.known(&source) {
+        let record = self.record.clone();
+        let known = self.surroundings.grammars.known(&record.username, &source);
+        let grammar = match known {
             Some(known) => known?,
             None => {
                 apart(self.record.clone(), self.surroundings.clone(), move |it| {
-                    it.grammars.check(&source)
+                    it.grammars.check(&record.username, &source)
                 })
                 .await??
             }
         };
         drop(held);
-        let charge = self.charge(grammar.n_bytes())?;
-        let handle = GrammarHandle {
-            grammar,
-            _charge: charge,
-        };
-        Ok(self.table.push(handle)?)
+        Ok(self.table.push(GrammarHandle::new(self.record, grammar)?)?)
     }
 
     async fn matcher(
@@ -113,19 +166,24 @@ impl HostGrammar for Grammars<'_> {
     ) -> CallResult<Resource<MatcherHandle>> {
         let grammar = self.table.get(&this)?.grammar.clone();
         let chat = self.table.get(&tokenizer)?.0.clone();
-        let compiled = match self.surroundings.grammars.known_compiled(&chat, &grammar) {
+        let record = self.record.clone();
+        let grammars = &self.surroundings.grammars;
+        let known = grammars.known_compiled(&record.username, &chat, &grammar);
+        let compiled = match known {
             Some(known) => known?,
             None => {
                 let chat = chat.clone();
                 apart(self.record.clone(), self.surroundings.clone(), move |it| {
-                    it.grammars.compile(&chat, &grammar)
+                    it.grammars.compile(&record.username, &chat, &grammar)
                 })
                 .await??
             }
         };
         let mut stop = chat.end_tokens().to_vec();
         stop.extend(chat.stop_tokens().unwrap_or_default());
-        self.push(Matcher::new(&compiled, stop))
+        let matcher = Matcher::new(&compiled, stop);
+        let handle = MatcherHandle::new(&self.record.account, matcher)?;
+        Ok(self.table.push(handle)?)
     }
 
     fn drop(&mut self, this: Resource<GrammarHandle>) -> wasmtime::Result<()> {
@@ -136,20 +194,45 @@ impl HostGrammar for Grammars<'_> {
 
 impl HostMatcher for Grammars<'_> {
     fn mask(&mut self, this: Resource<MatcherHandle>) -> CallResult<Vec<u32>> {
-        let mask = self.table.get_mut(&this)?.matcher.mask();
-        Ok(mask.map_err(text_error)?.runs())
+        let mask = self.table.get_mut(&this)?.step(Matcher::mask)?;
+        Ok(mask.runs())
     }
 
-    fn accept(&mut self, this: Resource<MatcherHandle>, tokens: Vec<u32>) -> CallResult<()> {
-        let handle = self.table.get_mut(&this)?;
-        handle.matcher.accept(&tokens).map_err(text_error)?;
-        handle.charge.resize(handle.matcher.n_bytes() as u64)?;
+    async fn accept(&mut self, this: Resource<MatcherHandle>, tokens: Vec<u32>) -> CallResult<()> {
+        let matcher = self.table.get_mut(&this)?;
+        match tokens.as_slice() {
+            [] => {}
+            [token] => matcher.step(|it| it.accept(&[*token]))?,
+            tokens => {
+                if tokens.len() > MAX_ACCEPTED {
+                    return Err(Error::new(
+                        ErrorCode::InvalidArgument,
+                        format!(
+                            "{} tokens are more than a matcher accepts at once, and the limit is {MAX_ACCEPTED}; give \
+                             them in parts",
+                            tokens.len()
+                        ),
+                    )
+                    .into());
+                }
+                // A copy goes on, so that none is taken where one does not fit.
+                let mut next = matcher.fork(&self.record.account)?;
+                for part in tokens.chunks(TOKENS_A_TURN) {
+                    for token in part {
+                        next.step(|it| it.accept(&[*token]))?;
+                    }
+                    yield_now().await;
+                }
+                *matcher = next;
+            }
+        }
         Ok(())
     }
 
     fn forced(&mut self, this: Resource<MatcherHandle>) -> CallResult<Vec<u32>> {
-        let forced = self.table.get_mut(&this)?.matcher.forced();
-        Ok(forced.map_err(text_error)?.iter().copied().collect())
+        let matcher = self.table.get_mut(&this)?;
+        let forced = matcher.step(|it| Ok(it.forced()?.iter().copied().collect()))?;
+        Ok(forced)
     }
 
     fn is_terminated(&mut self, this: Resource<MatcherHandle>) -> wasmtime::Result<bool> {
@@ -157,13 +240,16 @@ impl HostMatcher for Grammars<'_> {
     }
 
     fn reset(&mut self, this: Resource<MatcherHandle>) -> CallResult<()> {
-        self.table.get_mut(&this)?.matcher.reset();
-        Ok(())
+        let reset = |matcher: &mut Matcher| {
+            matcher.reset();
+            Ok(())
+        };
+        Ok(self.table.get_mut(&this)?.step(reset)?)
     }
 
     fn fork(&mut self, this: Resource<MatcherHandle>) -> CallResult<Resource<MatcherHandle>> {
-        let copy = self.table.get(&this)?.matcher.clone();
-        self.push(copy)
+        let copy = self.table.get(&this)?.fork(&self.record.account)?;
+        Ok(self.table.push(copy)?)
     }
 
     fn drop(&mut self, this: Resource<MatcherHandle>) -> wasmtime::Result<()> {

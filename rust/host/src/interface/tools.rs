@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pie_text::{Answer, Call, Chat, ToolDecoder, ToolEvent, ToolList};
+use pie_core::ErrorCode;
+use pie_text::{Answer, Call, Chat, ToolChoice, ToolDecoder, ToolEvent, ToolList};
 use wasmtime::component::{Linker, Resource};
 
 use super::advancing::shown_tokens;
@@ -11,12 +12,15 @@ use super::bindings::pie::instruct::tools::{self, HostToolDecoder};
 use super::context::ContextHandle;
 use super::decoding::{DecoderHandle, Decoders};
 use super::errors::{CallError, CallResult};
+use super::grammar::{GrammarHandle, apart};
 use super::model::ModelHandle;
 use super::view::view;
+use crate::Error;
 use crate::errors::text_error;
 use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
+use crate::process::surroundings::Surroundings;
 use crate::process::texts::Texts;
 use crate::sandbox::memory::MemoryLimiter;
 
@@ -24,8 +28,15 @@ use crate::sandbox::memory::MemoryLimiter;
 pub type ToolDecoderHandle = DecoderHandle<ToolDecoder>;
 
 view! {
-    /// Conversations, decoders, which count as memory of the program, and what works on long texts.
-    Tools { table: HandleTable, texts: Texts, memory: MemoryLimiter, record: Arc<ProcessRecord> }
+    /// Conversations, decoders, which count as memory of the program, what works on long texts, and where grammars are
+    /// made.
+    Tools {
+        table: HandleTable,
+        texts: Texts,
+        memory: MemoryLimiter,
+        record: Arc<ProcessRecord>,
+        surroundings: Arc<Surroundings>,
+    }
 }
 
 impl Tools<'_> {
@@ -41,6 +52,26 @@ impl Tools<'_> {
         let model = &self.table.get(model)?.0;
         model.check_text(n_bytes)?;
         Ok(model.chat().clone())
+    }
+}
+
+impl Tools<'_> {
+    /// The grammar of the calls of a model, made apart; none where its calls cannot be enforced.
+    async fn native(
+        &mut self,
+        chat: Arc<Chat>,
+        tools: impl FnOnce() -> pie_text::Result<ToolList> + Send + 'static,
+        choice: tools::ToolChoice,
+    ) -> CallResult<Option<Resource<GrammarHandle>>> {
+        let choice = text_choice(choice);
+        let made = apart(self.record.clone(), self.surroundings.clone(), move |_| {
+            chat.native_grammar(&tools()?, &choice)
+        });
+        let Some(grammar) = made.await?.map_err(text_error)? else {
+            return Ok(None);
+        };
+        let handle = GrammarHandle::new(self.record, Arc::new(grammar))?;
+        Ok(Some(self.table.push(handle)?))
     }
 }
 
@@ -118,6 +149,67 @@ impl tools::Host for Tools<'_> {
         let chat = self.chat_of(&model, text.len())?;
         let call = self.texts.with(text, move |text| chat.parse_call(text));
         Ok(call.await?.map_err(text_error)?.map(wit_call))
+    }
+
+    async fn native_grammar(
+        &mut self,
+        model: Resource<ModelHandle>,
+        schemas: Vec<String>,
+        choice: tools::ToolChoice,
+    ) -> CallResult<Option<Resource<GrammarHandle>>> {
+        let chat = self.chat_of(&model, n_bytes(&schemas))?;
+        let _held = self.texts.charge(n_bytes(&schemas))?;
+        self.native(chat, move || ToolList::parse(&schemas), choice)
+            .await
+    }
+
+    async fn choice_grammar(
+        &mut self,
+        context: Resource<ContextHandle>,
+        choice: tools::ToolChoice,
+    ) -> CallResult<Option<Resource<GrammarHandle>>> {
+        let context = self.table.context(&context)?;
+        let must_call = matches!(
+            choice,
+            tools::ToolChoice::Required | tools::ToolChoice::Named(_)
+        );
+        let Some(given) = context.given_tools() else {
+            return if must_call {
+                Err(no_tools().into())
+            } else {
+                Ok(None)
+            };
+        };
+        let chat = context.model.chat().clone();
+        let grammar = self.native(chat, move || Ok(given), choice).await?;
+        if must_call && grammar.is_none() {
+            return Err(not_enforced().into());
+        }
+        Ok(grammar)
+    }
+}
+
+fn no_tools() -> Error {
+    Error::new(
+        ErrorCode::InvalidArgument,
+        "the tool choice asks for a call, and the model has no tools; give it some with equip before",
+    )
+}
+
+fn not_enforced() -> Error {
+    Error::new(
+        ErrorCode::InvalidArgument,
+        "the tool choice asks for a call, and the chat template of the model writes none that can be enforced; use the \
+         tool choice auto and find calls in the text, or another model",
+    )
+}
+
+fn text_choice(choice: tools::ToolChoice) -> ToolChoice {
+    match choice {
+        tools::ToolChoice::Auto => ToolChoice::Auto,
+        tools::ToolChoice::None => ToolChoice::None,
+        tools::ToolChoice::Required => ToolChoice::Required,
+        tools::ToolChoice::Named(name) => ToolChoice::Named(name),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use pie_core::{Answer, ContextId, Engine, Entering, GeneratorId, HostData, ProcessId, RowOutput};
-use pie_text::{Addition, At, Chat, ChatState};
+use pie_text::{Addition, At, Chat, ChatState, ToolList};
 
 use super::Model;
 use super::pass::Pass;
@@ -209,6 +209,12 @@ impl Context {
             .with_engine(|engine| self.append_in(engine, &addition.tokens))?;
         *turns = addition.state;
         Ok(())
+    }
+
+    /// The tools that the model was given last; none where it was given none.
+    pub(crate) fn given_tools(&self) -> Option<ToolList> {
+        let turns = lock(&self.turns).clone();
+        self.model.chat().given_tools(&turns)
     }
 
     /// Appends tokens as they are.

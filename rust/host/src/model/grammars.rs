@@ -1,7 +1,10 @@
-//! Grammars that programs made: checked and compiled once for all of them, and forgotten where they are too many.
+//! Grammars that programs made: checked and compiled once for all programs of a user, and forgotten where they are too
+//! many.
 //!
-//! A grammar is known by the hash of its source. What is kept belongs to nobody; who holds a grammar or a matcher is
-//! charged for it. Sources that were refused are remembered as well, so that asking again costs nothing.
+//! A grammar is known by the hash of its source, to the user whose program made it alone: nobody can tell by the time
+//! that a call takes what others made. What is kept is bounded in all, and where it is too much, the user who has the
+//! most gives way. Sources that were refused are remembered as well, so that asking again costs nothing. Who holds a
+//! grammar or a matcher is charged for it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,9 +16,11 @@ use crate::Error;
 use crate::errors::text_error;
 use crate::sync::lock;
 
-/// The most sources that are remembered.
-const MAX_ENTRIES: usize = 256;
-/// The most bytes that are kept of them.
+/// The most answers that are remembered of one user.
+const MAX_USER_ANSWERS: usize = 256;
+/// The most answers that are remembered in all.
+const MAX_ANSWERS: usize = 4096;
+/// The most bytes that are kept in all.
 const MAX_BYTES: usize = 64 << 20;
 
 /// What a program gave as the source of a grammar.
@@ -46,16 +51,17 @@ impl OwnedSource {
     }
 }
 
-/// A kept answer. Models are told apart by their addresses, which stay theirs as long as they are held.
+/// What an answer is of. Models are told apart by their addresses, which stay theirs as long as they are held.
 type Key = (Option<usize>, [u8; 32]);
 
+/// What came of a source, or of compiling a grammar for a model.
 #[derive(Clone)]
-enum Kept {
+enum Remembered {
     Checked(Result<Arc<Grammar>, Error>),
     Compiled(Result<Arc<Compiled>, Error>),
 }
 
-impl Kept {
+impl Remembered {
     fn n_bytes(&self) -> usize {
         const ERROR_BYTES: usize = 1 << 10;
         match self {
@@ -75,46 +81,81 @@ pub(crate) struct Grammars {
 
 #[derive(Default)]
 struct Cache {
-    entries: HashMap<Key, (Kept, u64)>,
+    users: HashMap<Arc<str>, OfUser>,
+    n_answers: usize,
     n_bytes: usize,
-    /// Counts uses: the least used last is forgotten first.
+    /// Counts uses: of what one user has, the least used last is forgotten first.
     clock: u64,
 }
 
+/// What is remembered of one user.
+#[derive(Default)]
+struct OfUser {
+    answers: HashMap<Key, (Remembered, u64)>,
+    n_bytes: usize,
+}
+
 impl Cache {
-    fn get(&mut self, key: &Key) -> Option<Kept> {
+    fn get(&mut self, user: &str, key: &Key) -> Option<Remembered> {
         self.clock += 1;
-        let clock = self.clock;
-        let (kept, used) = self.entries.get_mut(key)?;
-        *used = clock;
-        Some(kept.clone())
+        let (remembered, used) = self.users.get_mut(user)?.answers.get_mut(key)?;
+        *used = self.clock;
+        Some(remembered.clone())
     }
 
-    fn put(&mut self, key: Key, kept: Kept) {
+    fn put(&mut self, user: &str, key: Key, remembered: Remembered) {
         self.clock += 1;
-        let n_bytes = kept.n_bytes();
-        if let Some((before, _)) = self.entries.insert(key, (kept, self.clock)) {
-            self.n_bytes -= before.n_bytes();
+        let n_bytes = remembered.n_bytes();
+        let of_user = self.users.entry(user.into()).or_default();
+        let before = of_user.answers.insert(key, (remembered, self.clock));
+        let before_bytes = before.as_ref().map_or(0, |(it, _)| it.n_bytes());
+        of_user.n_bytes = of_user.n_bytes + n_bytes - before_bytes;
+        let too_many = of_user.answers.len() > MAX_USER_ANSWERS;
+        self.n_bytes = self.n_bytes + n_bytes - before_bytes;
+        self.n_answers += usize::from(before.is_none());
+        if too_many {
+            self.forget_of(user);
         }
-        self.n_bytes += n_bytes;
-        while self.entries.len() > MAX_ENTRIES || self.n_bytes > MAX_BYTES {
-            let oldest = self.entries.iter().min_by_key(|(_, (_, used))| *used);
-            let Some(oldest) = oldest.map(|(key, _)| *key) else {
+        while self.n_answers > MAX_ANSWERS || self.n_bytes > MAX_BYTES {
+            let most = self
+                .users
+                .iter()
+                .max_by_key(|(_, it)| (it.n_bytes, it.answers.len()));
+            let Some(most) = most.map(|(user, _)| Arc::clone(user)) else {
                 return;
             };
-            if let Some((kept, _)) = self.entries.remove(&oldest) {
-                self.n_bytes -= kept.n_bytes();
-            }
+            self.forget_of(&most);
+        }
+    }
+
+    /// Forgets what a user used least lately.
+    fn forget_of(&mut self, user: &str) {
+        let Some(of_user) = self.users.get_mut(user) else {
+            return;
+        };
+        let oldest = of_user.answers.iter().min_by_key(|(_, (_, used))| *used);
+        let oldest = oldest.map(|(key, _)| *key);
+        if let Some((forgotten, _)) = oldest.and_then(|key| of_user.answers.remove(&key)) {
+            of_user.n_bytes -= forgotten.n_bytes();
+            self.n_bytes -= forgotten.n_bytes();
+            self.n_answers -= 1;
+        }
+        if of_user.answers.is_empty() {
+            self.users.remove(user);
         }
     }
 }
 
 impl Grammars {
-    /// The grammar of a source, where it is known without work.
-    pub(crate) fn known(&self, source: &OwnedSource) -> Option<Result<Arc<Grammar>, Error>> {
-        match lock(&self.cache).get(&(None, digest(source.borrowed())))? {
-            Kept::Checked(checked) => Some(checked),
-            Kept::Compiled(_) => None,
+    /// The grammar of a source, where the user's programs made it before.
+    pub(crate) fn known(
+        &self,
+        user: &str,
+        source: &OwnedSource,
+    ) -> Option<Result<Arc<Grammar>, Error>> {
+        match lock(&self.cache).get(user, &(None, digest(source.borrowed())))? {
+            Remembered::Checked(checked) => Some(checked),
+            Remembered::Compiled(_) => None,
         }
     }
 
@@ -122,32 +163,34 @@ impl Grammars {
     ///
     /// # Errors
     /// `invalid-grammar`.
-    pub(crate) fn check(&self, source: &OwnedSource) -> Result<Arc<Grammar>, Error> {
+    pub(crate) fn check(&self, user: &str, source: &OwnedSource) -> Result<Arc<Grammar>, Error> {
         let checked = Grammar::new(source.borrowed());
         let checked = checked.map(Arc::new).map_err(text_error);
         let key = (None, digest(source.borrowed()));
-        lock(&self.cache).put(key, Kept::Checked(checked.clone()));
+        lock(&self.cache).put(user, key, Remembered::Checked(checked.clone()));
         checked
     }
 
-    /// A grammar compiled for a model, where it is known without work.
+    /// A grammar compiled for a model, where the user's programs had it compiled before.
     pub(crate) fn known_compiled(
         &self,
+        user: &str,
         chat: &Arc<Chat>,
         grammar: &Grammar,
     ) -> Option<Result<Arc<Compiled>, Error>> {
-        match lock(&self.cache).get(&(Some(address(chat)), *grammar.digest()))? {
-            Kept::Compiled(compiled) => Some(compiled),
-            Kept::Checked(_) => None,
+        match lock(&self.cache).get(user, &(Some(address(chat)), *grammar.digest()))? {
+            Remembered::Compiled(compiled) => Some(compiled),
+            Remembered::Checked(_) => None,
         }
     }
 
     /// Compiles a grammar for a model.
     ///
     /// # Errors
-    /// `invalid-grammar`, `invalid-model`.
+    /// `invalid-grammar`, `invalid-model`; `invalid-argument` for the grammar of another model's calls.
     pub(crate) fn compile(
         &self,
+        user: &str,
         chat: &Arc<Chat>,
         grammar: &Arc<Grammar>,
     ) -> Result<Arc<Compiled>, Error> {
@@ -155,7 +198,7 @@ impl Grammars {
         let compiled = Compiled::new(vocabulary, grammar.clone());
         let compiled = compiled.map(Arc::new).map_err(text_error);
         let key = (Some(address(chat)), *grammar.digest());
-        lock(&self.cache).put(key, Kept::Compiled(compiled.clone()));
+        lock(&self.cache).put(user, key, Remembered::Compiled(compiled.clone()));
         compiled
     }
 
@@ -165,8 +208,8 @@ impl Grammars {
         if let Some((_, vocabulary)) = vocabularies.iter().find(|(it, _)| Arc::ptr_eq(it, chat)) {
             return Ok(vocabulary.clone());
         }
-        let vocabulary = Vocabulary::new(chat.tokenizer().clone()).map_err(text_error)?;
-        let vocabulary = Arc::new(vocabulary);
+        let vocabulary = Vocabulary::new(chat.tokenizer().clone(), chat.control_tokens());
+        let vocabulary = Arc::new(vocabulary.map_err(text_error)?);
         vocabularies.push((chat.clone(), vocabulary.clone()));
         Ok(vocabulary)
     }
@@ -174,4 +217,58 @@ impl Grammars {
 
 fn address(chat: &Arc<Chat>) -> usize {
     Arc::as_ptr(chat).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn regex(n: usize) -> OwnedSource {
+        OwnedSource::Regex(format!("a{{{n}}}"))
+    }
+
+    fn bad(n: usize) -> OwnedSource {
+        OwnedSource::Regex(format!("({n}"))
+    }
+
+    #[test]
+    fn users_know_what_they_made_alone_and_evict_nobody_else() {
+        let grammars = Grammars::default();
+        grammars.check("ada", &regex(1)).unwrap();
+        assert!(grammars.known("ada", &regex(1)).is_some());
+        assert!(grammars.known("mallory", &regex(1)).is_none());
+        for n in 0..2 * MAX_ANSWERS {
+            grammars.check("mallory", &bad(n)).unwrap_err();
+        }
+        assert!(
+            grammars
+                .known("mallory", &bad(2 * MAX_ANSWERS - 1))
+                .is_some()
+        );
+        assert!(grammars.known("mallory", &bad(0)).is_none());
+        assert!(grammars.known("ada", &regex(1)).is_some());
+        let cache = lock(&grammars.cache);
+        assert_eq!(cache.n_answers, MAX_USER_ANSWERS + 1);
+    }
+
+    #[test]
+    fn where_there_are_too_many_whoever_has_the_most_gives_way() {
+        let grammars = Grammars::default();
+        grammars.check("ada", &regex(1)).unwrap();
+        for user in 0..MAX_ANSWERS / MAX_USER_ANSWERS + 2 {
+            for n in 0..MAX_USER_ANSWERS {
+                grammars
+                    .check(&format!("user {user}"), &bad(n))
+                    .unwrap_err();
+            }
+        }
+        assert!(grammars.known("ada", &regex(1)).is_some());
+        let cache = lock(&grammars.cache);
+        assert_eq!(cache.n_answers, MAX_ANSWERS);
+        let of_users = cache.users.values();
+        let sums = of_users.fold((0, 0), |(answers, bytes), it| {
+            (answers + it.answers.len(), bytes + it.n_bytes)
+        });
+        assert_eq!(sums, (cache.n_answers, cache.n_bytes));
+    }
 }

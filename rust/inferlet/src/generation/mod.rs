@@ -9,13 +9,16 @@ use std::rc::Rc;
 use crate::adapter::Adapter;
 use crate::bindings::pie::core::generation as raw;
 use crate::bindings::pie::core::types::Error;
-use crate::constrain::{Constrain, Schema};
+use crate::bindings::pie::instruct::tools::choice_grammar;
+use crate::constrain::{Constrain, GrammarConstraint, Schema};
 use crate::handle::ProbeHandle;
+use crate::matcher::Grammar;
 pub use crate::output::{FinishReason, Output, RawOutput};
 use crate::probe::Probe;
 use crate::sample::Seeded;
 use crate::shared::Shared;
 use crate::spec::Speculator;
+use crate::tools::Choice;
 use crate::{ErrorCode, Model, Result, chat, errors, task};
 use machine::Machine;
 pub use step::GenStep;
@@ -97,6 +100,25 @@ impl Generator {
     pub fn constrain_with<S: Schema>(self, schema: S) -> Result<Self> {
         let constraint = schema.build_constraint(&self.machine.model)?;
         Ok(self.add(Box::new(constraint)))
+    }
+
+    /// Whether the model is to call one of the tools that it was given in the context. No call is malformed then. Where
+    /// a call is asked for and cannot be enforced, it is the error `invalid-argument`, as is a tool that it was not
+    /// given.
+    pub fn tool_choice(self, choice: Choice) -> Self {
+        let grammar = choice_grammar(&self.machine.context.raw, &choice.raw());
+        match grammar {
+            Ok(None) => self,
+            Ok(Some(grammar)) => {
+                let grammar = Grammar::from_raw(grammar);
+                let constraint = GrammarConstraint::from_grammar(&grammar, &self.machine.model);
+                self.add(Box::new(constraint))
+            }
+            Err(error) => {
+                self.machine.keeper.keep(error);
+                self
+            }
+        }
     }
 
     /// Has a speculator propose tokens in each step. It never changes a token, and excludes

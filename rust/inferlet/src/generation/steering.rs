@@ -6,6 +6,7 @@ use crate::Result;
 use crate::bindings::pie::core::generation as raw;
 use crate::bindings::pie::core::masks;
 use crate::constrain::Constrain;
+use crate::kept;
 use crate::spec::Speculator;
 
 /// The constraints and the speculator of one generator, and what they answered for the step that is open.
@@ -65,9 +66,13 @@ impl Steering {
     }
 
     /// What all constraints allow in this step.
+    ///
+    /// # Errors
+    /// What a grammar in one of them could not do.
     pub(super) fn mask(&mut self, vocab_size: impl FnOnce() -> u32) -> Result<Vec<u32>> {
         for constraint in &mut self.constraints[self.masks.len()..] {
-            self.masks.push(constraint.step(&self.accepted).to_vec());
+            let mask = kept::met_in(|| constraint.step(&self.accepted).to_vec())?;
+            self.masks.push(mask);
         }
         match &self.masks[..] {
             [one] => Ok(one.clone()),

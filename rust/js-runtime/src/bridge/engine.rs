@@ -57,6 +57,8 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("equipTokens", equip_tokens),
     super::export!("answerTokens", answer_tokens),
     super::export!("parseCall", parse_call),
+    super::export!("nativeGrammar", native_grammar),
+    super::export!("choiceGrammar", choice_grammar),
     super::export!("toolDecoderCreate", tool_decoder_create),
 ];
 
@@ -992,6 +994,30 @@ fn parse_call<'js>(
     tools::parse_call(&model.raw, &read::<String>(&ctx, text)?).write(&ctx)
 }
 
+fn native_grammar<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    schemas: Value<'js>,
+    choice: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    tools::native_grammar(
+        &model.raw,
+        &read::<Vec<String>>(&ctx, schemas)?,
+        &read::<tools::ToolChoice>(&ctx, choice)?,
+    )
+    .write(&ctx)
+}
+
+fn choice_grammar<'js>(
+    ctx: Ctx<'js>,
+    context: Class<'js, ContextHandle>,
+    choice: Value<'js>,
+) -> Result<Value<'js>> {
+    let context = context.borrow().held.clone();
+    tools::choice_grammar(&context.raw, &read::<tools::ToolChoice>(&ctx, choice)?).write(&ctx)
+}
+
 fn tool_decoder_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
     let model = model.borrow().held.clone();
     let made = tools::ToolDecoder::create(&model.raw);
@@ -1119,6 +1145,24 @@ impl Read for generation::FinishReason {
                 "finish-reason",
                 other,
                 &["stop", "length", "constraint", "closed"],
+            )),
+        }
+    }
+}
+
+impl Read for tools::ToolChoice {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        match &*field::<String>(ctx, &object, "type")? {
+            "auto" => Ok(Self::Auto),
+            "none" => Ok(Self::None),
+            "required" => Ok(Self::Required),
+            "named" => Ok(Self::Named(field(ctx, &object, "value")?)),
+            other => Err(unknown(
+                ctx,
+                "tool-choice",
+                other,
+                &["auto", "none", "required", "named"],
             )),
         }
     }

@@ -27,6 +27,7 @@ use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 use crate::tools::finding::format_of;
 use crate::tools::format::CallFormat;
+use crate::tools::frame::CallFrame;
 use crate::tools::list::ToolList;
 
 use call::end;
@@ -50,6 +51,8 @@ pub struct Chat {
     reasoning: Option<ReasoningFormat>,
     /// How the model writes calls; none where its template has no way.
     calls: Option<CallFormat>,
+    /// The texts around them; none where they are not enforced.
+    call_frame: Option<CallFrame>,
 }
 
 impl Chat {
@@ -74,6 +77,7 @@ impl Chat {
                 end_tokens,
                 reasoning: None,
                 calls: None,
+                call_frame: None,
             }),
             Err(error) => Err(error),
         }
@@ -86,12 +90,15 @@ impl Chat {
         let script = template
             .map_or_else(plain::template, Ok)
             .and_then(|template| Script::new(Arc::clone(&tokenizer), template, &end_tokens));
-        let (mut reasoning, mut calls) = (None, None);
+        let (mut reasoning, mut calls, mut call_frame) = (None, None, None);
         if let Ok(script) = &script {
             let ends = [script.stop_tokens(), &end_tokens].concat();
             let cue = tokenizer.decode(script.cue_tokens()).unwrap_or_default();
             reasoning = ReasoningFormat::of(&tokenizer, script.template(), &cue);
             calls = format_of(&tokenizer, script.template(), &ends);
+            call_frame = calls
+                .as_ref()
+                .and_then(|format| CallFrame::of(&tokenizer, script.template(), format, &ends));
         }
         Self {
             tokenizer,
@@ -99,6 +106,7 @@ impl Chat {
             end_tokens,
             reasoning,
             calls,
+            call_frame,
         }
     }
 
@@ -110,6 +118,11 @@ impl Chat {
     /// How the model writes calls.
     pub(crate) fn call_format(&self) -> Option<&CallFormat> {
         self.calls.as_ref()
+    }
+
+    /// The texts around calls; none where they cannot be enforced.
+    pub(crate) fn call_frame(&self) -> Option<&CallFrame> {
+        self.call_frame.as_ref()
     }
 
     /// The tokens that end a turn, by the template and by the model.
@@ -352,6 +365,14 @@ impl Chat {
     /// Whether the token is one that no content may become, and that has no text to show.
     pub(crate) fn is_control(&self, id: u32) -> bool {
         self.tokenizer.is_control(id) || self.script.as_ref().is_ok_and(|script| script.owns(id))
+    }
+
+    /// All such tokens.
+    pub(crate) fn owned_tokens(&self) -> Vec<u32> {
+        match &self.script {
+            Ok(script) => script.control_tokens().collect(),
+            Err(_) => self.tokenizer.control_tokens().collect(),
+        }
     }
 
     fn script(&self) -> Result<&Script> {

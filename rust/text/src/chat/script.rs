@@ -156,6 +156,11 @@ impl Script {
         self.fence.holds(id)
     }
 
+    /// The control tokens of the checkpoint and the tokens that the template owns.
+    pub(super) fn control_tokens(&self) -> impl Iterator<Item = u32> + '_ {
+        self.fence.ids()
+    }
+
     /// Text of the template's as tokens.
     pub(super) fn encode(&self, text: &str) -> Result<Vec<u32>> {
         if holds_private(text) {

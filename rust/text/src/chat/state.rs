@@ -183,6 +183,18 @@ impl ChatState {
         )
     }
 
+    /// The tools that the model was given last.
+    pub(crate) fn tools(&self) -> Option<&Arc<ToolList>> {
+        self.log
+            .iter()
+            .rev()
+            .find_map(|stretch| match &stretch.turn {
+                Turn::Tools { tools, .. } => Some(tools),
+                Turn::Said { with, .. } => with.tools.as_ref(),
+                _ => None,
+            })
+    }
+
     /// The tools that the model was given and that nothing has written yet.
     pub(super) fn unwritten_tools(&self) -> Option<&Arc<ToolList>> {
         self.log

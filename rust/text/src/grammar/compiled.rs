@@ -3,19 +3,21 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use llguidance::Matcher as Engine;
 use llguidance::api::TopLevelGrammar;
 
-use super::vocabulary::{Vocabulary, engine_error};
+use super::deep::with_stack;
+use super::engine::State;
+use super::vocabulary::Vocabulary;
 use super::{Grammar, fault};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A grammar compiled for a vocabulary. Matchers begin as copies of what it holds.
 pub struct Compiled {
     vocabulary: Arc<Vocabulary>,
     grammar: Arc<Grammar>,
     /// At the beginning of a text, its first mask computed.
-    prototype: Mutex<Engine>,
+    prototype: Mutex<State>,
+    n_bytes: usize,
 }
 
 impl fmt::Debug for Compiled {
@@ -30,34 +32,40 @@ impl Compiled {
     /// Compiles a grammar for a vocabulary.
     ///
     /// # Errors
-    /// `invalid-grammar` where it takes more than may be.
+    /// `invalid-grammar` where it takes more than may be; `invalid-argument` for the native grammar of another model.
     pub fn new(vocabulary: Arc<Vocabulary>, grammar: Arc<Grammar>) -> Result<Self> {
+        const DOES_NOT_COMPILE: &str = "the grammar does not compile";
+        if grammar
+            .tokenizer()
+            .is_some_and(|it| !Arc::ptr_eq(it, vocabulary.tokenizer()))
+        {
+            return Err(Error::Argument(
+                "the grammar is that of another model's calls; make one with tools.native_grammar of this model"
+                    .to_owned(),
+            ));
+        }
         let source = TopLevelGrammar::from_lark(grammar.text().to_owned());
-        let parser = vocabulary
-            .factory()
-            .create_parser(source)
-            .map_err(|error| engine_error("the grammar does not compile", &error))?;
-        let mut prototype = Engine::new(Ok(parser));
-        if let Some(error) = prototype.get_error() {
-            return Err(fault("the grammar does not compile", &error));
-        }
+        let parser = match with_stack(|| vocabulary.factory().create_parser(source)) {
+            Some(Ok(parser)) => parser,
+            Some(Err(error)) => return Err(fault(DOES_NOT_COMPILE, &error.to_string())),
+            None => return Err(fault(DOES_NOT_COMPILE, "the engine failed on it")),
+        };
+        let mut prototype = State::new(parser);
         // Some grammars are too large only where they are begun.
-        let accepts = prototype.is_accepting();
         if !prototype.is_stopped() {
-            let mask = prototype.compute_mask();
-            let nothing = mask.is_err() && !matches!(accepts, Ok(true));
-            if let (Err(error), true) = (mask, nothing) {
-                return Err(engine_error("no text can begin", &error));
-            }
-            if prototype.is_error() {
-                let error = prototype.get_error().unwrap_or_default();
-                return Err(fault("no text can begin", &error));
+            let accepts = prototype.is_accepting()?;
+            if prototype.mask()?.is_none() && !accepts {
+                return Err(fault("no text can begin", "no token begins one"));
             }
         }
+        // What compiled rules take, seen of typical schemas: 40 bytes for each of the text.
+        const BYTES_PER_BYTE: usize = 40;
+        let n_bytes = BYTES_PER_BYTE * grammar.text().len() + prototype.n_bytes();
         Ok(Self {
             vocabulary,
             grammar,
             prototype: Mutex::new(prototype),
+            n_bytes,
         })
     }
 
@@ -71,19 +79,16 @@ impl Compiled {
         &self.vocabulary
     }
 
-    /// About what it takes, in bytes. It is the same for all grammars of the same text.
+    /// About what it takes, in bytes.
     pub fn n_bytes(&self) -> usize {
-        // Seen of typical schemas with 128 thousand tokens: half a megabyte, and 40 bytes for each of the text.
-        const BASE_BYTES: usize = 512 << 10;
-        const BYTES_PER_BYTE: usize = 40;
-        BASE_BYTES + BYTES_PER_BYTE * self.grammar.text().len()
+        self.n_bytes
     }
 
     /// The state at the beginning of a text.
-    pub(super) fn beginning(&self) -> Engine {
+    pub(super) fn beginning(&self) -> State {
         self.prototype
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .deep_clone()
+            .clone()
     }
 }

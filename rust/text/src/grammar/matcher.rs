@@ -4,21 +4,18 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use llguidance::Matcher as Engine;
-use llguidance::toktrie::SimpleVob;
-
 use super::compiled::Compiled;
+use super::document::Document;
+use super::engine::State;
 use super::fault;
-use super::vocabulary::engine_error;
+use super::token_mask::TokenMask;
 use crate::error::{Error, Result};
 
-/// The longest document that a matcher keeps to check it when it is finished.
-pub(super) const MAX_DOCUMENT_BYTES: usize = 4 << 20;
-
 /// Walks a text of a grammar. Clones go on apart from each other.
+#[derive(Clone)]
 pub struct Matcher {
     compiled: Arc<Compiled>,
-    state: Engine,
+    state: State,
     /// Tokens that must follow, as the tokenizer writes the text that must. They were found where the text was first
     /// forced, so that it does not matter whether they are taken one by one.
     forced: VecDeque<u32>,
@@ -29,7 +26,7 @@ pub struct Matcher {
     /// A stop token was accepted.
     stopped: bool,
     /// What was accepted, where a schema is to be checked.
-    document: Vec<u8>,
+    document: Document,
     n_tokens: usize,
 }
 
@@ -42,103 +39,10 @@ impl fmt::Debug for Matcher {
     }
 }
 
-impl Clone for Matcher {
-    fn clone(&self) -> Self {
-        Self {
-            compiled: self.compiled.clone(),
-            state: self.state.deep_clone(),
-            forced: self.forced.clone(),
-            forced_known: self.forced_known,
-            stop: self.stop.clone(),
-            stopped: self.stopped,
-            document: self.document.clone(),
-            n_tokens: self.n_tokens,
-        }
-    }
-}
-
-/// Which tokens may follow: a bit each, the lowest bit of the first word for token 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenMask {
-    words: Vec<u32>,
-    n_tokens: u32,
-}
-
-impl TokenMask {
-    /// The words.
-    pub fn words(&self) -> &[u32] {
-        &self.words
-    }
-
-    /// Whether a token may follow.
-    pub fn allows(&self, token: u32) -> bool {
-        let word = self.words.get(token as usize / 32).copied().unwrap_or(0);
-        token < self.n_tokens && word >> (token % 32) & 1 == 1
-    }
-
-    /// Whether no token may follow.
-    pub fn is_empty(&self) -> bool {
-        self.words.iter().all(|&word| word == 0)
-    }
-
-    /// As alternating run lengths, of tokens that may not follow first. What lies behind the last run may not.
-    pub fn runs(&self) -> Vec<u32> {
-        let mut runs = Vec::new();
-        let mut allowed = false;
-        let mut start = 0;
-        loop {
-            // The next token that is not as those before.
-            let end = self.next(start, !allowed);
-            match end {
-                Some(end) => {
-                    runs.push(end - start);
-                    start = end;
-                    allowed = !allowed;
-                }
-                None => {
-                    if allowed {
-                        runs.push(self.n_tokens - start);
-                    } else if runs.is_empty() {
-                        // A list that allows nothing is not the empty one.
-                        runs.push(self.n_tokens);
-                    }
-                    return runs;
-                }
-            }
-        }
-    }
-
-    /// The first token from `start` on that is allowed, or is not.
-    fn next(&self, start: u32, allowed: bool) -> Option<u32> {
-        let mut at = start;
-        while at < self.n_tokens {
-            let word = self.words.get(at as usize / 32).copied().unwrap_or(0);
-            let word = if allowed { word } else { !word } >> (at % 32);
-            if word != 0 {
-                let found = at + word.trailing_zeros();
-                return (found < self.n_tokens).then_some(found);
-            }
-            at = (at / 32 + 1) * 32;
-        }
-        None
-    }
-
-    fn allow(&mut self, token: u32) {
-        if token < self.n_tokens
-            && let Some(word) = self.words.get_mut(token as usize / 32)
-        {
-            *word |= 1 << (token % 32);
-        }
-    }
-
-    fn forbid(&mut self, token: u32) {
-        if let Some(word) = self.words.get_mut(token as usize / 32) {
-            *word &= !(1 << (token % 32));
-        }
-    }
-}
-
 impl Matcher {
+    /// The most bytes that finding what may follow, or one more token, adds to what it takes; see [`Matcher::n_bytes`].
+    pub const STEP_BYTES: usize = 8 << 20;
+
     /// At the beginning of a text. A text may be ended by one of the `stop` tokens, where it may end.
     pub fn new(compiled: &Arc<Compiled>, stop: impl Into<Arc<[u32]>>) -> Self {
         Self {
@@ -148,7 +52,7 @@ impl Matcher {
             forced_known: false,
             stop: stop.into(),
             stopped: false,
-            document: Vec::new(),
+            document: Document::default(),
             n_tokens: 0,
         }
     }
@@ -160,9 +64,12 @@ impl Matcher {
 
     /// Replaces the tokens that end a text where it may end.
     pub fn set_stop(&mut self, stop: impl Into<Arc<[u32]>>) {
-        self.stop = stop.into();
-        self.forced.clear();
-        self.forced_known = false;
+        let stop = stop.into();
+        if stop != self.stop {
+            self.stop = stop;
+            self.forced.clear();
+            self.forced_known = false;
+        }
     }
 
     /// Goes back to the beginning.
@@ -171,9 +78,11 @@ impl Matcher {
         *self = Self::new(&self.compiled.clone(), stop);
     }
 
-    /// Whether the text has ended: a stop token was accepted, or nothing else could follow.
+    /// Whether the text has ended: a stop token was accepted, or nothing else could follow. Where a stop token belongs
+    /// to the text, and there are some, it has not ended before.
     pub fn is_terminated(&self) -> bool {
-        self.stopped || self.state.is_stopped()
+        let waits = self.compiled.grammar().ends_with_stop() && !self.stop.is_empty();
+        self.stopped || self.state.failure().is_some() || (self.state.is_stopped() && !waits)
     }
 
     /// Whether the text may end here.
@@ -181,12 +90,11 @@ impl Matcher {
     /// # Errors
     /// `invalid-grammar` where finding out takes too much.
     pub fn is_accepting(&mut self) -> Result<bool> {
-        if self.is_terminated() {
-            return Ok(true);
+        match self.state.failure() {
+            Some(failure) => Err(failure.clone()),
+            None if self.state.is_stopped() => Ok(true),
+            None => self.state.is_accepting(),
         }
-        self.state
-            .is_accepting()
-            .map_err(|error| engine_error("the grammar cannot go on", &error))
     }
 
     /// The tokens that may follow. Where the grammar forces text, that is the next of its tokens alone. The tokens that
@@ -195,30 +103,26 @@ impl Matcher {
     /// # Errors
     /// `invalid-grammar` where finding them takes too much; `grammar-mismatch` where the text has ended.
     pub fn mask(&mut self) -> Result<TokenMask> {
-        if self.is_terminated() {
-            return Err(Error::Mismatch(
-                "the text of the grammar has ended, and no token follows; reset the matcher"
-                    .to_owned(),
-            ));
-        }
+        self.check_open()?;
         let vocabulary = self.compiled.vocabulary().clone();
         let n_tokens = vocabulary.n_tokens();
+        let mut mask = TokenMask::new(Vec::new(), n_tokens);
         if let Some(&first) = self.forced()?.front() {
-            let mut mask = TokenMask {
-                words: vec![0; (n_tokens as usize).div_ceil(32)],
-                n_tokens,
-            };
             mask.allow(first);
             return Ok(mask);
         }
         let accepting = self.is_accepting()?;
-        let mut mask = self.of_engine(accepting, n_tokens)?;
+        if !self.state.is_stopped()
+            && let Some(words) = self.state.mask()?
+        {
+            mask = TokenMask::new(words.as_slice().to_vec(), n_tokens);
+        }
         for &(first, twin) in vocabulary.twins() {
             if mask.allows(first) {
                 mask.allow(twin);
             }
         }
-        for &token in &*self.stop.clone() {
+        for &token in &*self.stop {
             if accepting {
                 mask.allow(token);
             } else {
@@ -234,34 +138,16 @@ impl Matcher {
         Ok(mask)
     }
 
-    fn of_engine(&mut self, accepting: bool, n_tokens: u32) -> Result<TokenMask> {
-        let words = match self.state.compute_mask() {
-            Ok(mask) => {
-                let mask: SimpleVob = mask;
-                let mut words = mask.as_slice().to_vec();
-                words.resize((n_tokens as usize).div_ceil(32), 0);
-                words
-            }
-            // Nothing but the end may follow.
-            Err(_) if accepting => vec![0; (n_tokens as usize).div_ceil(32)],
-            Err(error) => return Err(engine_error("the grammar cannot go on", &error)),
-        };
-        Ok(TokenMask { words, n_tokens })
-    }
-
     /// The tokens that must follow, as the tokenizer writes the text that must; none where there is a choice.
     ///
     /// # Errors
     /// `invalid-grammar` where finding them takes too much.
     pub fn forced(&mut self) -> Result<&VecDeque<u32>> {
-        if !self.forced_known && !self.is_terminated() {
+        if !self.forced_known && !self.state.is_stopped() {
             // A token that ends the text anywhere else is not forced: another spelling of the text is drawn then.
-            let forced = self.state.compute_ff_tokens().into_iter();
+            let forced = self.state.forced()?.into_iter();
             let stop = &self.stop;
             self.forced = forced.take_while(|it| !stop.contains(it)).collect();
-            if let Some(error) = self.state.get_error() {
-                return Err(fault("the grammar cannot go on", &error));
-            }
             self.forced_known = true;
         }
         Ok(&self.forced)
@@ -288,6 +174,9 @@ impl Matcher {
     }
 
     fn accept_one(&mut self, token: u32) -> Result<()> {
+        if let Some(failure) = self.state.failure() {
+            return Err(failure.clone());
+        }
         if self.is_terminated() {
             return Err(self.mismatch(token, "the text has ended"));
         }
@@ -297,31 +186,49 @@ impl Matcher {
             self.n_tokens += 1;
             return Ok(());
         }
-        if self.forced.front() != Some(&token) {
+        if self.forced.front() == Some(&token) {
+            self.forced.pop_front();
+        } else {
             if token >= self.compiled.vocabulary().n_tokens() {
                 return Err(self.mismatch(token, "the vocabulary does not have it"));
             }
-            let valid = self.state.validate_tokens(&[token]);
-            let valid = valid.map_err(|error| engine_error("the grammar cannot go on", &error))?;
-            if valid == 0 {
+            if self.state.is_stopped() || !self.state.allows(token)? {
                 return Err(self.mismatch(token, "the grammar has other text here"));
             }
             self.forced.clear();
-        } else {
-            self.forced.pop_front();
         }
-        self.state
-            .consume_token(token)
-            .map_err(|error| engine_error("the grammar cannot go on", &error))?;
+        self.state.consume(token)?;
         self.forced_known = !self.forced.is_empty();
         self.n_tokens += 1;
-        self.keep(token);
+        let kept = self.keep(token);
+        if let Err(failure) = &kept {
+            self.state.give_up(failure);
+        }
+        kept
+    }
+
+    /// Keeps what a token writes, where the document is to be checked, and checks it where it is finished.
+    fn keep(&mut self, token: u32) -> Result<()> {
+        if self.compiled.grammar().schema().is_none() {
+            return Ok(());
+        }
+        let vocabulary = self.compiled.vocabulary();
+        self.document.push(vocabulary.bytes(token))?;
         if self.state.is_stopped() {
-            if self.state.is_error() {
-                let error = self.state.get_error().unwrap_or_default();
-                return Err(fault("the grammar cannot go on", &error));
-            }
             self.check_document()?;
+        }
+        Ok(())
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if let Some(failure) = self.state.failure() {
+            return Err(failure.clone());
+        }
+        if self.is_terminated() {
+            return Err(Error::Mismatch(
+                "the text of the grammar has ended, and no token follows; reset the matcher"
+                    .to_owned(),
+            ));
         }
         Ok(())
     }
@@ -335,36 +242,17 @@ impl Matcher {
         ))
     }
 
-    /// Keeps what a token writes, where the document is to be checked.
-    fn keep(&mut self, token: u32) {
-        if self.compiled.grammar().schema().is_some() && self.document.len() <= MAX_DOCUMENT_BYTES {
-            let bytes = self.compiled.vocabulary().bytes(token);
-            self.document.extend_from_slice(bytes);
-        }
-    }
-
-    /// Checks the finished document against its schema: the grammar lets nothing else through, and this makes sure.
     fn check_document(&self) -> Result<()> {
-        let Some(schema) = self.compiled.grammar().schema() else {
-            return Ok(());
-        };
-        if self.document.len() > MAX_DOCUMENT_BYTES {
-            return Ok(());
+        match self.compiled.grammar().schema() {
+            Some(schema) => self.document.check(schema),
+            None => Ok(()),
         }
-        let checked = match std::str::from_utf8(&self.document) {
-            Ok(document) => schema.check(document),
-            Err(_) => Err("it is not UTF-8".to_owned()),
-        };
-        checked.map_err(|why| {
-            fault(
-                "the finished document does not fit its schema",
-                &format!("{why}; please report the schema"),
-            )
-        })
     }
 
-    /// About what it takes, in bytes.
+    /// About what it takes, in bytes: it grows with the text.
     pub fn n_bytes(&self) -> usize {
-        self.compiled.n_bytes() / 2 + self.document.len()
+        const BASE_BYTES: usize = 4 << 10;
+        let forced = self.forced.capacity() * size_of::<u32>();
+        BASE_BYTES + self.state.n_bytes() + self.document.n_bytes() + forced
     }
 }

@@ -1,8 +1,8 @@
 //! Grammars: what a model may write, token by token.
 //!
-//! - [`Source`]: a JSON Schema, any JSON, a regular expression, an EBNF text, or a text that the engine wrote itself;
-//! - [`Grammar`]: a source that was checked, without a model. A keyword of a schema is enforced or refused by its name
-//!   and place, and everything is bounded, so that no source takes a second or 64 MB;
+//! - [`Source`]: a JSON Schema, any JSON, a regular expression or an EBNF text;
+//! - [`Grammar`]: a source that was checked, without a model, or the calls of a model. A keyword of a schema is
+//!   enforced or refused by its name and place, and everything is bounded, so that no source takes a second or 64 MB;
 //! - [`Vocabulary`]: the tokens of a model as a tree; [`Compiled::new`] compiles a [`Grammar`] for it;
 //! - [`Matcher`]: walks a text by tokens, says which may follow ([`TokenMask`]), which must, and when it has ended.
 //!
@@ -11,43 +11,51 @@
 //! checked by [`schema::validation`](schema), which shares nothing with the grammar.
 
 mod compiled;
+mod deep;
+mod document;
 mod ebnf;
+mod engine;
 mod matcher;
 mod number;
 mod pattern;
 mod schema;
+mod token_mask;
 mod vocabulary;
+
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::tokenizer::Tokenizer;
 
 pub use compiled::Compiled;
-pub use matcher::{Matcher, TokenMask};
+pub use matcher::Matcher;
+pub use token_mask::TokenMask;
 pub use vocabulary::Vocabulary;
 
-use schema::Schema;
+use schema::{Schema, Spelling};
 
 /// What a grammar is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source<'a> {
-    /// Documents that fit a JSON Schema, without white space between their signs.
+    /// Documents that fit a JSON Schema, without white space.
     JsonSchema(&'a str),
-    /// Any JSON, without white space between its signs.
+    /// Any JSON, without white space.
     AnyJson,
     /// Texts that match a regular expression as a whole.
     Regex(&'a str),
     /// Texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`.
     Ebnf(&'a str),
-    /// Texts of a grammar in the dialect of the engine, written by the engine itself: it is not checked.
-    Own(&'a str),
 }
 
-/// A grammar that was checked. It belongs to no model.
+/// A grammar that was checked. It belongs to no model, but for those of the calls of one.
 #[derive(Debug)]
 pub struct Grammar {
     text: String,
     schema: Option<Schema>,
+    /// Of a grammar whose text names tokens by their ids: whose they are.
+    tokenizer: Option<Arc<Tokenizer>>,
     digest: [u8; 32],
 }
 
@@ -57,35 +65,49 @@ impl Grammar {
     /// # Errors
     /// `invalid-grammar`: what is wrong, where, and what to do.
     pub fn new(source: Source<'_>) -> Result<Self> {
-        let (kind, text) = match source {
-            Source::JsonSchema(text) => ("json-schema", text),
-            Source::AnyJson => ("json-schema", "true"),
-            Source::Regex(text) => ("regex", text),
-            Source::Ebnf(text) => ("ebnf", text),
-            Source::Own(text) => ("own", text),
+        deep::with_stack(|| Self::read(source)).unwrap_or_else(|| {
+            Err(fault(
+                "the grammar does not parse",
+                "the engine failed on it",
+            ))
+        })
+    }
+
+    fn read(source: Source<'_>) -> Result<Self> {
+        let of_schema = |text| {
+            let (schema, grammar) = Schema::read(text, &Spelling::default())?;
+            Ok((grammar, Some(schema)))
         };
-        let refused = |why: String| Error::Grammar(why);
-        let (text, schema) = match kind {
-            "json-schema" => {
-                let (schema, grammar) = Schema::read(text, "").map_err(refused)?;
-                (grammar, Some(schema))
+        let read = match source {
+            Source::JsonSchema(text) => of_schema(text),
+            Source::AnyJson => of_schema("true"),
+            Source::Regex(text) => {
+                pattern::Pattern::whole(text).map(|it| (format!("start: /{}/\n", it.plain), None))
             }
-            "regex" => {
-                let pattern = pattern::Pattern::whole(text).map_err(refused)?;
-                (format!("start: /{}/\n", pattern.plain), None)
-            }
-            "ebnf" => (ebnf::translated(text).map_err(refused)?, None),
-            _ => (text.to_owned(), None),
+            Source::Ebnf(text) => ebnf::translated(text).map(|grammar| (grammar, None)),
         };
+        let (text, schema) = read.map_err(Error::Grammar)?;
         let grammar = Self {
-            digest: digest(source),
             text,
             schema,
+            tokenizer: None,
+            digest: digest(source),
         };
         if matches!(source, Source::Ebnf(_)) {
             grammar.check_text()?;
         }
         Ok(grammar)
+    }
+
+    /// A grammar in the dialect of the engine, whose control tokens are named by their ids. A token that ends the turn
+    /// belongs to its texts.
+    pub(crate) fn native(text: String, tokenizer: Arc<Tokenizer>) -> Self {
+        Self {
+            digest: hash(NATIVE, &text),
+            text,
+            schema: None,
+            tokenizer: Some(tokenizer),
+        }
     }
 
     /// Has the engine read the text, without a vocabulary.
@@ -101,15 +123,11 @@ impl Grammar {
                 .to_internal(None, limits)
                 .map(drop)
         };
-        match crate::caught::caught(read) {
-            Some(Ok(())) => Ok(()),
+        match read() {
+            Ok(()) => Ok(()),
             // Control tokens are known to vocabularies alone.
-            Some(Err(error)) if error.to_string().contains("special token") => Ok(()),
-            Some(Err(error)) => Err(fault("the grammar does not parse", &error.to_string())),
-            None => Err(fault(
-                "the grammar does not parse",
-                "the engine failed on it",
-            )),
+            Err(error) if error.to_string().contains("special token") => Ok(()),
+            Err(error) => Err(fault("the grammar does not parse", &error.to_string())),
         }
     }
 
@@ -128,6 +146,16 @@ impl Grammar {
         self.text.len() + self.schema.as_ref().map_or(0, Schema::n_bytes)
     }
 
+    /// Whether a token that ends the turn belongs to its texts.
+    pub(in crate::grammar) fn ends_with_stop(&self) -> bool {
+        self.tokenizer.is_some()
+    }
+
+    /// Of a grammar that names tokens by their ids, whose they are.
+    pub(in crate::grammar) fn tokenizer(&self) -> Option<&Arc<Tokenizer>> {
+        self.tokenizer.as_ref()
+    }
+
     pub(in crate::grammar) fn schema(&self) -> Option<&Schema> {
         self.schema.as_ref()
     }
@@ -135,27 +163,46 @@ impl Grammar {
 
 /// The hash of a source: of its kind and its text.
 pub fn digest(source: Source<'_>) -> [u8; 32] {
-    let (kind, text) = match source {
-        Source::JsonSchema(text) => (0u8, text),
-        Source::AnyJson => (1, ""),
-        Source::Regex(text) => (2, text),
-        Source::Ebnf(text) => (3, text),
-        Source::Own(text) => (4, text),
-    };
+    match source {
+        Source::JsonSchema(text) => hash(0, text),
+        Source::AnyJson => hash(1, ""),
+        Source::Regex(text) => hash(2, text),
+        Source::Ebnf(text) => hash(3, text),
+    }
+}
+
+/// The kind of grammars that are no source.
+const NATIVE: u8 = 4;
+
+fn hash(kind: u8, text: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update([kind]);
     hash.update(text.as_bytes());
     hash.finalize().into()
 }
 
-/// The rules of a JSON Schema, to be put into a text for [`Source::Own`]. They begin with `prefix`, lower-case letters,
-/// digits and underscores; `{prefix}start` is the whole document.
+/// The rules of the documents of a JSON Schema, to be put into a text for [`Grammar::native`]; `{prefix}start` is the
+/// whole document. Documents are written with a space behind commas and colons, as chat templates write them. No string
+/// of them holds a text of `avoided`.
 ///
 /// # Errors
-/// `invalid-grammar`, as for [`Grammar::new`].
-pub fn rules_of_schema(schema: &str, prefix: &str) -> Result<String> {
-    let (_, rules) = Schema::read(schema, prefix).map_err(Error::Grammar)?;
-    Ok(rules)
+/// What cannot be enforced, and where.
+pub(crate) fn rules_of_schema(
+    schema: &str,
+    prefix: &str,
+    avoided: &[String],
+) -> std::result::Result<String, String> {
+    let spelling = Spelling {
+        prefix: prefix.to_owned(),
+        avoided: avoided.to_vec(),
+        ..Spelling::spaced()
+    };
+    Schema::read(schema, &spelling).map(|(_, rules)| rules)
+}
+
+/// A regular expression that matches a text alone, for a text for [`Grammar::native`].
+pub(crate) fn pattern_of_text(text: &str) -> String {
+    pattern::literal(text, false)
 }
 
 /// Checks a JSON text against a JSON Schema.
@@ -163,7 +210,7 @@ pub fn rules_of_schema(schema: &str, prefix: &str) -> Result<String> {
 /// # Errors
 /// `invalid-grammar` for the schema; `grammar-mismatch` for a text that breaks it, with the place and the keyword.
 pub fn check_document(schema: &str, document: &str) -> Result<()> {
-    let (schema, _) = Schema::read(schema, "").map_err(Error::Grammar)?;
+    let (schema, _) = Schema::read(schema, &Spelling::default()).map_err(Error::Grammar)?;
     schema.check(document).map_err(Error::Mismatch)
 }
 

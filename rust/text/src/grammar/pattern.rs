@@ -393,6 +393,7 @@ fn write(hir: &Hir, quoted: bool, text: &mut String) -> Result<(), String> {
 fn write_character(character: char, quoted: bool, text: &mut String) {
     match escaped(character).filter(|_| quoted) {
         Some(escape) => text.push_str(&escape),
+        None if character.is_ascii_alphanumeric() => text.push(character),
         None => text.push_str(&format!(r"\x{{{:X}}}", u32::from(character))),
     }
 }

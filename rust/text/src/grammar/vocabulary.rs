@@ -7,10 +7,9 @@ use llguidance::api::ParserLimits;
 use llguidance::toktrie::{INVALID_TOKEN, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 use llguidance::{ParserFactory, toktrie::InferenceCapabilities};
 
-use super::fault;
 use crate::caught::caught;
 use crate::error::{Error, Result};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Fence, Tokenizer};
 
 /// How much a grammar may take to compile and to match.
 fn limits() -> ParserLimits {
@@ -31,6 +30,7 @@ fn limits() -> ParserLimits {
 /// The vocabulary of a tokenizer, which grammars are compiled for.
 pub struct Vocabulary {
     factory: ParserFactory,
+    tokenizer: Arc<Tokenizer>,
     /// Pairs of tokens with the same bytes: the first stands in the tree, the second for the same.
     twins: Vec<(TokenId, TokenId)>,
     n_bytes: usize,
@@ -45,26 +45,28 @@ impl fmt::Debug for Vocabulary {
 }
 
 impl Vocabulary {
-    /// Builds the tree of a tokenizer's tokens: about a second for a quarter of a million of them.
+    /// Builds the tree of a tokenizer's tokens: about a second for a quarter of a million of them. No text becomes one
+    /// of `control`, nor one that the checkpoint declares a control token: a grammar names them.
     ///
     /// # Errors
     /// `invalid-model` where the vocabulary cannot be made a tree.
-    pub fn new(tokenizer: Arc<Tokenizer>) -> Result<Self> {
+    pub fn new(tokenizer: Arc<Tokenizer>, control: impl IntoIterator<Item = u32>) -> Result<Self> {
         let damaged = || {
             Error::Model(
                 "the vocabulary of the tokenizer cannot be searched by grammars; use another one"
                     .to_owned(),
             )
         };
-        let built = caught(|| Self::build(tokenizer)).ok_or_else(damaged)?;
+        let fence = tokenizer.fence_with(control)?;
+        let built = caught(|| Self::build(tokenizer, fence)).ok_or_else(damaged)?;
         built.ok_or_else(damaged)
     }
 
-    fn build(tokenizer: Arc<Tokenizer>) -> Option<Self> {
+    fn build(tokenizer: Arc<Tokenizer>, fence: Fence) -> Option<Self> {
         let words: Vec<Vec<u8>> = (0..tokenizer.vocab_size())
             .map(|id| {
                 let bytes = tokenizer.token_bytes(id).unwrap_or_default();
-                if tokenizer.is_control(id) {
+                if fence.holds(id) {
                     // A token that no text is, and that a grammar names by its text.
                     [&[TokTrie::SPECIAL_TOKEN_MARKER], bytes].concat()
                 } else {
@@ -90,13 +92,18 @@ impl Vocabulary {
         }
         const TREE_TIMES: usize = 8;
         let n_bytes = TREE_TIMES * words.iter().map(|it| it.len() + 16).sum::<usize>();
-        let environment: TokEnv = Arc::new(Environment { trie, tokenizer });
+        let environment: TokEnv = Arc::new(Environment {
+            trie,
+            tokenizer: tokenizer.clone(),
+            fence,
+        });
         let mut factory =
             ParserFactory::new(&environment, InferenceCapabilities::default(), &slices()).ok()?;
         *factory.limits_mut() = limits();
         factory.quiet();
         Some(Self {
             factory,
+            tokenizer,
             twins,
             n_bytes,
         })
@@ -110,6 +117,11 @@ impl Vocabulary {
     /// About what it takes, in bytes.
     pub fn n_bytes(&self) -> usize {
         self.n_bytes
+    }
+
+    /// The tokenizer whose tokens they are.
+    pub(super) fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
     }
 
     pub(super) fn factory(&self) -> &ParserFactory {
@@ -155,17 +167,19 @@ fn slices() -> Vec<String> {
 struct Environment {
     trie: TokTrie,
     tokenizer: Arc<Tokenizer>,
+    /// The control tokens.
+    fence: Fence,
 }
 
 impl Environment {
-    /// The tokens of a text that stands behind others, as the tokenizer writes it; none where it adds signs.
+    /// The tokens of a text that stands behind others, as the tokenizer writes it; none where it adds text.
     fn canonical(&self, text: &str) -> Option<Vec<TokenId>> {
         // Some tokenizers put a space before every text. A line end before it takes that place.
         for lead in ["", "\n"] {
-            let tokens = self
-                .tokenizer
-                .encode_content(&format!("{lead}{text}"))
-                .ok()?;
+            let whole = format!("{lead}{text}");
+            let content = 0..whole.len();
+            let tokens = self.tokenizer.encode_fenced(&whole, content, &self.fence);
+            let tokens = tokens.ok()?;
             let mut written = 0;
             let mut bytes = Vec::with_capacity(text.len() + 2);
             let ends: Vec<usize> = tokens
@@ -203,9 +217,4 @@ impl TokenizerEnv for Environment {
                 .unwrap_or_else(|| self.trie.greedy_tokenize(text.as_bytes()))
         })
     }
-}
-
-/// An error of the engine as ours.
-pub(super) fn engine_error(what: &str, error: &impl fmt::Display) -> Error {
-    fault(what, &error.to_string())
 }

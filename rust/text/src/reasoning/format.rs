@@ -52,4 +52,12 @@ impl ReasoningFormat {
             close,
         })
     }
+
+    /// Its two markers; those of channels are the calls' too.
+    pub(crate) fn markers(&self) -> Vec<&str> {
+        match self {
+            Self::Between { open, close, .. } => vec![open, close],
+            Self::Channel => Vec::new(),
+        }
+    }
 }

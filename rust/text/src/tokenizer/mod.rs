@@ -203,6 +203,11 @@ impl Tokenizer {
         self.fence.holds(id)
     }
 
+    /// The special tokens by their ids, in order.
+    pub(crate) fn control_tokens(&self) -> impl Iterator<Item = u32> + '_ {
+        self.fence.ids()
+    }
+
     /// `invalid-token` for an id outside the vocabulary.
     pub(crate) fn check_token(&self, id: u32) -> Result<()> {
         let vocab_size = self.vocab_size();

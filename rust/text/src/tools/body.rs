@@ -177,8 +177,12 @@ fn function(text: &str) -> Option<Call> {
 }
 
 fn named(text: &str) -> Option<Call> {
+    const ARGUMENTS: &str = "[ARGS]";
     const SEPARATOR: &str = "<｜tool▁sep｜>";
-    let (name, id, rest) = if let Some((head, rest)) = text.split_once("[ARGS]") {
+    // What comes first is the template's: the other may stand in the arguments.
+    let place = |marker| text.find(marker).unwrap_or(text.len());
+    let (name, id, rest) = if place(ARGUMENTS) < place(SEPARATOR) {
+        let (head, rest) = text.split_once(ARGUMENTS)?;
         let (name, id) = match head.split_once("[CALL_ID]") {
             Some((name, id)) => (name, Some(id.trim().to_owned())),
             None => (head, None),
@@ -202,8 +206,9 @@ fn named(text: &str) -> Option<Call> {
 
 /// The JSON object that a text is.
 pub(crate) fn object_of(text: &str) -> Option<String> {
-    let (_, rest) = fields(text.trim())?;
-    rest.is_empty().then(|| text.trim().to_owned())
+    let text = text.trim();
+    let (_, rest) = value::<IgnoredAny>(text)?;
+    (text.starts_with('{') && rest.is_empty()).then(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -220,6 +225,15 @@ mod tests {
         };
         assert!(within(0) && within(1));
         assert!(!within(2) && !within(100_000));
+    }
+
+    #[test]
+    fn arguments_may_hold_the_markers_of_another_format() {
+        let text = "function<｜tool▁sep｜>f\n```json\n{\"q\": \"[ARGS] ```json\"}\n```";
+        let found = calls(text).unwrap();
+        assert_eq!(found[0].arguments, r#"{"q": "[ARGS] ```json"}"#);
+        let found = calls(r#"f[ARGS]{"q": "<｜tool▁sep｜>", "q": 2}"#).unwrap();
+        assert_eq!(found[0].name, "f");
     }
 
     #[test]

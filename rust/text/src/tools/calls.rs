@@ -22,7 +22,7 @@ pub(crate) struct Calls {
     body: String,
     /// The name of the call, where its header has it.
     name: String,
-    /// What may have been a call and is none.
+    /// What may have been a call and is not one.
     abandoned: String,
 }
 
@@ -32,7 +32,7 @@ enum State {
     /// Nothing was said but white space.
     New,
     /// What may be a call, without a marker.
-    Perhaps,
+    Undecided,
     /// In a call.
     Calling,
     /// Outside of one.
@@ -46,17 +46,21 @@ impl Calls {
         [message, start, end, channel, constrain, "<|call|>"]
     };
 
-    /// A machine for this format; without one there are no calls.
-    pub(crate) fn new(tokenizer: &Tokenizer, format: Option<&CallFormat>) -> Self {
-        let texts = match format {
-            Some(CallFormat::Marked { begin, end }) => {
+    /// The markers of a format.
+    pub(crate) fn markers_of(format: &CallFormat) -> Vec<&str> {
+        match format {
+            CallFormat::Marked { begin, end } => {
                 let end = end.as_deref();
                 [Some(begin.as_ref()), end].into_iter().flatten().collect()
             }
-            Some(CallFormat::Channel) => Self::CHANNEL_MARKERS.to_vec(),
-            Some(CallFormat::Bare { marker }) => vec![*marker],
-            None => Vec::new(),
-        };
+            CallFormat::Channel => Self::CHANNEL_MARKERS.to_vec(),
+            CallFormat::Bare { marker } => vec![*marker],
+        }
+    }
+
+    /// A machine for this format; without one there are no calls.
+    pub(crate) fn new(tokenizer: &Tokenizer, format: Option<&CallFormat>) -> Self {
+        let texts = format.map_or_else(Vec::new, Self::markers_of);
         Self {
             format: format.cloned(),
             markers: Arc::new(Markers::new(tokenizer, texts)),
@@ -85,7 +89,7 @@ impl Calls {
         }
     }
 
-    /// Takes what may have been a call and is none.
+    /// Takes what may have been a call and is not one.
     pub(crate) fn take_abandoned(&mut self) -> String {
         std::mem::take(&mut self.abandoned)
     }
@@ -137,20 +141,20 @@ impl Calls {
             (Item::Text(text), State::New) => {
                 let begins = text.trim_start();
                 if begins.starts_with('{') {
-                    self.state = State::Perhaps;
-                    self.perhaps(text, queue);
+                    self.state = State::Undecided;
+                    self.decide(text, queue);
                 } else if !begins.is_empty() {
                     self.state = State::Speaking;
                 }
             }
-            (Item::Text(text), State::Perhaps) => self.perhaps(text, queue),
+            (Item::Text(text), State::Undecided) => self.decide(text, queue),
             (Item::Text(text), State::Calling) => self.body.push_str(text),
             _ => {}
         }
     }
 
-    /// More of what may be a call.
-    fn perhaps(&mut self, text: &str, queue: &mut Queue<ToolEvent>) {
+    /// Takes more of what may be a call, and decides whether it is one where that can be told.
+    fn decide(&mut self, text: &str, queue: &mut Queue<ToolEvent>) {
         const SEEN: usize = 64;
         self.body.push_str(text);
         if body::begins_as_call(&self.body) {
@@ -232,13 +236,13 @@ impl Machine for Calls {
     }
 }
 
-/// The first call of a finished text.
-pub(crate) fn first(
+/// The calls of a finished text.
+pub(crate) fn all(
     tokenizer: &Tokenizer,
     format: Option<&CallFormat>,
     tokens: &[u32],
     ends: &[u32],
-) -> Option<Call> {
+) -> Vec<Call> {
     let mut calls = Calls::new(tokenizer, format);
     let (mut lexer, mut queue) = (Lexer::default(), Queue::default());
     let markers = Arc::clone(&calls.markers);
@@ -250,8 +254,11 @@ pub(crate) fn first(
     }
     lexer.end(|item| calls.take(item, &mut queue));
     calls.end(&mut queue);
-    std::iter::from_fn(|| queue.pop()).find_map(|event| match event {
+    let call = |event| match event {
         ToolEvent::Call(call) => Some(call),
         _ => None,
-    })
+    };
+    std::iter::from_fn(|| queue.pop())
+        .filter_map(call)
+        .collect()
 }

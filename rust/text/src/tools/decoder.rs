@@ -72,11 +72,10 @@ impl Chat {
     /// `invalid-argument` for a text that is too long.
     pub fn parse_call(&self, text: &str) -> Result<Option<Call>> {
         let tokens = self.tokenizer().encode(text)?;
-        Ok(calls::first(
-            self.tokenizer(),
-            self.call_format(),
-            &tokens,
-            &self.ends(),
-        ))
+        Ok(
+            calls::all(self.tokenizer(), self.call_format(), &tokens, &self.ends())
+                .into_iter()
+                .next(),
+        )
     }
 }

@@ -2,13 +2,11 @@
 
 use serde_json::json;
 
-use super::calls::first;
+use super::calls;
 use super::format::{CallFormat, formats};
 use crate::chat::CallStyle;
 use crate::template::{ChatTemplate, Message};
 use crate::tokenizer::Tokenizer;
-
-const NAME: &str = "QtoolZ0000Q";
 
 /// The way in which the template writes a call: the first that reads the call out of the template's own rendering.
 /// Where the template renders none, the first whose markers are tokens of the tokenizer, or stand in the template.
@@ -18,12 +16,12 @@ pub(crate) fn format_of(
     template: &ChatTemplate,
     ends: &[u32],
 ) -> Option<CallFormat> {
-    let rendered = CallStyle::of(template).and_then(|style| written_call(template, style));
-    if let Some(text) = rendered {
+    let call = MarkedCall::new(0);
+    if let Some(text) = written_calls(template, std::slice::from_ref(&call)) {
         let tokens = tokenizer.encode(&text).ok()?;
         return formats(template).into_iter().find(|format| {
-            let call = first(tokenizer, Some(format), &tokens, ends);
-            call.is_some_and(|call| call.name == NAME && is_plain(&call.arguments))
+            let found = calls::all(tokenizer, Some(format), &tokens, ends);
+            found.first().is_some_and(|found| call.is(found))
         });
     }
     let known =
@@ -35,22 +33,59 @@ pub(crate) fn format_of(
     })
 }
 
-fn arguments() -> serde_json::Value {
-    json!({"q": "a"})
+/// A call of words that no template writes itself.
+#[derive(Debug, Clone)]
+pub(crate) struct MarkedCall {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    argument: String,
 }
 
-fn is_plain(text: &str) -> bool {
-    serde_json::from_str::<serde_json::Value>(text).is_ok_and(|value| value == arguments())
+impl MarkedCall {
+    /// The one of this place.
+    pub(crate) fn new(place: usize) -> Self {
+        Self {
+            name: format!("QtoolZ{place:04}Q"),
+            id: format!("Qid{place:06}"),
+            argument: format!("QargumentZ{place:04}Q"),
+        }
+    }
+
+    fn arguments(&self) -> serde_json::Value {
+        json!({"q": self.argument})
+    }
+
+    /// The ways to write its arguments, and whether they have a space behind the colon.
+    pub(crate) fn spellings(&self) -> [String; 2] {
+        let argument = &self.argument;
+        [
+            format!(r#"{{"q": "{argument}"}}"#),
+            format!(r#"{{"q":"{argument}"}}"#),
+        ]
+    }
+
+    /// Whether a call that was read is this one.
+    pub(crate) fn is(&self, read: &super::Call) -> bool {
+        let arguments = serde_json::from_str::<serde_json::Value>(&read.arguments);
+        read.name == self.name && arguments.is_ok_and(|it| it == self.arguments())
+    }
 }
 
-/// What the template writes of a message with a call, behind what opens the turn.
-fn written_call(template: &ChatTemplate, style: CallStyle) -> Option<String> {
+/// What the template writes of a message with these calls, behind what opens the turn; none where it refuses to, or
+/// writes no calls.
+pub(crate) fn written_calls(template: &ChatTemplate, calls: &[MarkedCall]) -> Option<String> {
+    let style = CallStyle::of(template)?;
     let asked = [Message {
         role: "user",
         content: Some("q"),
         ..Message::default()
     }];
-    let calling = style.message(vec![style.call(NAME, "call00000", arguments())]);
+    let calls = calls.iter();
+    let calling = style.message(
+        calls
+            .map(|it| style.call(&it.name, &it.id, it.arguments()))
+            .collect(),
+    );
     let called = [asked[0].clone(), calling];
     let before = template.render(&asked, None, true).ok()?;
     let whole = template.render(&called, None, false).ok()?;

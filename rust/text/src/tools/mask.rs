@@ -63,6 +63,13 @@ impl Mask {
     }
 }
 
+impl ToolList {
+    /// The tools with the characters of their texts put back.
+    pub(crate) fn unmasked(&self) -> Self {
+        self.with_texts(unmasked)
+    }
+}
+
 /// Whether a text holds private characters.
 pub(crate) fn holds_private(text: &str) -> bool {
     // In UTF-8 they begin with the bytes F3 B0 to F3 BF.

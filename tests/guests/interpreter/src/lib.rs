@@ -8,6 +8,7 @@ mod steering;
 use std::pin::Pin;
 use std::time::Duration;
 
+use inferlet::inference::Matcher;
 use inferlet::prelude::*;
 use inferlet::{ErrorCode, FutureBlobExt, brle, error_code, session, task};
 use serde::Deserialize;
@@ -368,6 +369,32 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::ParseCall { text } => {
             let call = tools::parse_call(model, text);
             return Ok(json!(call.map(|(name, args)| called(&name, &args))));
+        }
+        Operation::NativeGrammar {
+            schemas,
+            choice,
+            texts,
+        } => {
+            // The choice of the reference has functions of its own.
+            let matcher = || match choice.choice() {
+                tools::Choice::Required => Ok(tools::native_matcher(model, schemas)),
+                choice => tools::native_grammar_for(model, schemas, &choice)
+                    .map(|it| it.map(|grammar| Matcher::new(&grammar, model.tokenizer()))),
+            };
+            let missing = || "the model has no native grammar".to_owned();
+            matcher()?.ok_or_else(missing)?;
+            let is_text = |text: &String| {
+                let mut matcher = matcher()?.ok_or_else(missing)?;
+                match matcher.accept_tokens(&model.tokenizer().encode(text)) {
+                    Ok(()) => Ok(matcher.is_terminated()),
+                    Err(error) if error_code(&error) == Some(ErrorCode::GrammarMismatch) => {
+                        Ok(false)
+                    }
+                    Err(error) => Err(error),
+                }
+            };
+            let whole: Result<Vec<bool>> = texts.iter().map(is_text).collect();
+            return Ok(json!(whole?));
         }
         Operation::ThoughtsFeed { r#as, tokens } => {
             return Ok(thought(handles.thoughts(r#as, |it| it.feed(tokens))?));

@@ -3,7 +3,7 @@
 use inferlet::sample::{
     Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, Probe, Seeded,
 };
-use inferlet::{Context, Generator, Sampler};
+use inferlet::{Context, Generator, Sampler, tools};
 use serde::Deserialize;
 
 use crate::steering::Logs;
@@ -312,6 +312,11 @@ pub enum Operation {
     ParseCall {
         text: String,
     },
+    NativeGrammar {
+        schemas: Vec<String>,
+        choice: Wanted,
+        texts: Vec<String>,
+    },
     ThoughtsFeed {
         r#as: String,
         tokens: Vec<u32>,
@@ -375,6 +380,26 @@ pub struct Request {
     #[serde(default)]
     constrain: Vec<Masks>,
     speculator: Option<Proposals>,
+    tool_choice: Option<Wanted>,
+}
+
+/// Whether the model is to call a tool.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum Wanted {
+    Named { name: String },
+    Kind(String),
+}
+
+impl Wanted {
+    pub fn choice(&self) -> tools::Choice {
+        match self {
+            Self::Named { name } => tools::Choice::Named(name.clone()),
+            Self::Kind(kind) if kind == "auto" => tools::Choice::Auto,
+            Self::Kind(kind) if kind == "none" => tools::Choice::None,
+            Self::Kind(_) => tools::Choice::Required,
+        }
+    }
 }
 
 /// Whether the engine proposes tokens, or which model does.
@@ -499,6 +524,9 @@ impl Request {
         }
         if let Some(n) = self.horizon {
             generator = generator.horizon(n);
+        }
+        if let Some(wanted) = &self.tool_choice {
+            generator = generator.tool_choice(wanted.choice());
         }
         let mut logs = Logs::default();
         for masks in &self.constrain {

@@ -26,6 +26,7 @@ async fn main(snippet: String) -> Result<Value> {
         "schema" => schema(&model),
         "grammars" => grammars(&model).await,
         "matcher" => matcher(&model),
+        "wrapped" => wrapped(&model).await,
         "late speculation" => late_speculation(&model).await,
         "both propose" => both_propose(&model),
         other => match other.strip_prefix("bad ") {
@@ -316,6 +317,27 @@ fn matcher(model: &Model) -> Result<Value> {
         copy.is_terminated(),
         code(refused)
     ]))
+}
+
+/// A constraint of one's own that wraps a grammar, and lets the first token be any.
+struct Late(GrammarConstraint);
+
+impl Constrain for Late {
+    fn step(&mut self, accepted: &[u32]) -> &[u32] {
+        let mask = self.0.step(accepted);
+        if accepted.is_empty() { &[] } else { mask }
+    }
+}
+
+/// Why a text cannot go on is what the step returns.
+async fn wrapped(model: &Model) -> Result<Value> {
+    let constraint = GrammarConstraint::from_regex("abc", model)?;
+    let ctx = context(model)?;
+    let g = ctx
+        .generate(Sampler::Argmax)
+        .max_tokens(5)
+        .constrain(Late(constraint));
+    Ok(json!(code(g.collect_tokens().await.err())))
 }
 
 /// What the engine makes a generator with is told before its first step.

@@ -3,15 +3,19 @@
 //! - [`document`]: the text, its places and references, the keywords that there are;
 //! - [`shape`]: what a schema allows, type by type; [`reading`] and [`keywords`] make shapes of keywords,
 //!   [`negation`] of their opposites;
-//! - [`writing`]: the grammar of a shape;
+//! - [`nodes`]: what a document may reach; [`writing`]: the grammar of it, by a [`Spelling`], of [`terminals`];
 //! - [`validation`]: the check of a document, apart from all of these.
 
 mod document;
 mod formats;
 mod keywords;
 mod negation;
+mod nodes;
 mod reading;
 mod shape;
+mod size;
+mod spelling;
+mod terminals;
 mod validation;
 mod writing;
 
@@ -19,6 +23,7 @@ use serde_json::Value;
 
 use document::Refusal;
 use reading::Reading;
+pub(super) use spelling::Spelling;
 
 /// The longest schema, in bytes.
 pub(super) const MAX_SCHEMA_BYTES: usize = 1 << 20;
@@ -30,11 +35,11 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// Reads a schema, and writes its grammar, whose rules begin with `prefix`.
+    /// Reads a schema, and writes the grammar of its documents.
     ///
     /// # Errors
     /// Which keyword cannot be enforced, or what is wrong where.
-    pub(super) fn read(text: &str, prefix: &str) -> Result<(Self, String), String> {
+    pub(super) fn read(text: &str, spelling: &Spelling) -> Result<(Self, String), String> {
         if text.len() > MAX_SCHEMA_BYTES {
             return Err(format!(
                 "the schema has {} bytes, and the limit is {MAX_SCHEMA_BYTES}; use a smaller one",
@@ -45,7 +50,7 @@ impl Schema {
             .map_err(|error| format!("the schema is not JSON: {error}"))?;
         let grammar = {
             let reading = Reading::new(&root);
-            writing::write(&reading, prefix).map_err(|Refusal(why)| why)?
+            writing::write(&reading, spelling).map_err(|Refusal(why)| why)?
         };
         Ok((Self { root }, grammar))
     }

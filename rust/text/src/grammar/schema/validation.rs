@@ -3,7 +3,7 @@
 //! It shares nothing with what makes grammars of schemas but the patterns. So a finished document that a grammar let
 //! through is checked by something else.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
@@ -13,20 +13,32 @@ use super::formats;
 use crate::grammar::number::Num;
 use crate::grammar::pattern::Pattern;
 
-/// How deep a check may go; a document has fewer levels.
-const MAX_DEPTH: usize = 400;
+/// How deep a check may go: a document has at most 120 levels, and a schema takes a few steps in each.
+const MAX_DEPTH: usize = 500;
+/// The most steps of a check. Each is a keyword at a value, a value of an enumeration or an item, and 16 bytes of a
+/// text that a pattern looks at.
+const MAX_STEPS: u64 = 4_000_000;
 
 /// Checks a document.
 ///
 /// # Errors
 /// The place in the document, and the keyword that it breaks.
 pub(super) fn check(root: &Value, schema: &Value, document: &Value) -> Result<(), String> {
-    let mut path = Vec::new();
     let check = Check {
         root,
         patterns: RefCell::default(),
+        known: RefCell::default(),
+        steps: Cell::new(0),
+        is_too_long: Cell::new(false),
     };
-    check.holds(schema, document, &mut path, 0)
+    let checked = check.holds(schema, document, &mut Vec::new(), 0);
+    if check.is_too_long.get() {
+        return Err(format!(
+            "checking it takes more than the limit of {MAX_STEPS} steps or {MAX_DEPTH} levels; use a simpler schema, or \
+             bound the lengths of its lists and texts"
+        ));
+    }
+    checked
 }
 
 /// Whether two JSON values are equal as JSON Schema has it: `1` and `1.0` are.
@@ -50,6 +62,12 @@ struct Check<'a> {
     root: &'a Value,
     /// Those of this check, by their source.
     patterns: RefCell<HashMap<String, Option<Pattern>>>,
+    /// Whether arrays and objects fit options, by the addresses of both: without it, options that recur are looked at
+    /// again for each way to them.
+    known: RefCell<HashMap<(*const Value, *const Value), bool>>,
+    steps: Cell<u64>,
+    /// Whether the check was given up.
+    is_too_long: Cell<bool>,
 }
 
 type Path = Vec<String>;
@@ -68,14 +86,27 @@ impl Check<'_> {
             _ => return Err(broken(path, "false")),
         };
         if depth > MAX_DEPTH {
-            return Err(broken(path, "$ref"));
+            self.is_too_long.set(true);
         }
         for (keyword, rule) in schema {
+            if self.is_over(1) {
+                return Err(broken(path, keyword));
+            }
             if !self.keyword(schema, keyword, rule, value, path, depth)? {
                 return Err(broken(path, keyword));
             }
         }
         Ok(())
+    }
+
+    /// Counts work; whether there was too much of it.
+    fn is_over(&self, n_steps: usize) -> bool {
+        let steps = self.steps.get() + n_steps as u64;
+        self.steps.set(steps);
+        if steps > MAX_STEPS {
+            self.is_too_long.set(true);
+        }
+        self.is_too_long.get()
     }
 
     /// A pattern; none where it does not parse.
@@ -91,6 +122,7 @@ impl Check<'_> {
     }
 
     fn of_string(&self, keyword: &str, rule: &Value, text: &str) -> bool {
+        self.is_over(text.len() / 16);
         let matches = |source: &str| self.pattern(source).is_some_and(|it| it.matches(text));
         match keyword {
             "minLength" => !fewer(text.chars().count(), rule),
@@ -105,9 +137,16 @@ impl Check<'_> {
     }
 
     fn fits(&self, schema: &Value, value: &Value, path: &mut Path, depth: usize) -> bool {
+        let key = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
+        if let Some(&known) = self.known.borrow().get(&key) {
+            return known;
+        }
         let len = path.len();
         let fits = self.holds(schema, value, path, depth + 1).is_ok();
         path.truncate(len);
+        if value.is_array() || value.is_object() {
+            self.known.borrow_mut().insert(key, fits);
+        }
         fits
     }
 
@@ -125,7 +164,10 @@ impl Check<'_> {
         Ok(match keyword {
             "type" => has_type(rule, schema.get("nullable"), value),
             "const" => same(rule, value),
-            "enum" => list().iter().any(|it| same(it, value)),
+            "enum" => {
+                self.is_over(list().len());
+                list().iter().any(|it| same(it, value))
+            }
             "$ref" => match refer(self.root, rule.as_str().unwrap_or_default()) {
                 Ok((inner, _)) => {
                     self.holds(inner, value, path, depth + 1)?;
@@ -166,7 +208,9 @@ impl Check<'_> {
                 Value::Number(number) => of_number(schema, keyword, rule, Num::of(number)),
                 Value::String(text) => self.of_string(keyword, rule, text),
                 Value::Array(items) => self.of_array(schema, keyword, rule, items, path, depth)?,
-                Value::Object(map) => self.of_object(schema, keyword, rule, map, path, depth)?,
+                Value::Object(map) => {
+                    self.of_object(schema, keyword, rule, (value, map), path, depth)?
+                }
                 Value::Null | Value::Bool(_) => true,
             },
         })
@@ -187,6 +231,7 @@ impl Check<'_> {
             ("minItems", _) => return Ok(!fewer(items.len(), rule)),
             ("maxItems", _) => return Ok(!more(items.len(), rule)),
             ("uniqueItems", Value::Bool(true)) => {
+                self.is_over(items.len().saturating_mul(items.len()) / 2);
                 let doubled =
                     |(at, item): (usize, &Value)| items[..at].iter().any(|it| same(it, item));
                 return Ok(!items.iter().enumerate().any(doubled));
@@ -217,7 +262,7 @@ impl Check<'_> {
         schema: &Map<String, Value>,
         keyword: &str,
         rule: &Value,
-        map: &Map<String, Value>,
+        (whole, map): (&Value, &Map<String, Value>),
         path: &mut Path,
         depth: usize,
     ) -> Result<bool, String> {
@@ -244,13 +289,12 @@ impl Check<'_> {
                 }));
             }
             "dependentSchemas" => {
-                let whole = Value::Object(map.clone());
                 for (_, inner) in rules
                     .into_iter()
                     .flatten()
                     .filter(|(name, _)| map.contains_key(*name))
                 {
-                    self.holds(inner, &whole, path, depth + 1)?;
+                    self.holds(inner, whole, path, depth + 1)?;
                 }
                 return Ok(true);
             }

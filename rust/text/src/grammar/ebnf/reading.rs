@@ -1,109 +1,19 @@
-//! Grammars in EBNF: the dialect of Lark, and that of `root ::=`.
-//!
-//! A text is in the second where a `::=` stands outside of its strings and comments. Such a grammar has no lexer: each
-//! of its characters becomes a lexeme of its own, so that what the engine accepts is what the grammar says. A grammar
-//! that does not recur becomes one regular expression, which says the same and is quicker.
-//!
-//! Grammars in the dialect of Lark go to the engine as they are. Before, both are read for what the engine would tell
-//! late or not at all: rules that are missing, rules from which no text follows, and counts without measure.
+//! The text of a grammar in EBNF as rules.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use super::pattern::Pattern;
+use super::rule::{Part, Rule};
+use crate::grammar::pattern::{Pattern, check_weight};
 
-/// The longest grammar, in bytes.
-pub(super) const MAX_GRAMMAR_BYTES: usize = 256 << 10;
 /// How deep groups may stand in each other.
-const MAX_NESTING: usize = 100;
+pub(super) const MAX_NESTING: usize = 100;
 /// Counts right behind each other, as in `"a"?*`: each is a level of the rule.
 const MAX_COUNTS: usize = 8;
 /// Rules of a grammar, which bounds the search for rules from which no text follows.
 const MAX_RULES: usize = 1000;
-/// The most characters that a grammar may stand for with its counts written out.
-const MAX_WEIGHT: u64 = 100_000;
-/// The longest regular expression that a grammar becomes.
-const MAX_FOLDED_BYTES: usize = 64 << 10;
-
-/// Part of a rule.
-#[derive(Debug, Clone)]
-enum Part {
-    /// An expression that matches some text, in the dialect of Lark.
-    Terminal(String),
-    /// A single character of the `root ::=` dialect, or of a class of it, as a regular expression.
-    Characters(Vec<String>),
-    /// A rule or a terminal, with the line where it is named.
-    Name(String, usize),
-    Sequence(Vec<Part>),
-    Options(Vec<Part>),
-    Repeated(Box<Part>, u32, Option<u32>),
-}
-
-struct Rule {
-    name: String,
-    line: usize,
-    body: Part,
-}
-
-/// A grammar in the dialect of the engine.
-///
-/// # Errors
-/// What is wrong, and on which line.
-pub(super) fn translated(source: &str) -> Result<String, String> {
-    if source.len() > MAX_GRAMMAR_BYTES {
-        return Err(format!(
-            "the grammar has {} bytes, and the limit is {MAX_GRAMMAR_BYTES}; use a shorter one",
-            source.len()
-        ));
-    }
-    let is_lark = !is_root_dialect(source);
-    let mut reader = Reader::new(source, is_lark);
-    let rules = reader.rules()?;
-    let start = if is_lark { "start" } else { "root" };
-    check(&rules, start, &reader.imported)?;
-    if is_lark {
-        return Ok(source.to_owned());
-    }
-    let by_name: HashMap<&str, &Part> = rules
-        .iter()
-        .map(|it| (it.name.as_str(), &it.body))
-        .collect();
-    let mut under_way = Vec::new();
-    if let Some(expression) = folded(by_name[start], &by_name, &mut under_way) {
-        return Ok(format!("start: /{expression}/\n"));
-    }
-    let names: HashMap<&str, usize> = rules
-        .iter()
-        .enumerate()
-        .map(|(at, it)| (it.name.as_str(), at))
-        .collect();
-    let mut text = format!("start: g{}\n", names[start]);
-    for (at, rule) in rules.iter().enumerate() {
-        text.push_str(&format!("g{at}: {}\n", lark(&rule.body, &names)));
-    }
-    Ok(text)
-}
-
-/// Whether `::=` stands outside of strings and comments.
-fn is_root_dialect(source: &str) -> bool {
-    let mut rest = source;
-    while let Some(at) = rest.find(['"', '#', '/', ':']) {
-        let tail = &rest[at..];
-        if tail.starts_with("::=") {
-            return true;
-        }
-        let skipped = match tail.as_bytes()[0] {
-            b'"' => skip_quoted(tail, '"'),
-            b'#' => tail.find('\n').unwrap_or(tail.len()),
-            b'/' if tail.starts_with("//") => tail.find('\n').unwrap_or(tail.len()),
-            _ => 1,
-        };
-        rest = &tail[skipped..];
-    }
-    false
-}
 
 /// The length of what stands in quotes, quotes included; 1 where they are not closed on the line.
-fn skip_quoted(text: &str, quote: char) -> usize {
+pub(super) fn skip_quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in text.char_indices().skip(1) {
         match character {
@@ -118,16 +28,17 @@ fn skip_quoted(text: &str, quote: char) -> usize {
 }
 
 /// Reads the rules of a grammar.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     rest: &'a str,
     line: usize,
     is_lark: bool,
     /// Names that come from elsewhere.
-    imported: HashSet<String>,
+    pub(super) imported: HashSet<String>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(source: &'a str, is_lark: bool) -> Self {
+    /// Of a text in the dialect of Lark or in the other.
+    pub(super) fn new(source: &'a str, is_lark: bool) -> Self {
         Self {
             rest: source,
             line: 1,
@@ -136,7 +47,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn rules(&mut self) -> Result<Vec<Rule>, String> {
+    /// All rules.
+    ///
+    /// # Errors
+    /// What is wrong, and on which line.
+    pub(super) fn rules(&mut self) -> Result<Vec<Rule>, String> {
         let mut rules: Vec<Rule> = Vec::new();
         loop {
             self.skip_blank(true);
@@ -163,9 +78,6 @@ impl<'a> Reader<'a> {
             }
             let body = self.options(0)?;
             rules.push(Rule { name, line, body });
-            if rules.len() > 20_000 {
-                return Err("the grammar has more than the limit of 20000 rules".to_owned());
-            }
         }
         if rules.is_empty() {
             return Err("the grammar is empty; write a rule".to_owned());
@@ -222,7 +134,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The name of a rule and the sign behind it.
+    /// The name of a rule and the colon or `::=` behind it.
     fn head(&mut self) -> Result<Option<String>, String> {
         if self.is_lark {
             while self.rest.starts_with(['?', '!']) {
@@ -394,10 +306,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn close(&mut self, sign: char) -> Result<(), String> {
+    fn close(&mut self, bracket: char) -> Result<(), String> {
         self.skip_blank(true);
-        if !self.rest.starts_with(sign) {
-            return Err(self.wrong(&format!("{sign} is wanted")));
+        if !self.rest.starts_with(bracket) {
+            return Err(self.wrong(&format!("{bracket} is wanted")));
         }
         self.advance(1);
         Ok(())
@@ -454,12 +366,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn bounds(&self, text: &str, sign: char) -> Result<(u32, Option<u32>), String> {
+    fn bounds(&self, text: &str, separator: char) -> Result<(u32, Option<u32>), String> {
         let number = |text: &str| {
             let number = text.trim().parse::<u32>();
             number.map_err(|_| self.wrong(&format!("a count is a number, and not {text:?}")))
         };
-        let (min, max) = match text.split_once(sign) {
+        let (min, max) = match text.split_once(separator) {
             None => {
                 let times = number(text)?;
                 (times, Some(times))
@@ -511,7 +423,8 @@ impl<'a> Reader<'a> {
             Some('u') => self.code(text, 4),
             Some('U') => self.code(text, 8),
             Some(other) if !other.is_alphanumeric() => Ok(other),
-            _ => Err(self.wrong("a backslash is followed by one of n r t x u U, or by a sign")),
+            _ => Err(self
+                .wrong("a backslash is followed by one of n r t x u U, or by a punctuation mark")),
         }
     }
 
@@ -585,180 +498,11 @@ impl<'a> Reader<'a> {
     fn check_pattern(&self, text: &str) -> Result<(), String> {
         let end = text.rfind('/').unwrap_or(0);
         let source = text.get(1..end).unwrap_or_default().replace("\\/", "/");
-        super::pattern::check_weight(&source).map_err(|why| self.wrong(&why))
+        check_weight(&source).map_err(|why| self.wrong(&why))
     }
 }
 
 /// A character as a regular expression.
 fn one(character: char) -> String {
     format!(r"\x{{{:X}}}", u32::from(character))
-}
-
-/// Checks what the engine would tell late or not at all.
-fn check(rules: &[Rule], start: &str, imported: &HashSet<String>) -> Result<(), String> {
-    let by_name: HashMap<&str, &Rule> = rules.iter().map(|it| (it.name.as_str(), it)).collect();
-    if !by_name.contains_key(start) {
-        return Err(format!(
-            "the grammar has no rule {start:?}; name the one to begin with so"
-        ));
-    }
-    for rule in rules {
-        check_names(&rule.body, &by_name, imported)?;
-        let weight = weight(&rule.body);
-        if weight > MAX_WEIGHT {
-            return Err(format!(
-                "line {}: the rule {:?} stands for {weight} signs with its counts written out, and the limit is \
-                 {MAX_WEIGHT}; use smaller counts",
-                rule.line, rule.name
-            ));
-        }
-    }
-    let mut productive: HashSet<&str> = HashSet::new();
-    loop {
-        let found: Vec<&str> = rules
-            .iter()
-            .filter(|it| !productive.contains(it.name.as_str()))
-            .filter(|it| is_productive(&it.body, &productive, imported))
-            .map(|it| it.name.as_str())
-            .collect();
-        if found.is_empty() {
-            break;
-        }
-        productive.extend(found);
-    }
-    match rules
-        .iter()
-        .find(|it| !productive.contains(it.name.as_str()))
-    {
-        None => Ok(()),
-        Some(rule) => Err(format!(
-            "line {}: no text follows from the rule {:?}, which needs itself without end; give it another option",
-            rule.line, rule.name
-        )),
-    }
-}
-
-fn check_names(
-    part: &Part,
-    rules: &HashMap<&str, &Rule>,
-    imported: &HashSet<String>,
-) -> Result<(), String> {
-    match part {
-        Part::Terminal(_) | Part::Characters(_) => Ok(()),
-        Part::Name(name, line) => {
-            if rules.contains_key(name.as_str()) || imported.contains(name) {
-                Ok(())
-            } else {
-                Err(format!(
-                    "line {line}: {name:?} is not a rule of the grammar; write it, or correct the name"
-                ))
-            }
-        }
-        Part::Sequence(parts) | Part::Options(parts) => parts
-            .iter()
-            .try_for_each(|it| check_names(it, rules, imported)),
-        Part::Repeated(inner, _, _) => check_names(inner, rules, imported),
-    }
-}
-
-fn is_productive(part: &Part, productive: &HashSet<&str>, imported: &HashSet<String>) -> bool {
-    match part {
-        Part::Terminal(_) | Part::Characters(_) => true,
-        Part::Name(name, _) => productive.contains(name.as_str()) || imported.contains(name),
-        Part::Sequence(parts) => parts
-            .iter()
-            .all(|it| is_productive(it, productive, imported)),
-        Part::Options(parts) => parts
-            .iter()
-            .any(|it| is_productive(it, productive, imported)),
-        Part::Repeated(inner, min, _) => *min == 0 || is_productive(inner, productive, imported),
-    }
-}
-
-fn weight(part: &Part) -> u64 {
-    match part {
-        Part::Terminal(_) | Part::Name(_, _) => 1,
-        Part::Characters(characters) => characters.len() as u64,
-        Part::Sequence(parts) | Part::Options(parts) => parts
-            .iter()
-            .fold(1, |sum, it| sum.saturating_add(weight(it))),
-        Part::Repeated(inner, min, max) => {
-            let times = max.unwrap_or(*min).max(1);
-            weight(inner).saturating_mul(u64::from(times))
-        }
-    }
-}
-
-/// One regular expression for a part that does not recur; none where it does, or becomes long.
-fn folded<'a>(
-    part: &'a Part,
-    rules: &HashMap<&str, &'a Part>,
-    under_way: &mut Vec<&'a str>,
-) -> Option<String> {
-    let text = match part {
-        Part::Terminal(_) => return None,
-        Part::Characters(characters) => characters.concat(),
-        Part::Name(name, _) => {
-            if under_way.contains(&name.as_str()) || under_way.len() > MAX_NESTING {
-                return None;
-            }
-            under_way.push(name);
-            let text = folded(rules.get(name.as_str())?, rules, under_way)?;
-            under_way.pop();
-            format!("(?:{text})")
-        }
-        Part::Sequence(parts) => {
-            let parts: Option<Vec<String>> = parts
-                .iter()
-                .map(|it| folded(it, rules, under_way))
-                .collect();
-            parts?.into_iter().map(|it| format!("(?:{it})")).collect()
-        }
-        Part::Options(parts) => {
-            let parts: Option<Vec<String>> = parts
-                .iter()
-                .map(|it| folded(it, rules, under_way))
-                .collect();
-            format!("(?:{})", parts?.join("|"))
-        }
-        Part::Repeated(inner, min, max) => {
-            let max = max.map(|max| max.to_string()).unwrap_or_default();
-            format!("(?:{}){{{min},{max}}}", folded(inner, rules, under_way)?)
-        }
-    };
-    (text.len() <= MAX_FOLDED_BYTES).then_some(text)
-}
-
-/// A part in the dialect of the engine, a lexeme a character.
-fn lark(part: &Part, names: &HashMap<&str, usize>) -> String {
-    match part {
-        Part::Terminal(text) => text.clone(),
-        Part::Characters(characters) if characters.is_empty() => "\"\"".to_owned(),
-        Part::Characters(characters) => {
-            let characters: Vec<String> = characters.iter().map(|it| format!("/{it}/")).collect();
-            characters.join(" ")
-        }
-        Part::Name(name, _) => {
-            format!("g{}", names.get(name.as_str()).copied().unwrap_or_default())
-        }
-        Part::Sequence(parts) if parts.is_empty() => "\"\"".to_owned(),
-        Part::Sequence(parts) => {
-            let parts: Vec<String> = parts.iter().map(|it| lark(it, names)).collect();
-            parts.join(" ")
-        }
-        Part::Options(parts) => {
-            let parts: Vec<String> = parts.iter().map(|it| lark(it, names)).collect();
-            format!("({})", parts.join(" | "))
-        }
-        Part::Repeated(inner, min, max) => {
-            let max = max.map(|max| max.to_string()).unwrap_or_default();
-            match (min, max.as_str()) {
-                (0, "") => format!("({})*", lark(inner, names)),
-                (1, "") => format!("({})+", lark(inner, names)),
-                (0, "1") => format!("({})?", lark(inner, names)),
-                (_, "") => format!("({}){{{min},}}", lark(inner, names)),
-                _ => format!("({}){{{min},{max}}}", lark(inner, names)),
-            }
-        }
-    }
 }

@@ -1,0 +1,267 @@
+//! The nodes that a document may reach, and which of them finite documents fit.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use super::document::{Checked, Refusal};
+use super::reading::{Reading, never};
+use super::shape::{Arrays, Node, Objects, Shape, Strings};
+use super::size::{MAX_RULES, too_large};
+use super::terminals::{avoids, matches_nothing, string_expression};
+use crate::grammar::pattern::{Pattern, literal};
+
+/// The most patterns of keys that may match the same key.
+const MAX_KEY_PATTERNS: usize = 4;
+
+/// All nodes that a document may reach.
+pub(super) struct Nodes {
+    /// The whole schema first.
+    pub(super) all: Vec<Reached>,
+}
+
+/// A node that a document reaches, with the nodes of its items and properties.
+pub(super) struct Reached {
+    /// Where the first of its places stands in the schema.
+    pub(super) pointer: String,
+    pub(super) shape: Rc<Shape>,
+    /// Without those that no string matches.
+    pub(super) strings: Vec<Strings>,
+    pub(super) arrays: Vec<Items>,
+    pub(super) objects: Vec<Fields>,
+    /// Whether a finite document fits it.
+    pub(super) productive: bool,
+}
+
+/// The nodes of an array.
+pub(super) struct Items {
+    pub(super) prefix: Vec<usize>,
+    pub(super) rest: usize,
+    pub(super) min: usize,
+    pub(super) max: Option<usize>,
+}
+
+/// The nodes of an object.
+pub(super) struct Fields {
+    pub(super) named: Vec<Field>,
+    /// The expressions of other keys, with the nodes of their values.
+    pub(super) others: Vec<(String, usize)>,
+    pub(super) min: usize,
+    pub(super) max: Option<usize>,
+}
+
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) node: usize,
+    pub(super) required: bool,
+}
+
+impl Nodes {
+    /// Those of a schema. No string of a document may hold one of the texts of `avoided`.
+    pub(super) fn of(reading: &Reading<'_>, avoided: &[String]) -> Checked<Self> {
+        let mut ids: HashMap<Node, usize> = HashMap::new();
+        let mut queue = vec![reading.root()];
+        ids.insert(reading.root(), 0);
+        let mut all: Vec<Reached> = Vec::new();
+        while let Some(node) = queue.get(all.len()).cloned() {
+            let root = reading.document.root();
+            let place = node.first().map_or(root, |literal| literal.place);
+            let mut id = |node: &Node| -> usize {
+                let next = ids.len();
+                *ids.entry(node.clone()).or_insert_with(|| {
+                    queue.push(node.clone());
+                    next
+                })
+            };
+            let shape = reading.shape(&node)?;
+            let arrays = shape
+                .arrays
+                .iter()
+                .map(|it| Items::of(it, &mut id))
+                .collect();
+            let mut objects = Vec::with_capacity(shape.objects.len());
+            for object in &shape.objects {
+                reading.charge(object.properties.len() + 8, place)?;
+                objects.push(Fields::of(object, avoided, &mut id)?);
+            }
+            let mut strings = shape.strings.clone();
+            for only in strings.iter_mut().filter_map(|it| it.only.as_mut()) {
+                only.retain(|text| avoids(text, avoided));
+            }
+            let mut checked = Ok(());
+            strings.retain(|it| match matches_nothing(it) {
+                Ok(nothing) => !nothing,
+                Err(refusal) => {
+                    checked = Err(refusal);
+                    false
+                }
+            });
+            checked.map_err(|Refusal(why)| reading.document.refusal(place, &[], &why))?;
+            all.push(Reached {
+                pointer: reading.document.at(place, &[]),
+                shape,
+                strings,
+                arrays,
+                objects,
+                productive: false,
+            });
+            if all.len() > MAX_RULES {
+                return Err(too_large());
+            }
+        }
+        let mut nodes = Self { all };
+        nodes.find_productive();
+        Ok(nodes)
+    }
+
+    /// Finds the nodes that finite documents fit.
+    fn find_productive(&mut self) {
+        loop {
+            let mut found = false;
+            for id in 0..self.all.len() {
+                if !self.all[id].productive && self.is_productive(id) {
+                    self.all[id].productive = true;
+                    found = true;
+                }
+            }
+            if !found {
+                return;
+            }
+        }
+    }
+
+    fn is_productive(&self, id: usize) -> bool {
+        let made = &self.all[id];
+        let shape = &made.shape;
+        shape.null
+            || shape.booleans[0]
+            || shape.booleans[1]
+            || !shape.numbers.is_empty()
+            || !made.strings.is_empty()
+            || !shape.values.is_empty()
+            || made.arrays.iter().any(|it| self.array_is_productive(it))
+            || made.objects.iter().any(|it| self.object_is_productive(it))
+    }
+
+    pub(super) fn array_is_productive(&self, items: &Items) -> bool {
+        let n_prefix = items.min.min(items.prefix.len());
+        let mut needed = items.prefix.iter().take(n_prefix);
+        needed.all(|&id| self.all[id].productive)
+            && (items.min <= items.prefix.len() || self.all[items.rest].productive)
+    }
+
+    pub(super) fn object_is_productive(&self, fields: &Fields) -> bool {
+        let productive = |id: usize| self.all[id].productive;
+        let mut required = fields.named.iter().filter(|it| it.required);
+        let n_named = fields.named.iter().filter(|it| productive(it.node)).count();
+        let open = fields.others.iter().any(|(_, id)| productive(*id));
+        required.all(|it| productive(it.node)) && (open || n_named >= fields.min)
+    }
+}
+
+impl Items {
+    fn of(arrays: &Arrays, id: &mut impl FnMut(&Node) -> usize) -> Self {
+        Self {
+            prefix: arrays.prefix.iter().map(&mut *id).collect(),
+            rest: id(&arrays.items),
+            min: arrays.min,
+            max: arrays.max,
+        }
+    }
+}
+
+impl Fields {
+    fn of(
+        objects: &Objects,
+        avoided: &[String],
+        id: &mut impl FnMut(&Node) -> usize,
+    ) -> Checked<Self> {
+        let mut named: Vec<Field> = Vec::new();
+        let names: BTreeSet<&String> = objects.properties.iter().map(|(name, _)| name).collect();
+        // A key that may not be written is one that no document has.
+        let value = |name: &str, node: &Node| match avoids(name, avoided) {
+            true => node.clone(),
+            false => never(),
+        };
+        for (name, node) in &objects.properties {
+            named.push(Field {
+                name: name.clone(),
+                node: id(&value(name, node)),
+                required: objects.required.contains(name),
+            });
+        }
+        for name in objects.required.iter().filter(|name| !names.contains(name)) {
+            named.push(Field {
+                name: name.clone(),
+                node: id(&value(name, &objects.value(name))),
+                required: true,
+            });
+        }
+        Ok(Self {
+            others: other_keys(objects, &named, avoided, id)?,
+            named,
+            min: objects.min,
+            max: objects.max,
+        })
+    }
+}
+
+/// The keys that an object does not name: an expression for those that match the same patterns, and what their values
+/// are.
+fn other_keys(
+    objects: &Objects,
+    named: &[Field],
+    avoided: &[String],
+    id: &mut impl FnMut(&Node) -> usize,
+) -> Checked<Vec<(String, usize)>> {
+    let mut patterns: Vec<&Pattern> = Vec::new();
+    for (pattern, _) in objects.layers.iter().flat_map(|layer| &layer.patterns) {
+        if !patterns.contains(&pattern) {
+            patterns.push(pattern);
+        }
+    }
+    if patterns.len() > MAX_KEY_PATTERNS {
+        return Err(Refusal(format!(
+            "the keyword `patternProperties` cannot be enforced with {} patterns for the same object; use at most \
+             {MAX_KEY_PATTERNS}",
+            patterns.len()
+        )));
+    }
+    let names: Vec<String> = named.iter().map(|it| literal(&it.name, true)).collect();
+    let mut others = Vec::new();
+    for matched in 0..1usize << patterns.len() {
+        let is_matched = |pattern: &Pattern| {
+            let at = patterns.iter().position(|it| *it == pattern);
+            at.is_some_and(|at| matched >> at & 1 == 1)
+        };
+        let mut node = Node::new();
+        for layer in &objects.layers {
+            let values = layer.patterns.iter().filter(|(it, _)| is_matched(it));
+            let mut any = false;
+            for (_, value) in values {
+                any = true;
+                node.extend(value);
+            }
+            if !any {
+                node.extend(&layer.additional);
+            }
+        }
+        let (all, none): (Vec<Pattern>, Vec<Pattern>) = patterns
+            .iter()
+            .map(|it| (*it).clone())
+            .partition(|it| is_matched(it));
+        let keys = Strings {
+            all,
+            none,
+            ..Strings::default()
+        };
+        if !patterns.is_empty() && matches_nothing(&keys)? {
+            continue;
+        }
+        let mut expression = string_expression(&keys, avoided);
+        if !names.is_empty() {
+            expression.push_str(&format!(r" & ~/\x22(?:{})\x22/", names.join("|")));
+        }
+        others.push((expression, id(&node)));
+    }
+    Ok(others)
+}
