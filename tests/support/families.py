@@ -35,11 +35,14 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def save_random(folder: Path, name: str, *, dtype: torch.dtype = torch.float32, max_shard_size: str = "1GB") -> torch.nn.Module:
-    """Makes the model, biases included, and saves it in that dtype; returns what it computes in float32 with the saved
-    weights.
+def save_random(
+    folder: Path, name: str, *, dtype: torch.dtype = torch.float32, max_shard_size: str = "1GB", **others: Any
+) -> torch.nn.Module:
+    """Makes the model, biases included, with some fields of its config changed, and saves it in that dtype; returns what
+    it computes in float32 with the saved weights.
     """
     family, changes = MODELS[name]
+    changes = changes | others
     torch.manual_seed(len(name))
     config = getattr(transformers, f"{family}Config")(**SIZES | changes)
     model = transformers.AutoModelForCausalLM.from_config(config)
