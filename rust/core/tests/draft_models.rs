@@ -80,6 +80,7 @@ fn run(world: &mut World, id: GeneratorId, draft: impl FnMut(&DraftsWanted) -> V
     output(drive(world, request, draft).unwrap())
 }
 
+// rows: RS-074
 #[test]
 fn drafts_that_are_drawn_are_accepted_and_become_more() {
     let mut world = world();
@@ -108,6 +109,7 @@ fn drafts_that_are_drawn_are_accepted_and_become_more() {
     assert_eq!(world.engine.stats().n_batches, 6);
 }
 
+// rows: RS-074
 #[test]
 fn who_has_no_drafts_to_give_is_asked_less_and_told_all_again() {
     let mut world = world();
@@ -128,6 +130,7 @@ fn who_has_no_drafts_to_give_is_asked_less_and_told_all_again() {
     assert!(n_asked < 10, "{n_asked}");
 }
 
+// rows: RS-074
 #[test]
 fn what_is_cancelled_while_it_is_drafted_for_is_done_again() {
     let mut world = world();
@@ -153,6 +156,7 @@ fn what_is_cancelled_while_it_is_drafted_for_is_done_again() {
     assert_eq!(output(answer.unwrap()).tokens, tokens);
 }
 
+// rows: RS-074
 #[test]
 fn nobody_drafts_for_what_ended() {
     let cases: [(&str, Act); 4] = [
@@ -177,6 +181,7 @@ fn nobody_drafts_for_what_ended() {
     }
 }
 
+// rows: RS-074
 #[test]
 fn a_pass_that_is_drafted_for_fails_with_its_context_and_with_the_model() {
     let mut world = world();
@@ -193,6 +198,7 @@ fn a_pass_that_is_drafted_for_fails_with_its_context_and_with_the_model() {
     assert_eq!(error.code, ErrorCode::ModelUnavailable);
 }
 
+// rows: RS-074
 #[test]
 fn a_context_follows_and_keeps_what_is_alike() {
     let mut world = world();
@@ -241,6 +247,7 @@ fn a_context_follows_and_keeps_what_is_alike() {
     );
 }
 
+// rows: RS-074
 #[test]
 fn drafting_changes_no_seed_of_a_program() {
     let draws = |drafts: bool| {
@@ -258,6 +265,7 @@ fn drafting_changes_no_seed_of_a_program() {
 
 proptest! {
     /// Whatever is drafted, and however often it is given up, the tokens are those without drafts.
+    // rows: RS-074
     #[test]
     fn drafts_of_another_model_change_no_token(
         temperature in prop_oneof![Just(0.0f32), Just(1.0)],

@@ -489,6 +489,7 @@ mod tests {
         }
     }
 
+    // rows: RS-071
     #[test]
     fn a_late_row_is_kept_until_its_mask_comes_and_its_tokens_stand_in_their_place() {
         let mut reads = Reads::new(vec![late(7), read(3, 2), late(5)]);
@@ -521,6 +522,7 @@ mod tests {
         assert!(outputs.iter().all(|output| output.readings.is_empty()));
     }
 
+    // rows: RS-071
     #[test]
     fn a_mask_that_comes_in_time_leaves_nothing_to_keep() {
         let mut reads = Reads::one(late(4));
@@ -532,6 +534,7 @@ mod tests {
         assert!(!reads.follow(5), "its mask is that of one row");
     }
 
+    // rows: RS-066
     #[test]
     fn what_follows_a_row_is_drawn_alike_one_slot_on() {
         let mask: Arc<[u32]> = Arc::from([1, 2]);
@@ -546,6 +549,7 @@ mod tests {
         assert_eq!(first.following(), expected);
     }
 
+    // rows: RS-083
     #[test]
     fn one_row_is_read_once() {
         let mut reads = Reads::one(read(9, 3));
@@ -567,6 +571,7 @@ mod tests {
         assert_eq!(reads.into_outputs(), [output]);
     }
 
+    // rows: RS-066
     #[test]
     fn what_follows_is_drawn_alike_and_not_answered() {
         let mut one = Reads::one(read(9, 3));
@@ -578,6 +583,7 @@ mod tests {
         assert!(!Reads::None.follow(10));
     }
 
+    // rows: RS-093..094 RS-101
     #[test]
     fn rows_are_answered_in_the_order_of_their_tokens_and_told_in_that_of_the_program() {
         let mut reads = Reads::new(vec![read(7, 1), read(3, 2), read(7, 3)]);
@@ -597,6 +603,7 @@ mod tests {
         assert!(outputs.iter().all(|output| output.readings.is_empty()));
     }
 
+    // rows: RS-094 RS-126
     #[test]
     fn what_is_read_of_a_token_is_read_of_one_row() {
         let entropy = [Probe::Entropy];
@@ -663,6 +670,7 @@ mod tests {
         assert_eq!(outputs, expected);
     }
 
+    // rows: RS-094
     #[test]
     fn the_hidden_state_of_a_token_is_a_row_of_its_own() {
         let probes: Arc<[Probe]> = Arc::from([Probe::Entropy, Probe::Embedding]);
@@ -701,6 +709,7 @@ mod tests {
     proptest! {
         /// Rows lie by their slots, those of one token in the order of the program, and every one is within one of two
         /// neighbouring chunks.
+        // rows: RS-093..094
         #[test]
         fn rows_lie_by_their_slots(slots in prop::collection::vec(0u32..12, 0..20), cut in 0u32..13) {
             let asked: Vec<Read> = slots.iter().zip(0..).map(|(&slot, seed)| read(slot, seed)).collect();

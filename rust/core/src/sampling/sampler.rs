@@ -407,3 +407,35 @@ fn draw(kept: &[Candidate], key: Key) -> Option<u32> {
         })
         .map(|candidate| candidate.id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the whole numbers below the total each belongs to one candidate, and each candidate has as many as it weighs.
+    // rows: RS-110 RS-117
+    #[test]
+    fn a_draw_falls_into_the_share_of_its_candidate() {
+        let weights = [2, 0, 1, 3, 0];
+        let kept = weights.iter().zip(0..).map(|(&weight, id)| Candidate {
+            id,
+            logit: 0.0,
+            weight,
+        });
+        let kept: Vec<Candidate> = kept.collect();
+        let owners = [0, 0, 2, 3, 3, 3];
+        let mut seen = [false; 6];
+        for position in 0..200 {
+            let key = Key {
+                seed: 1,
+                position,
+                slot: 0,
+                draw: 0,
+            };
+            let drawn = target(key, 6) as usize;
+            seen[drawn] = true;
+            assert_eq!(draw(&kept, key), Some(owners[drawn]));
+        }
+        assert_eq!(seen, [true; 6]);
+    }
+}

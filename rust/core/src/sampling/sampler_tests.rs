@@ -84,6 +84,7 @@ proptest! {
 
     /// The drawn token is the one whose interval of the naive cumulative distribution holds the random number, unless
     /// it lies closer to a bound than the two ways of rounding can tell apart.
+    // rows: RS-110 RS-112..117
     #[test]
     fn draws_as_the_naive_sampler(logits in rows(), params in params(), runs in prop::collection::vec(0u32..20, 0..6), seed: u64) {
         let (len, key) = (logits.len() as u32, Key { seed, ..KEY });
@@ -110,6 +111,7 @@ proptest! {
         }
     }
 
+    // rows: RS-116
     #[test]
     fn large_vocabularies_take_the_same_token(seed: u64, k in 1u32..3000, p in 0.1f32..1.0) {
         // Values from a hash over 20,000 tokens: selection runs through every stage of halving and of cutting back.
@@ -134,6 +136,7 @@ proptest! {
     }
 }
 
+// rows: RS-112..117
 #[test]
 fn temperature_0_is_argmax_and_ties_go_to_the_lowest_id() {
     let logits = [1.0, 3.0, -0.0, 3.0, 2.0];
@@ -171,6 +174,7 @@ fn temperature_0_is_argmax_and_ties_go_to_the_lowest_id() {
     );
 }
 
+// rows: RS-112
 #[test]
 fn a_logit_that_is_not_finite_is_named() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
@@ -188,6 +192,7 @@ fn a_logit_that_is_not_finite_is_named() {
     }
 }
 
+// rows: RS-117
 #[test]
 fn frequencies_follow_the_distribution() {
     let logits = [0.0f32, 1.0, 2.0, 0.5];
