@@ -80,7 +80,7 @@ def drawing(place: Place) -> Iterator[Row]:
 
 
 def conformance(place: Place) -> Iterator[Row]:
-    """The test that every driver is asked by, in float32: copies, streams, order, failures. It runs without FlashInfer."""
+    """The test that every driver is asked by, in float32, which runs without FlashInfer: copies, streams, failures."""
     opening = f"gpu.opening:{'on_gpu' if place.is_gpu else 'on_cpu'}"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/backends/test_conformance.py", "--driver", opening]
     chosen = [] if place.is_gpu else ["-k", "declares or follow"]
@@ -112,7 +112,7 @@ def parity(place: Place) -> Iterator[Row]:
 
 
 def invariance(place: Place) -> Iterator[Row]:
-    """Mixed sequences, their prompts in chunks, with graphs and without: each row as in the run of its sequence alone."""
+    """Mixed sequences, their prompts in chunks, with graphs and without: each row as in its sequence's run alone."""
     n_seqs, length = (256, 80) if place.is_gpu else (6, 12)
     order, numbers = Random(1), np.random.default_rng(1)
     texts = [numbers.integers(0, 160, order.randint(2, length)).tolist() for _ in range(n_seqs)]

@@ -1,5 +1,7 @@
-"""How fast the driver is, against a bare loop: the same model as CUDA graphs of cuBLAS, torch and FlashInfer, whose steps
-feed each other on the device, with nothing beside them.
+"""How fast the driver is, against a bare loop.
+
+That is the same model as CUDA graphs of cuBLAS, torch and FlashInfer, whose steps feed each other on the device, with
+nothing beside them.
 
 The rows are G1 to G4 of the goals: decode at one sequence against the memory's bandwidth and the bare loop, decode at
 several widths, the time in which the device has nothing to do, and what fixed bits cost.

@@ -38,8 +38,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 def save_random(
     folder: Path, name: str, *, dtype: torch.dtype = torch.float32, max_shard_size: str = "1GB", **others: Any
 ) -> torch.nn.Module:
-    """Makes the model, biases included, with some fields of its config changed, and saves it in that dtype; returns what
-    it computes in float32 with the saved weights.
+    """Makes the model, biases included, with some fields of its config changed, and saves it in that dtype.
+
+    Returns what it computes in float32 with the saved weights.
     """
     family, changes = MODELS[name]
     changes = changes | others

@@ -79,11 +79,13 @@ class CudaDriver:
         limits = replace(capabilities("cuda", checkpoint, dtype, options), follows=True)
         parts = parts or parts_for(checkpoint, dtype, limits, options, machine or ThisMachine())
         self._device = parts.device
-        with torch.inference_mode(), _opening():
+        # In the stream of the batches, which waits for no other one.
+        with torch.inference_mode(), _opening(), parts.device.computing():
             weights = load_weights(checkpoint, _DTYPES[dtype], parts.device.name)
             self._step: Step | None = Step(spec, weights, parts.calls, parts.device, limits, options, parts.recorder)
             pool, n_bytes = self._step.pool, page_bytes(spec, dtype, options.page_size)
             self._capabilities = replace(limits, copy_page_ns=measure_copy_ns(pool.swap_out, pool.swap_in, limits, n_bytes))
+            parts.device.finish()
         self._lock = threading.Lock()
         self._last: tuple[int, Came] | None = None
         """The number of the batch launched last, and what it draws; None where it failed."""
