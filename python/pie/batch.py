@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
+_PAIRS = {name: FIELDS_AT + 2 * index for index, name in enumerate(ARRAYS)}
+"""Where the header says of each array where it lies."""
+
+
 class Batch(BatchArrays):
     """A batch of T tokens from B sequences, of which R rows of logits are wanted.
 
@@ -65,7 +69,7 @@ class Batch(BatchArrays):
 
     def array(self, name: str) -> U32:
         """The words of the array of that name of `ARRAYS`."""
-        pair = FIELDS_AT + 2 * ARRAYS.index(name)
+        pair = _PAIRS[name]
         offset, length = self._head[pair], self._head[pair + 1]
         if offset + length > len(self.words):
             raise PieError("internal", f"{name} (offset {offset}, length {length}) leaves the batch of {len(self.words)} words")

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from pie import _engine
 from pie.backends import check_own, open_driver
-from pie.backends.base import Capabilities, DriverOptions, FollowingDriver
+from pie.backends.base import Capabilities, DriverLostError, DriverOptions, FollowingDriver
 from pie.backends.dummy import DummyDriver
 from pie.compiler import COMMAND
 from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, folder_name
@@ -64,7 +64,19 @@ class _Served:
         if isinstance(self.driver, IsolatedDriver):
             supervise(self.model, self.driver, restarts_per_minute=self.restarts_per_minute, observe=self.observe)
         elif self.driver is not None:
-            drive(self.model, self.driver, observe=self.observe)
+            try:
+                drive(self.model, self.driver, observe=self.observe)
+            except DriverLostError as lost:
+                # In this process nothing brings it back; whoever watches the process starts another one.
+                self.model.set_state("failed", f"its driver was lost: {lost}", "")
+                raise PieError("driver-lost", f"the driver of {self.model.name} was lost: {lost}; start the engine again") from lost
+
+    def drive_beside(self) -> None:
+        """The same on a thread of its own: what ends it is told on stderr, and the other models go on."""
+        try:
+            self.drive()
+        except PieError as error:
+            print(f"error[{error.code}]: {error.message}", file=sys.stderr, flush=True)
 
 
 class Engine:
@@ -292,7 +304,7 @@ class Engine:
     def _start(self, served: _Served) -> None:
         if served.driver is None:
             return
-        thread = threading.Thread(target=served.drive, name=f"pie-driver-{served.model.name}")
+        thread = threading.Thread(target=served.drive_beside, name=f"pie-driver-{served.model.name}")
         thread.start()
         self._threads.append(thread)
 

@@ -101,8 +101,11 @@ def driver_bytes(model: ModelConfig) -> int:
 
 
 def needed_bytes(model: ModelConfig) -> int:
-    """What a model needs at least; nothing on the dummy driver."""
-    if model.driver == "dummy":
+    """What a model needs at least of the memory of this machine.
+
+    That is nothing on the dummy driver, and nothing on a GPU, whose memory its driver looks after.
+    """
+    if model.driver == "dummy" or (model.driver == "cuda" and model.device != "cpu"):
         return 0
     try:
         weights = sum(path.stat().st_size for path in weight_files(model.folder))

@@ -26,5 +26,5 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         own = metafunc.config.getoption("--driver", default=None)
         # Opening a process for each question takes minutes, so that it is done where it is asked for.
         prefix = ISOLATED if metafunc.config.getoption("--isolate", default=False) else ""
-        names = [prefix + name for name in ([own] if own else ["cpu", "reference", "dummy"])]
+        names = [prefix + name for name in ([own] if own else ["cpu", "cuda", "reference", "dummy"])]
         metafunc.parametrize("driver_name", names, scope="module")

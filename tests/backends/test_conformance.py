@@ -417,6 +417,10 @@ DRAWS = [
     Draw(Sampler(1.0, top_k=1), seed=3),
     Draw(Sampler(2.0), seed=(1 << 64) - 1, mask=[VOCAB_SIZE // 2, 9]),
     Draw(mask=[3, 1]),
+    # Models that tell tokens apart sharply are drawn from widely only so.
+    Draw(Sampler(60.0), seed=5),
+    Draw(Sampler(90.0, top_k=100), seed=6, mask=[1, VOCAB_SIZE - 1]),
+    Draw(Sampler(40.0, top_p=0.95, min_p=0.1), seed=8),
 ]
 PROMPT = [5, 6, 7]
 
@@ -428,7 +432,7 @@ def test_sequences_follow_rows_of_the_batch_before_where_that_is_served(asked: S
     prompts = [Feed(PROMPT, [n], rows=[2], draws=[drawn]) for n, drawn in enumerate(DRAWS)]
     # Backwards: a row is named, and not the place of a sequence.
     followers = [Feed([0], [n], start=3, rows=[0], follows=n) for n in reversed(range(len(DRAWS)))]
-    alone = Feed(PROMPT, [10], rows=[2])
+    alone = Feed(PROMPT, [len(DRAWS)], rows=[2])
     follower = batch(*followers, alone, batch_id=8, before=7)
     if not driver.capabilities.follows:
         driver.run(batch(*prompts, batch_id=7))

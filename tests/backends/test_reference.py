@@ -160,7 +160,7 @@ def test_options_and_names_are_checked(folder: Path) -> None:
         with pytest.raises(PieError, match=message) as caught:
             open_driver("reference", folder, options)
         assert caught.value.code == "invalid-argument"
-    with pytest.raises(PieError, match="the back end 'tpu' is unknown; choose one of cpu, reference"):
+    with pytest.raises(PieError, match="the back end 'tpu' is unknown; choose one of cpu, cuda, reference"):
         open_driver("tpu", folder)
     with pytest.raises(PieError, match="the back end cpu has no option stream: its own options are n_threads, isa, library; leave"):
         open_driver("cpu", folder, own={"stream": 1})

@@ -42,6 +42,22 @@ def test_the_embedded_model(tmp_path: Path) -> None:
     assert facts["weights_bytes"] == 2 * (8 * layer + 4096 * 256 + 256)
 
 
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ("", "driver           cpu, the same answer every time"),
+        ('driver = "cuda"', "driver           cuda, the same answer every time"),
+        ('driver = "cuda"\ndeterministic = false', "driver           cuda, whose answers may depend on what else is in a batch"),
+        ('driver = "reference"', "driver           reference, whose answers may depend on what else is in a batch"),
+    ],
+)
+def test_it_says_whether_answers_depend_on_the_batch(tmp_path: Path, options: str, line: str) -> None:
+    (tmp_path / "config.toml").write_text(f"[model.pie-tiny]\n{options}\n")
+    done = pie("model", "show", "pie-tiny", "--config", str(tmp_path / "config.toml"), "--no-digest")
+    assert done.returncode == 0, done.stderr
+    assert line in done.stdout.splitlines()
+
+
 def test_the_text_has_a_line_for_each_fact() -> None:
     done = pie("model", "show", str(TINY), "--no-digest")
     assert done.returncode == 0, done.stderr

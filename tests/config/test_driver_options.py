@@ -18,7 +18,10 @@ def written(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("isolate", [False, True])
-@pytest.mark.parametrize(("driver", "option"), [("reference", 'isa = "avx2"'), ("reference", "n_threads = 2"), ("dummy", "n_threads = 2")])
+@pytest.mark.parametrize(
+    ("driver", "option"),
+    [("reference", 'isa = "avx2"'), ("reference", "n_threads = 2"), ("dummy", "n_threads = 2"), ("reference", "graph_seqs = 4")],
+)
 def test_an_option_of_another_back_end_is_named_with_the_line(tmp_path: Path, driver: str, option: str, *, isolate: bool) -> None:
     text = f'[model.pie-tiny]\ndriver = "{driver}"\nisolate = {str(isolate).lower()}\nkv_bytes = "16MiB"\n{option}\n'
     path = written(tmp_path, text)

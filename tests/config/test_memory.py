@@ -67,6 +67,15 @@ def test_a_dummy_driver_in_a_process_of_its_own_is_counted() -> None:
     assert beside == within - (INTERPRETER + LATE_ROWS + 2 * 514 * 4096 * 4) // 4 * 3
 
 
+def test_what_lies_on_a_gpu_is_not_of_this_machine() -> None:
+    """But for the pages that are swapped out."""
+    on_gpu, on_host = ModelConfig(driver="cuda", kv_bytes=8 * GIB), ModelConfig(driver="cuda", device="cpu", kv_bytes=8 * GIB)
+    assert needed_bytes(on_gpu) == 0
+    assert needed_bytes(on_host) > 8 * GIB
+    machine = 24 * GIB
+    assert users_bytes((on_gpu,), machine=machine) - users_bytes((on_host,), machine=machine) > 8 * GIB // 4 * 3
+
+
 def test_rows_that_wait_for_masks_are_counted_as_far_as_they_may_wait() -> None:
     few, many, bounded = (
         driver_bytes(ModelConfig(max_late_rows=n, max_late_bytes=n_bytes)) for n, n_bytes in [(1, GIB), (4096, GIB), (4096, 8 << 20)]

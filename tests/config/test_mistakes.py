@@ -45,7 +45,7 @@ FILES = {
     "size of many digits": (f"[limits]\nmemory_bytes = '{'9' * 5000}KiB'", "limits.memory_bytes = '999"),
     "size of half a byte": ("[limits]\nmemory_bytes = '0.0001KiB'", "limits.memory_bytes = '0.0001KiB' is not possible"),
     "integer beyond 64 bits": (f"[limits]\nmemory_bytes = {10**30}", "limits.memory_bytes = 1000000000000000000000000000000 is not possible"),
-    "unknown choice": (MODEL + "driver = 'gpu'", ":3: model.a.driver = 'gpu' is not possible; give \"cpu\" or \"reference\" or \"dummy\""),
+    "unknown choice": (MODEL + "driver = 'gpu'", ":3: model.a.driver = 'gpu' is not possible; give \"cpu\" or \"cuda\" or \"reference\" or \"dummy\""),
     "unknown dtype": (MODEL + "dtype = 'int8'", "model.a.dtype = 'int8' is not possible; give \"auto\" or \"float32\" or \"bfloat16\""),
     "text for a list": ("[server]\nallowed_origins = 'http://a'", "give a list of texts"),
     "list of other things": ("[server]\nallowed_origins = [1]", "server.allowed_origins = [1] is not possible; give a list of texts"),

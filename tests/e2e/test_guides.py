@@ -56,7 +56,7 @@ def test_the_commands_of_the_guide_to_models_run(tmp_path: Path) -> None:
         assert run(line, ROOT, tmp_path)
 
 
-@pytest.mark.parametrize("page", [GUIDES / "models.md", REFERENCE / "configuration.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [GUIDES / "models.md", GUIDES / "cuda.md", REFERENCE / "configuration.md"], ids=lambda page: page.name)
 def test_a_configuration_that_is_shown_is_one(tmp_path: Path, page: Path) -> None:
     fenced = [text for language, text in FENCED.findall(page.read_text()) if language == "toml"]
     shown = fenced + [text for text in indented(page) if text.startswith("[")]

@@ -95,14 +95,14 @@ class Subject:
     def rows(self) -> Driver:
         """The driver, opened, of which every row is wanted: one that draws answers with them too."""
         opened = self.open()
-        return _RowsOf(opened) if opened.capabilities.follows else opened
+        return RowsOf(opened) if opened.capabilities.follows else opened
 
     def same(self, found: np.ndarray, expected: np.ndarray) -> bool:
         """Whether rows that the driver computed in two ways are the same."""
         return np.array_equal(found, expected) if self.bit_exact else close(found, expected)
 
 
-class _RowsOf:
+class RowsOf:
     """A driver that draws, of which every row is wanted itself."""
 
     def __init__(self, driver: Driver) -> None:
@@ -151,8 +151,8 @@ def close(found: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def subject(name: str, folder: Path, library: Path) -> Subject:
-    """The driver of that name: `cpu`, `reference`, `dummy`, or `module:function`, where the function opens a driver of
-    one's own.
+    """The driver of that name: `cpu`, `cuda` (on torch's CPU), `reference`, `dummy`, or `module:function`, where the
+    function opens a driver of one's own.
 
     It is called with the folder of a model and `DriverOptions`. Behind `ISOLATED` the driver has a process of its own.
     """
@@ -167,6 +167,10 @@ def subject(name: str, folder: Path, library: Path) -> Subject:
     options: dict[str, Any] = OPTIONS | {"swap_bytes": N_HOST_PAGES * page_bytes(folder)}
     if name == "cpu":
         opens: Callable[[], Driver] = partial(open_driver, "cpu", folder, CpuOptions(**options, n_threads=2, library=library))
+    elif name == "cuda":
+        import_module("torch").set_num_threads(1)  # small models gain nothing by more
+        cuda_options = import_module("pie.backends.cuda").CudaOptions
+        opens = partial(open_driver, "cuda", folder, cuda_options(**options, device="cpu"))
     elif name == "reference":
         import_module("torch").set_num_threads(1)  # small models gain nothing by more
         opens = partial(open_driver, "reference", folder, DriverOptions(**options))

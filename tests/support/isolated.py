@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pie.backends.base import Capabilities, Command, CommandedDriver, Drawn, Driver, DriverError, UnsupportedError
+from pie.backends.base import Capabilities, Command, CommandedDriver, Drawn, Driver, DriverError, DriverLostError, UnsupportedError
 from pie.backends.dummy import DummyDriver
 from pie.batch import Batch
 from pie.errors import PieError
@@ -116,6 +116,15 @@ class Doing:
 def dummy(*, follows: bool = False, vocab_size: int = VOCAB_SIZE) -> Driver:
     """The dummy driver, with host memory."""
     return DummyDriver("dummy", vocab_size=vocab_size, n_pages=N_PAGES, host_pages=64, follows=follows)
+
+
+def losing(n: int) -> Driver:
+    """The dummy driver, whose device is lost before its n-th batch."""
+
+    def lose() -> None:
+        raise DriverLostError("the device does not work any more")
+
+    return Doing(dummy(), n, lose)
 
 
 class Drawing(Doing):

@@ -8,7 +8,7 @@ from pie.models.loader import Checkpoint
 from pie.models.spec import DecoderSpec, DtypeName
 
 _DTYPES: dict[str, DtypeName] = {"bfloat16": "bfloat16", "float32": "float32"}
-_ELEMENT_BYTES: dict[DtypeName, int] = {"bfloat16": 2, "float32": 4}
+_ELEMENT_BYTES: dict[DtypeName, int] = {"bfloat16": 2, "float16": 2, "float32": 4}
 _MAX_SWAP_BYTES = 2 << 30
 """The most host memory that is taken unasked."""
 _MAX_HOST_PAGES = 1 << 24
@@ -30,19 +30,27 @@ def page_bytes(spec: DecoderSpec, dtype: DtypeName, page_size: int) -> int:
     return token_bytes(spec, dtype) * page_size
 
 
-def choose_dtype(checkpoint: Checkpoint, options: DriverOptions) -> DtypeName:
-    """The dtype asked for, else that of the checkpoint.
+def default_dtype(checkpoint: Checkpoint, *, float16: bool = False) -> DtypeName:
+    """The dtype that a checkpoint is computed in where none is asked for, by a back end with `float16` or without."""
+    only_float16 = all(tensor.dtype == "float16" for tensor in checkpoint.tensors.values())
+    return "float16" if float16 and only_float16 else checkpoint.dtype
+
+
+def choose_dtype(checkpoint: Checkpoint, options: DriverOptions, *, float16: bool = False) -> DtypeName:
+    """The dtype asked for, else that of the checkpoint, for a back end that computes in `float16` or not.
 
     Raises PieError `invalid-argument` where weights would have to be rounded.
     """
     if options.dtype is None:
-        return checkpoint.dtype
-    dtype = _DTYPES.get(options.dtype)
+        return default_dtype(checkpoint, float16=float16)
+    known = _DTYPES | ({"float16": "float16"} if float16 else {})
+    dtype = known.get(options.dtype)
     if dtype is None:
-        raise invalid(f"dtype is {options.dtype!r}; choose one of {', '.join(_DTYPES)}", "dtype")
-    if dtype == "bfloat16" and checkpoint.dtype == "float32":
-        stored = ", ".join(sorted({tensor.dtype for tensor in checkpoint.tensors.values()} - {"bfloat16"}))
-        raise invalid(f"{checkpoint.folder} has {stored} weights, which are not rounded to bfloat16; leave dtype out", "dtype")
+        raise invalid(f"dtype is {options.dtype!r}; choose one of {', '.join(known)}", "dtype")
+    strangers = {tensor.dtype for tensor in checkpoint.tensors.values()} - {dtype}
+    if dtype != "float32" and strangers:
+        stored = ", ".join(sorted(strangers))
+        raise invalid(f"{checkpoint.folder} has {stored} weights, which are not rounded to {dtype}; leave dtype out", "dtype")
     return dtype
 
 

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 
 _MAX_SHOWN_TENSORS = 4
+_SAME_ANSWER = "the same answer every time"
+_OTHER_ANSWER = "whose answers may depend on what else is in a batch"
 
 
 def show_model(flags: Flags, *, digest: bool, as_json: bool) -> int:
@@ -27,13 +29,13 @@ def model_facts(model: ModelConfig, *, digest: bool) -> dict[str, Any]:
     PieError `invalid-model` where the folder cannot be served. Weights are mapped; only their digest, and the look
     for numbers that are not finite, read them, in pieces.
     """
-    from pie.backends.sizes import token_bytes
+    from pie.backends.sizes import default_dtype, token_bytes
     from pie.models.description import describe, weights_digest
     from pie.models.loader import load_checkpoint
 
     checkpoint = load_checkpoint(model.folder)
     spec, said = checkpoint.spec, describe(checkpoint)
-    dtype = checkpoint.dtype if model.dtype == "auto" else model.dtype
+    dtype = default_dtype(checkpoint, float16=model.driver == "cuda") if model.dtype == "auto" else model.dtype
     kv_token_bytes = token_bytes(spec, dtype)
     rotary = spec.rotary
     return {
@@ -44,6 +46,8 @@ def model_facts(model: ModelConfig, *, digest: bool) -> dict[str, Any]:
         "weights_bytes": said.weights_bytes,
         "stored_dtypes": list(said.stored_dtypes),
         "dtype": dtype,
+        "driver": model.driver,
+        "deterministic": is_deterministic(model),
         "n_layers": spec.n_layers,
         "hidden_size": spec.hidden_size,
         "intermediate_size": spec.intermediate_size,
@@ -69,6 +73,11 @@ def model_facts(model: ModelConfig, *, digest: bool) -> dict[str, Any]:
     }
 
 
+def is_deterministic(model: ModelConfig) -> bool:
+    """Whether a row of logits has the same bits whatever else is in its batch."""
+    return model.driver != "reference" and (model.driver != "cuda" or model.deterministic)
+
+
 def as_text(facts: dict[str, Any]) -> str:
     """The facts for a reader, a line each, and the card."""
     scaling = f", scaled by {facts['rotary']['scaling']}" if facts["rotary"]["scaling"] else ""
@@ -83,6 +92,7 @@ def as_text(facts: dict[str, Any]) -> str:
         "parameters": f"{facts['n_parameters']:,}",
         "weights": f"{facts['weights_bytes']:,} bytes of {', '.join(facts['stored_dtypes'])} in {len(facts['files'])} file(s)",
         "computed in": facts["dtype"],
+        "driver": f"{facts['driver']}, {_SAME_ANSWER if facts['deterministic'] else _OTHER_ANSWER}",
         "context": f"{facts['context_tokens']:,} tokens",
         "vocabulary": f"{facts['vocabulary_tokens']:,} tokens",
         "chat template": facts["chat_template"] or "none",

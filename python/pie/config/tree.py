@@ -26,7 +26,7 @@ EMBEDDED = "pie-tiny"
 """The path that stands for the model inside the package."""
 EMBEDDED_FOLDER = Path(__file__).resolve().parents[1] / "pie_tiny"
 
-DriverName = Literal["cpu", "reference", "dummy"]
+DriverName = Literal["cpu", "cuda", "reference", "dummy"]
 """The one list of drivers: all but the dummy one are modules of `pie.backends`."""
 LogLevel = Literal["off", "error", "warn", "info", "debug", "trace"]
 Limit = int | float | None
@@ -128,7 +128,12 @@ class ModelConfig(ModelSettings, frozen=True, kw_only=True):
     ] = EMBEDDED
     driver: Annotated[
         DriverName,
-        Meta(description="What runs it: `cpu`, the kernels; `reference`, plain torch, which is slow; `dummy`, hashes in place of a model."),
+        Meta(
+            description=(
+                "What runs it: `cpu`, the kernels; `cuda`, a GPU; `reference`, plain torch, which is slow; `dummy`, hashes in place of a "
+                "model."
+            )
+        ),
     ] = "cpu"
     isolate: Annotated[
         bool,
@@ -164,8 +169,8 @@ class ModelConfig(ModelSettings, frozen=True, kw_only=True):
         ),
     ] = 0
     dtype: Annotated[
-        Literal["auto", "float32", "bfloat16"],
-        Meta(description="Of weights, inputs of linears, keys and values; `auto`: that of the checkpoint."),
+        Literal["auto", "float32", "bfloat16", "float16"],
+        Meta(description="Of weights, inputs of linears, keys and values; `auto`: that of the checkpoint. `float16` on `cuda` alone."),
     ] = "auto"
     n_threads: Annotated[
         int,
@@ -178,6 +183,43 @@ class ModelConfig(ModelSettings, frozen=True, kw_only=True):
             extra={"driver": "cpu"},
         ),
     ] = "auto"
+    device: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="The device of the driver `cuda`, by torch's name; on `cpu` its code runs without a GPU, slowly, for tests.",
+            extra={"driver": "cuda"},
+        ),
+    ] = "cuda:0"
+    deterministic: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether a row on the driver `cuda` has the same bits whatever else is in its batch; `false` is faster, and the same "
+                "program may then give other tokens under load. All other drivers but `reference` are so without being asked."
+            ),
+            extra={"driver": "cuda"},
+        ),
+    ] = True
+    graph_seqs: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=4096,
+            description="The driver `cuda` captures decode batches of up to so many sequences as CUDA graphs at its start; 0: none.",
+            extra={"driver": "cuda"},
+        ),
+    ] = 256
+    graph_bytes: Annotated[
+        int,
+        Meta(
+            ge=0, le=_MAX_BYTES, description="Device memory for these graphs; capturing ends where it is taken.", extra={"driver": "cuda"}
+        ),
+    ] = 1 << 30
+    graph_s: Annotated[
+        float,
+        Meta(ge=0, le=_MAX_TIME_S, description="How long capturing them may take.", extra={"driver": "cuda"}),
+    ] = 60.0
 
     @property
     def is_embedded(self) -> bool:

@@ -33,6 +33,7 @@ from pie.backends.base import (
     CommandedDriver,
     Drawn,
     DriverError,
+    DriverLostError,
     FailedSequencesError,
     FollowingDriver,
     UnsupportedError,
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 _MAX_REASON_CHARACTERS = 1000
 _OOM_SCORE = "500"
 """Where memory runs out the driver goes before the engine, which can start it again."""
+
+LOST = 75
+"""The exit code where the device of the driver is gone for this process: another one may have it (EX_TEMPFAIL)."""
 
 _Logits: TypeAlias = "npt.NDArray[np.float32]"
 
@@ -96,6 +100,10 @@ def main(order: Order) -> int:
             end = _engine.DriverEnd(order.channel, limits.vocab_size, wire.LOOKING_S)
             wire.send(connection, json.dumps({"capabilities": asdict(limits)}).encode())
             _Serving(end, driver, connection.fileno()).run()
+        except DriverLostError as lost:
+            # With this process its batches end, and the engine starts another one.
+            print(f"the driver is lost: {lost}", file=sys.stderr, flush=True)
+            return LOST
         finally:
             driver.close()
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -167,6 +175,8 @@ class _Serving:
         if self._follower is not None:
             try:
                 return _Begun(room, self._follower.launch(batch))
+            except DriverLostError:
+                raise
             except BaseException as error:
                 return _Begun(room, partial(_raise, error))
         if self._writer is not None:
@@ -196,6 +206,8 @@ class _Serving:
             else:
                 n_rows = len(answer) if answer is begun.room else self._put(answer, begun.room)
                 self._end.answer(n_rows, failures)
+        except DriverLostError:
+            raise
         except BaseException as error:
             if begun.is_command and isinstance(error, UnsupportedError):
                 self._end.fail(wire.unsupported(str(error)))

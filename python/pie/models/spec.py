@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
-DtypeName: TypeAlias = Literal["bfloat16", "float32"]
-"""What a model is computed in: its weights, the inputs of its linears, its keys and values."""
+DtypeName: TypeAlias = Literal["bfloat16", "float16", "float32"]
+"""What a model is computed in: its weights, the inputs of its linears, its keys and values. float16 is computed on GPUs
+alone.
+"""
 StoredDtypeName: TypeAlias = Literal["bfloat16", "float16", "float32"]
-"""What weights are stored in; float16 is computed in float32, which holds it exactly."""
+"""What weights are stored in; where float16 is not computed, float32 holds it exactly."""
 
 
 @dataclass(frozen=True)

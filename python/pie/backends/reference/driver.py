@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from pie.backends.base import Capabilities, Command, DriverError, DriverOptions, FailedSequencesError
+from pie.backends.checks import check, mask_of
 from pie.backends.copying import measure_copy_ns
-from pie.backends.reference.checks import check, is_reread, kv_len, mask_of, pages_of
 from pie.backends.sizes import capabilities, choose_dtype, page_bytes
 from pie.backends.unsupported import no_adapters, unsupported
 from pie.batch import Batch
@@ -138,8 +138,8 @@ class ReferenceDriver:
         v = split(names.v, names.v_bias)
         keys, values = self._kv[layer]
         for seq_idx, tokens in enumerate(_spans(batch)):
-            if not is_reread(batch, seq_idx):
-                slots = _slots(batch, seq_idx)[kv_len(batch, seq_idx) - len(tokens) :]
+            if not _is_reread(batch, seq_idx):
+                slots = _slots(batch, seq_idx)[_kv_len(batch, seq_idx) - len(tokens) :]
                 keys.flatten(0, 1)[slots] = k[tokens.start : tokens.stop].to(self._dtype)
                 values.flatten(0, 1)[slots] = v[tokens.start : tokens.stop].to(self._dtype)
         attended = torch.zeros(len(hidden), heads.n_heads * heads.head_dim)
@@ -183,15 +183,30 @@ def _spans(batch: Batch) -> list[range]:
     return [range(start, end) for start, end in pairwise(ends)]
 
 
+def _pages(batch: Batch, seq_idx: int) -> U32:
+    """Pages of a sequence in storage order."""
+    return batch.kv_indices[batch.kv_indptr[seq_idx] : batch.kv_indptr[seq_idx + 1]]
+
+
+def _kv_len(batch: Batch, seq_idx: int) -> int:
+    """Slots of a sequence once the batch has been written."""
+    return (len(_pages(batch, seq_idx)) - 1) * batch.page_size + int(batch.kv_last_page_len[seq_idx])
+
+
+def _is_reread(batch: Batch, seq_idx: int) -> bool:
+    """Whether the slots of a sequence's tokens hold their keys and values already."""
+    return bool(len(batch.seq_reread) and batch.seq_reread[seq_idx])
+
+
 def _slots(batch: Batch, seq_idx: int) -> Tensor:
     """Where the slots of a sequence lie in the pool, pages side by side [kv_len]."""
-    pages = torch.tensor(pages_of(batch, seq_idx).astype(np.int64))
-    return (pages[:, None] * batch.page_size + torch.arange(batch.page_size)).flatten()[: kv_len(batch, seq_idx)]
+    pages = torch.tensor(_pages(batch, seq_idx).astype(np.int64))
+    return (pages[:, None] * batch.page_size + torch.arange(batch.page_size)).flatten()[: _kv_len(batch, seq_idx)]
 
 
 def _visible(batch: Batch, seq_idx: int, tokens: range) -> Tensor:
     """Which slots each token of a sequence sees [tokens, kv_len]: those up to its own that its attention row allows."""
-    length = kv_len(batch, seq_idx)
+    length = _kv_len(batch, seq_idx)
     own = torch.arange(length - len(tokens), length)
     visible = torch.arange(length) <= own[:, None]
     for row, token_idx in enumerate(tokens):

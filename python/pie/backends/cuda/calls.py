@@ -1,0 +1,74 @@
+"""The calls that a step makes: FlashInfer's, xgrammar's and the kernels of `kernels`, or their stand-ins in torch.
+
+Both have the same parameters, so that what runs on a GPU is what is tested without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pie.backends.cuda import standins
+from pie.backends.cuda.sampling import Arithmetic, TorchArithmetic
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Every function that a step calls beside plain operations of torch, by the library's name."""
+
+    rmsnorm: Callable[..., Tensor]
+    fused_add_rmsnorm: Callable[..., None]
+    silu_and_mul: Callable[..., Tensor]
+    apply_rope_with_cos_sin_cache_inplace: Callable[..., None]
+    append_paged_kv_cache: Callable[..., None]
+    attention: Callable[..., Any]
+    """`BatchPrefillWithPagedKVCacheWrapper`."""
+    apply_token_bitmask_inplace: Callable[..., None]
+    linear: Callable[[Tensor, Tensor, Tensor | None, torch.dtype], Tensor]
+    """`x W^T + b` of x [T, K], weight [N, K] and bias [N], rounded to the dtype."""
+    arithmetic: Arithmetic
+
+
+def standin_calls() -> Calls:
+    """The stand-ins, on any device."""
+    return Calls(
+        rmsnorm=standins.rmsnorm,
+        fused_add_rmsnorm=standins.fused_add_rmsnorm,
+        silu_and_mul=standins.silu_and_mul,
+        apply_rope_with_cos_sin_cache_inplace=standins.apply_rope_with_cos_sin_cache_inplace,
+        append_paged_kv_cache=standins.append_paged_kv_cache,
+        attention=standins.BatchPrefillWithPagedKVCacheWrapper,
+        apply_token_bitmask_inplace=standins.apply_token_bitmask_inplace,
+        linear=standins.linear,
+        arithmetic=TorchArithmetic(),
+    )
+
+
+def library_calls(*, deterministic: bool) -> Calls:
+    """FlashInfer, xgrammar and the Triton kernels of this back end, on a CUDA device."""
+    # Each is installed with the extra `cuda` alone, and takes seconds to import.
+    import flashinfer  # noqa: PLC0415
+    import xgrammar  # noqa: PLC0415
+
+    from pie.backends.cuda import kernels  # noqa: PLC0415
+
+    return Calls(
+        rmsnorm=flashinfer.rmsnorm,
+        fused_add_rmsnorm=flashinfer.fused_add_rmsnorm,
+        silu_and_mul=flashinfer.silu_and_mul,
+        apply_rope_with_cos_sin_cache_inplace=flashinfer.apply_rope_with_cos_sin_cache_inplace,
+        append_paged_kv_cache=flashinfer.append_paged_kv_cache,
+        attention=flashinfer.BatchPrefillWithPagedKVCacheWrapper,
+        apply_token_bitmask_inplace=xgrammar.apply_token_bitmask_inplace,
+        linear=kernels.linear if deterministic else _fastest_linear,
+        arithmetic=kernels.KernelArithmetic(),
+    )
+
+
+def _fastest_linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """By cuBLAS, which chooses its order of summation by the shape of the batch."""
+    return torch.nn.functional.linear(x, weight, bias).to(dtype)

@@ -1,0 +1,149 @@
+"""Kernels in Triton: linears whose sums no batch reorders, and the two functions that tokens are drawn by.
+
+They run on a GPU, or in Triton's interpreter. Symbols: T tokens, K inputs, N outputs, R rows, V vocabulary, D draws.
+"""
+
+# What Triton compiles is not typed.
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+_BLOCK_M, _BLOCK_K = 64, 64
+_NARROW, _WIDE = 32, 128
+"""Outputs of a tile: few where a linear has few, so that all processors have one."""
+_MANY_OUTPUTS = 8192
+_GROUP_M = 8
+"""Tiles of tokens that follow each other over the same weights, which then lie in the cache."""
+_DRAWING_BLOCK = 1024
+
+
+@triton.jit
+def _linear(  # noqa: PLR0913, PLR0917, ANN202 - what a kernel is given
+    x, weight, bias, y, n_tokens, n_outputs, n_inputs,  # noqa: ANN001 - pointers and sizes
+    HAS_BIAS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """A tile of outputs. Its sums go over the inputs in one order, whatever the number of tokens."""
+    tile = tl.program_id(0)
+    m_tiles, n_tiles = (n_tokens + BLOCK_M - 1) // BLOCK_M, (n_outputs + BLOCK_N - 1) // BLOCK_N
+    group = tile // (GROUP_M * n_tiles)
+    in_group = tl.minimum(m_tiles - group * GROUP_M, GROUP_M)
+    m_tile = group * GROUP_M + (tile % (GROUP_M * n_tiles)) % in_group
+    n_tile = (tile % (GROUP_M * n_tiles)) // in_group
+    m = m_tile * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = n_tile * BLOCK_N + tl.arange(0, BLOCK_N)
+    sums = tl.full((BLOCK_M, BLOCK_N), 0.0, dtype=tl.float32)
+    for first in range(0, n_inputs, BLOCK_K):
+        k = first + tl.arange(0, BLOCK_K)
+        inside = k[None, :] < n_inputs
+        a = tl.load(x + m[:, None].to(tl.int64) * n_inputs + k[None, :], mask=inside & (m[:, None] < n_tokens), other=0.0)
+        b = tl.load(weight + n[:, None].to(tl.int64) * n_inputs + k[None, :], mask=inside & (n[:, None] < n_outputs), other=0.0)
+        sums = tl.dot(a, tl.trans(b), sums, input_precision="ieee")
+    if HAS_BIAS:
+        sums += tl.load(bias + n, mask=n < n_outputs, other=0.0).to(tl.float32)[None, :]
+    place = y + m[:, None].to(tl.int64) * n_outputs + n[None, :]
+    tl.store(place, sums.to(y.dtype.element_ty), mask=(m[:, None] < n_tokens) & (n[None, :] < n_outputs))
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """`x W^T + b` of x [T, K] and weight [N, K], summed in float32, rounded to `dtype`.
+
+    The tile follows from the weight alone.
+    """
+    n_tokens, n_outputs = len(x), len(weight)
+    y = torch.empty((n_tokens, n_outputs), dtype=dtype, device=x.device)
+    block_n = _WIDE if n_outputs >= _MANY_OUTPUTS else _NARROW
+    grid = (triton.cdiv(n_tokens, _BLOCK_M) * triton.cdiv(n_outputs, block_n),)
+    _linear[grid](
+        x.contiguous(), weight, weight if bias is None else bias, y, n_tokens, n_outputs, weight.shape[1],
+        HAS_BIAS=bias is not None, BLOCK_M=_BLOCK_M, BLOCK_N=block_n, BLOCK_K=_BLOCK_K, GROUP_M=_GROUP_M, enable_fp_fusion=False,
+    )  # fmt: skip
+    return y
+
+
+@triton.jit
+def _weights(logits, top, temperature, constants, out, n_tokens, BLOCK: tl.constexpr):  # noqa: PLR0913, PLR0917, ANN001, ANN202, N803
+    """The weights of a part of a row. Constants are loaded: in the text of a kernel they would be of 32 bits."""
+    row = tl.program_id(0).to(tl.int64)
+    token = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = token < n_tokens
+    logit = tl.load(logits + row * n_tokens + token, mask=inside, other=0.0).to(tl.float64)
+    x = (logit - tl.load(top + row).to(tl.float64)) / tl.load(temperature + row).to(tl.float64)
+    least, log2_e, rounder, ln2_high, ln2_low, whole = (
+        tl.load(constants), tl.load(constants + 1), tl.load(constants + 2), tl.load(constants + 3), tl.load(constants + 4),
+        tl.load(constants + 5),
+    )  # fmt: skip
+    x = tl.where(x > least, x, least)
+    n = (x * log2_e + rounder) - rounder
+    rest = (x - n * ln2_high) - n * ln2_low
+    total = rest * 0.0
+    for index in tl.static_range(14):
+        total = total * rest + tl.load(constants + 6 + index)
+    total = total * ((n.to(tl.int64) + 1065) << 52).to(tl.float64, bitcast=True)
+    weight = (total + whole).to(tl.int64, bitcast=True) - whole.to(tl.int64, bitcast=True)
+    tl.store(out + row * n_tokens + token, weight, mask=inside)
+
+
+@triton.jit
+def _random_bits(keys, out, n_draws, BLOCK: tl.constexpr):  # noqa: ANN001, ANN202, N803
+    """Philox4x32-10 of a part of the keys."""
+    draw = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = draw < n_draws
+    key_0 = tl.load(keys + 5 * draw, mask=inside, other=0).to(tl.uint32)
+    key_1 = tl.load(keys + 5 * draw + 1, mask=inside, other=0).to(tl.uint32)
+    a = tl.load(keys + 5 * draw + 2, mask=inside, other=0).to(tl.uint32)
+    b = tl.load(keys + 5 * draw + 3, mask=inside, other=0).to(tl.uint32)
+    c = tl.load(keys + 5 * draw + 4, mask=inside, other=0).to(tl.uint32)
+    d = c ^ c
+    for _ in tl.static_range(10):
+        left, right = a.to(tl.uint64) * 0xD2511F53, c.to(tl.uint64) * 0xCD9E8D57
+        a, c = (right >> 32).to(tl.uint32) ^ b ^ key_0, (left >> 32).to(tl.uint32) ^ d ^ key_1
+        b, d = right.to(tl.uint32), left.to(tl.uint32)
+        key_0, key_1 = key_0 + 0x9E3779B9, key_1 + 0xBB67AE85
+    tl.store(out + 2 * draw, a.to(tl.int64), mask=inside)
+    tl.store(out + 2 * draw + 1, b.to(tl.int64), mask=inside)
+
+
+class KernelArithmetic:
+    """Both functions by kernels; see `pie.backends.cuda.sampling.Arithmetic`."""
+
+    def __init__(self) -> None:
+        self._constants: dict[torch.device, Tensor] = {}
+
+    def weights(self, logits: Tensor, top: Tensor, temperature: Tensor) -> Tensor:
+        """See `Arithmetic`. No product is fused with a sum."""
+        out = torch.empty(logits.shape, dtype=torch.int64, device=logits.device)
+        grid = (len(logits), triton.cdiv(logits.shape[1], _DRAWING_BLOCK))
+        constants = self._constants.get(logits.device)
+        if constants is None:
+            constants = self._constants[logits.device] = torch.tensor(_CONSTANTS, dtype=torch.float64).to(logits.device)
+        _weights[grid](logits.contiguous(), top, temperature, constants, out, logits.shape[1], BLOCK=_DRAWING_BLOCK, enable_fp_fusion=False)
+        return out
+
+    def random_bits(self, keys: Tensor) -> Tensor:
+        """See `Arithmetic`."""
+        out = torch.empty((len(keys), 2), dtype=torch.int64, device=keys.device)
+        _random_bits[(triton.cdiv(len(keys), _DRAWING_BLOCK),)](
+            keys.contiguous(), out, len(keys), BLOCK=_DRAWING_BLOCK, enable_fp_fusion=False
+        )
+        return out
+
+
+_CONSTANTS = [
+    -40.0,
+    math.log2(math.e),
+    1.5 * 2.0**52,
+    6.931471803691238e-1,
+    1.9082149292705877e-10,
+    2.0**52,
+    *(1.0 / math.factorial(n) for n in range(13, -1, -1)),
+]
+"""Of the weights, as `pie.backends.cuda.sampling` has them: the least distance, log2 e, the rounder, ln 2 in two parts,
+what leaves a whole number in the low bits, the inverse factorials.
+"""

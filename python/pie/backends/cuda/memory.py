@@ -1,0 +1,81 @@
+"""What a model takes of a device's memory, counted before anything is loaded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pie.backends.base import Capabilities
+from pie.backends.cuda.options import CudaOptions
+from pie.backends.cuda.pages import AT_ONCE
+from pie.backends.cuda.sampling import CHUNK
+from pie.errors import PieError
+from pie.models.spec import DecoderSpec
+
+WORKSPACE_BYTES = 128 << 20
+"""Of FlashInfer, which says that so much is enough."""
+_DRAWING_BYTES = 100
+"""That are taken for each logit that is worked on at once: weights, ranks and sums of 8 bytes, some of each."""
+_LOGIT_BYTES = 4
+_ROWS_AT_ONCE = 3
+"""Rows of logits: as they are, under their masks, and as they are answered."""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Bytes of the device's memory."""
+
+    weights: int
+    pages: int
+    """Keys and values."""
+    page: int
+    """Of these, for one page."""
+    work: int
+    """What a batch is computed in."""
+    graphs: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights + self.pages + self.work + self.graphs
+
+
+def needed(spec: DecoderSpec, limits: Capabilities, element_bytes: int, options: CudaOptions) -> Needed:
+    """What a model takes with these options, on a device of CUDA."""
+    heads, n_tokens = spec.attention, limits.max_batch_tokens
+    page = 2 * spec.n_layers * limits.page_size * heads.n_kv_heads * heads.head_dim * element_bytes
+    widths = 3 * spec.hidden_size + 3 * spec.intermediate_size + 2 * (heads.n_heads + 2 * heads.n_kv_heads) * heads.head_dim
+    work = WORKSPACE_BYTES + n_tokens * widths * element_bytes
+    work += _ROWS_AT_ONCE * n_tokens * spec.vocab_size * _LOGIT_BYTES + CHUNK * _DRAWING_BYTES
+    work += _LOGIT_BYTES * spec.max_positions * heads.head_dim
+    return Needed(
+        weights=element_bytes * sum(math.prod(shape) for shape in spec.shapes().values()),
+        pages=(limits.n_pages + 1 + AT_ONCE) * page,
+        page=page,
+        work=work,
+        graphs=options.graph_bytes if options.graph_seqs else 0,
+    )
+
+
+def check_memory(need: Needed, free_bytes: int, limits: Capabilities, options: CudaOptions) -> None:
+    """Raises PieError `invalid-argument`, with what would fit, where the model needs more than is free."""
+    if need.total <= free_bytes:
+        return
+    left = free_bytes - need.weights - need.work - need.graphs
+    n_pages = left // need.page - 1 - AT_ONCE
+    what = (
+        f"the model needs {_gib(need.total)} of device memory (weights {_gib(need.weights)}, keys and values {_gib(need.pages)}, "
+        f"batches {_gib(need.work)}, graphs {_gib(need.graphs)}), and {_gib(free_bytes)} are free on {options.device}"
+    )
+    option = "kv_bytes" if options.n_pages is None else "n_pages"
+    if n_pages >= 1:
+        fits = n_pages * need.page if options.n_pages is None else n_pages
+        raise PieError("invalid-argument", f"{what}; lower {option} to {fits}, which fits", {"option": option})
+    if options.graph_seqs:
+        raise PieError("invalid-argument", f"{what}; lower graph_bytes, or set graph_seqs to 0", {"option": "graph_bytes"})
+    one = f"weights, batches of {limits.max_batch_tokens} tokens and one page are more than that"
+    raise PieError("invalid-argument", f"{what}: {one}; lower max_batch_tokens, or use a smaller model", {"option": "max_batch_tokens"})
+
+
+def _gib(n_bytes: int) -> str:
+    return f"{n_bytes / (1 << 30):.2f} GiB"

@@ -1,0 +1,62 @@
+"""The versions of the libraries that are served, and the parameters of theirs that are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+VERSIONS: Mapping[str, tuple[str, str]] = MappingProxyType({"flashinfer-python": ("0.7.2", "0.8"), "xgrammar": ("0.2.8", "0.3")})
+"""By package, the least version, and the one below which they are."""
+
+_ATTENTION = "flashinfer.BatchPrefillWithPagedKVCacheWrapper"
+
+PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "flashinfer.rmsnorm": ("input", "weight", "eps"),
+        "flashinfer.fused_add_rmsnorm": ("input", "residual", "weight", "eps"),
+        "flashinfer.silu_and_mul": ("input",),
+        "flashinfer.apply_rope_with_cos_sin_cache_inplace": ("positions", "query", "key", "head_size", "cos_sin_cache", "is_neox"),
+        "flashinfer.append_paged_kv_cache": (
+            "append_key",
+            "append_value",
+            "batch_indices",
+            "positions",
+            "paged_kv_cache",
+            "kv_indices",
+            "kv_indptr",
+            "kv_last_page_len",
+            "kv_layout",
+        ),
+        _ATTENTION: (
+            "float_workspace_buffer",
+            "kv_layout",
+            "use_cuda_graph",
+            "qo_indptr_buf",
+            "paged_kv_indptr_buf",
+            "paged_kv_indices_buf",
+            "paged_kv_last_page_len_buf",
+            "backend",
+        ),
+        f"{_ATTENTION}.plan": (
+            "qo_indptr",
+            "paged_kv_indptr",
+            "paged_kv_indices",
+            "paged_kv_last_page_len",
+            "num_qo_heads",
+            "num_kv_heads",
+            "head_dim_qk",
+            "page_size",
+            "custom_mask",
+            "causal",
+            "sm_scale",
+            "q_data_type",
+            "kv_data_type",
+            "non_blocking",
+            "fixed_split_size",
+            "disable_split_kv",
+        ),
+        f"{_ATTENTION}.run": ("q", "paged_kv_cache"),
+        "xgrammar.apply_token_bitmask_inplace": ("logits", "bitmask", "vocab_size"),
+    }
+)
+"""By function, the parameters that this back end gives it."""

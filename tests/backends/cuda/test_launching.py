@@ -1,0 +1,232 @@
+"""In which order the device is called, and what befalls a driver whose device fails."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pie.backends.base import Drawn, DriverError, DriverLostError, FailedSequencesError
+from pie.backends.cuda import CudaDriver, CudaOptions
+from pie.backends.cuda.calls import standin_calls
+from pie.backends.cuda.driver import Parts
+from pie.backends.cuda.graphs import Graphs, sizes
+from pie.errors import PieError
+from pie.models.loader import load_checkpoint
+from support.arenas import Draw, Feed, batch
+from support.checkpoints import write_checkpoint
+from support.recording import RecordingDevice, RecordingGraphs
+
+PAGE_SIZE, N_PAGES = 8, 24
+
+
+@pytest.fixture(autouse=True)
+def _few_threads() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("model"), dtype="F32")
+
+
+@pytest.fixture
+def device() -> RecordingDevice:
+    return RecordingDevice()
+
+
+def opened(folder: Path, device: RecordingDevice, graphs: RecordingGraphs | None = None, **more: object) -> CudaDriver:
+    options = CudaOptions(**{"device": "cpu", "page_size": PAGE_SIZE, "n_pages": N_PAGES, "max_batch_tokens": 64, "graph_seqs": 4} | more)
+    driver = CudaDriver(load_checkpoint(folder), options, parts=Parts(device, standin_calls(), graphs))
+    device.calls.clear()
+    return driver
+
+
+def prompts(n: int, batch_id: int = 1, **copies: object):
+    return batch([Feed([5, 6, 7], [seq], rows=[2]) for seq in range(n)], page_size=PAGE_SIZE, batch_id=batch_id, **copies)
+
+
+def followers(n: int, batch_id: int, **copies: object):
+    feeds = [Feed([0], [seq], start=batch_id + 1, rows=[0], follows=seq) for seq in range(n)]
+    return batch(feeds, page_size=PAGE_SIZE, batch_id=batch_id, before=batch_id - 1, **copies)
+
+
+def test_a_step_waits_for_nothing_and_its_end_is_waited_for_once(folder: Path, device: RecordingDevice) -> None:
+    driver = opened(folder, device, RecordingGraphs(device))
+    first, second = driver.launch(prompts(3)), driver.launch(followers(3, 2))
+    answers = [first()]
+    third = driver.launch(followers(3, 3))
+    answers += [second(), third()]
+    kept = [call for call in device.calls if not call.startswith("pinned")]
+    print("\n".join(kept))
+    # Each plan is marked, and the next one waits for that mark, which is over by then; the mark of an end is waited for
+    # by whoever wants the answer.
+    marks = [int(call.split()[1]) for call in kept if call.startswith("mark")]
+    plans, ends = marks[0::2], marks[1::2]
+    assert kept == [
+        *("compute:", *waits(plans[0] - 1), f"mark {plans[0]} in compute", f"mark {ends[0]} in compute"),
+        *("compute:", *waits(plans[0]), f"mark {plans[1]} in compute", "replay", f"mark {ends[1]} in compute"),
+        f"host waits for {ends[0]}",
+        *("compute:", *waits(plans[1]), f"mark {plans[2]} in compute", "replay", f"mark {ends[2]} in compute"),
+        f"host waits for {ends[1]}",
+        f"host waits for {ends[2]}",
+    ]
+    assert all(isinstance(answer, Drawn) and len(answer.logits) == 0 and len(answer.tokens) == 3 for answer in answers)
+
+
+def waits(mark: int) -> list[str]:
+    return [f"host waits for {mark}"]
+
+
+def test_the_same_tokens_come_where_each_batch_is_waited_for(folder: Path) -> None:
+    """Followers on a driver with graphs, and the same tokens given by the host to one without."""
+    launching, telling = opened(folder, RecordingDevice(), RecordingGraphs()), opened(folder, RecordingDevice())
+    answers = [launching.launch(prompts(4)), launching.launch(followers(4, 2))]
+    found = []
+    for batch_id in range(3, 5):
+        found.append(answers.pop(0)().tokens.tolist())
+        answers.append(launching.launch(followers(4, batch_id)))
+    found += [answer().tokens.tolist() for answer in answers]
+    expected = [telling.run(prompts(4)).tokens.tolist()]
+    for step in range(3):
+        feeds = [Feed([token], [seq], start=3 + step, rows=[0]) for seq, token in enumerate(expected[-1])]
+        expected.append(telling.run(batch(feeds, page_size=PAGE_SIZE)).tokens.tolist())
+    assert found == expected
+
+
+def test_copies_wait_for_the_batch_before_only_where_it_touches_their_pages(folder: Path, device: RecordingDevice) -> None:
+    driver = opened(folder, device)
+    driver.run(prompts(2))
+    apart, touching = followers(2, 2, swap_outs=[(9, 0)]), followers(2, 3, swap_outs=[(1, 1)], swap_ins=[(0, 10)])
+    for launched, is_waiting in ((apart, False), (touching, True)):
+        device.calls.clear()
+        driver.run(launched)
+        calls = [call for call in device.calls if call.startswith(("copies", "compute waits"))]
+        assert [call for call in calls if call.startswith("copies waits")] == calls[1 : 1 + is_waiting]
+        assert calls[-1].startswith("compute waits for")
+
+
+def test_a_batch_that_does_not_fit_into_memory_fails_alone(folder: Path, device: RecordingDevice) -> None:
+    driver = opened(folder, device)
+    expected = driver.run(prompts(2)).tokens.tolist()
+    device.fails.append(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nMore"))
+    answers = [driver.launch(prompts(2)), driver.launch(followers(2, 2))]
+    with pytest.raises(DriverError) as caught:
+        answers[0]()
+    print(caught.value)
+    assert str(caught.value) == (
+        "the device has too little memory for this batch (CUDA out of memory. Tried to allocate 2.00 GiB.); "
+        "lower max_batch_tokens, kv_bytes or graph_bytes"
+    )
+    assert "give back" in device.calls
+    answers[1]()
+    assert driver.run(prompts(2)).tokens.tolist() == expected
+
+
+def test_what_follows_a_batch_that_failed_fails_alone(folder: Path, device: RecordingDevice) -> None:
+    """In the launch itself: the planning of attention raises."""
+    driver = opened(folder, device)
+    driver.run(prompts(1))
+    device.fails_launching.append(torch.OutOfMemoryError("CUDA out of memory."))
+    answers = [driver.launch(prompts(2)), driver.launch(followers(2, 2))]
+    with pytest.raises(DriverError, match="too little memory"):
+        answers[0]()
+    with pytest.raises(FailedSequencesError) as caught:
+        answers[1]()
+    assert set(caught.value.reasons) == {0, 1}
+    assert "batch 1 is not the one launched last, or failed" in caught.value.reasons[0]
+
+
+def test_a_device_that_is_lost_fails_every_batch(folder: Path, device: RecordingDevice) -> None:
+    driver = opened(folder, device)
+    device.fails.append(torch.AcceleratorError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors"))
+    answers = [driver.launch(prompts(2)), driver.launch(followers(2, 2))]
+    for answer in (*answers, driver.launch(prompts(2))):
+        with pytest.raises(DriverLostError) as caught:
+            answer()
+        assert str(caught.value) == "the device does not work any more (CUDA error: an illegal memory access was encountered)"
+    print(caught.value)
+    driver.close()
+
+
+def test_another_mistake_is_told_as_it_is(folder: Path, device: RecordingDevice) -> None:
+    driver = opened(folder, device)
+    for failures in (device.fails, device.fails_launching):
+        driver.run(prompts(1))
+        failures.append(RuntimeError("shape mismatch"))
+        with pytest.raises(RuntimeError, match="shape mismatch"):
+            driver.run(prompts(1))
+    assert len(driver.run(prompts(1)).tokens) == 1
+
+
+def test_a_model_that_does_not_fit_when_it_is_loaded_is_a_mistake_of_the_options(folder: Path) -> None:
+    class Full(RecordingDevice):
+        def pinned(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9.00 GiB.")
+
+    with pytest.raises(PieError) as caught:
+        opened(folder, Full())
+    print(caught.value.message)
+    assert (caught.value.code, caught.value.details) == ("invalid-argument", {"option": "kv_bytes"})
+
+
+def test_sizes_of_graphs_grow_by_a_part() -> None:
+    assert list(sizes(0)) == []
+    assert list(sizes(1)) == [1]
+    assert list(sizes(20)) == [1, 2, 3, 4, 8, 12, 16, 20]
+    found = list(sizes(512))
+    assert found[-1] == 512
+    assert all(after <= max(2 * before, before + 8, before * 9 // 8) for before, after in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "time_s", "expected"), [(100, 9.0, [1, 2, 3]), (1 << 30, 3.5, [1, 2, 3]), (1 << 30, 99.0, [1, 2, 3, 4])]
+)
+def test_capturing_ends_with_its_time_and_memory(device: RecordingDevice, n_bytes: int, time_s: float, expected: list[int]) -> None:
+    now = iter(range(100))
+    graphs = Graphs(RecordingGraphs(device, bytes_each=50), device, n_bytes=n_bytes, time_s=time_s, clock=lambda: float(next(now)))
+    graphs.capture(list(sizes(4)), lambda size: lambda: (torch.full((size,), size),))
+    assert graphs.captured == expected
+    assert [graphs.size_for(n) for n in (1, 3, 4)] == [1, 3, 4 if 4 in expected else None]
+
+
+def test_capturing_ends_where_memory_does(device: RecordingDevice) -> None:
+    def prepare(size: int):
+        if size == 3:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return lambda: (torch.full((size,), size),)
+
+    graphs = Graphs(RecordingGraphs(device), device, n_bytes=1, time_s=99.0)
+    graphs.capture(list(sizes(4)), prepare)
+    assert graphs.captured == [1, 2]
+    assert device.calls[-1] == "give back"
+
+
+def test_graphs_are_captured_at_the_start_behind_a_warm_up(folder: Path) -> None:
+    device = RecordingDevice()
+    options = CudaOptions(device="cpu", page_size=PAGE_SIZE, n_pages=N_PAGES, graph_seqs=2, swap_bytes=0)
+    driver = CudaDriver(load_checkpoint(folder), options, parts=Parts(device, standin_calls(), RecordingGraphs(device)))
+    kept = [call for call in device.calls if call in {"capture", "replay", "host waits for all"}]
+    assert kept == [*["host waits for all", "capture"] * 2, "host waits for all"]
+    # Whatever is loaded is loaded in the stream that uses it.
+    assert device.calls[0] == "compute:"
+    assert driver.graph_sizes == [1, 2]
+
+
+def test_a_batch_draws_as_many_tokens_as_are_asked_for(folder: Path, device: RecordingDevice) -> None:
+    """Rows that are kept and not drawn from, rows with many draws, rows that nothing can be drawn from."""
+    driver = opened(folder, device)
+    feed = Feed([5, 6, 7], [0], rows=[0, 1, 2, 2], draws=[Draw(), Draw(seed=3), Draw(slot=1), Draw(mask=[3, 1])])
+    asked = batch([feed], page_size=PAGE_SIZE)
+    asked.words.setflags(write=True)
+    asked.row_draws[:] = [0, 3, 1, 1]
+    asked.row_keep[:] = [1, 0, 0, 1]
+    answer = driver.run(asked)
+    assert len(answer.tokens) == 5
+    assert len(answer.logits) == 2
+    assert answer.tokens[:3].tolist() == [int(answer.tokens[0])] * 3
+    assert answer.tokens[4] == 3
+    assert np.argmax(answer.logits[1]) == answer.tokens[3]

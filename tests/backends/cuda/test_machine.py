@@ -1,0 +1,154 @@
+"""What a machine lacks is told in one clear error, before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from pie.backends.cuda import CudaDriver, CudaOptions, machine
+from pie.backends.cuda.machine import check_machine
+from pie.backends.cuda.memory import check_memory, needed
+from pie.backends.cuda.signatures import PARAMETERS
+from pie.backends.sizes import capabilities
+from pie.errors import PieError
+from pie.models.loader import load_checkpoint
+from support.checkpoints import write_checkpoint
+
+
+@dataclass(frozen=True)
+class Standin:
+    """A machine that has all, unless a test says otherwise."""
+
+    cuda: str | None = "13.0"
+    serves: str | None = "13.1"
+    devices: int = 2
+    is_of: tuple[int, int] = (9, 0)
+    versions: dict[str, str] = field(default_factory=lambda: {"flashinfer-python": "0.7.2.post1", "xgrammar": "0.2.8"})
+    takes: dict[str, Sequence[str]] = field(default_factory=lambda: dict(PARAMETERS))
+
+    def toolkit(self) -> str | None:
+        return self.cuda
+
+    def driver(self) -> str | None:
+        return self.serves
+
+    def n_devices(self) -> int:
+        return self.devices
+
+    def capability(self, device: int) -> tuple[int, int]:
+        return self.is_of
+
+    def version(self, package: str) -> str | None:
+        return self.versions.get(package)
+
+    def parameters(self, function: str) -> Sequence[str] | None:
+        return self.takes.get(function)
+
+
+ATTENTION = "flashinfer.BatchPrefillWithPagedKVCacheWrapper.plan"
+OLD_ATTENTION = {**PARAMETERS, ATTENTION: [name for name in PARAMETERS[ATTENTION] if name != "fixed_split_size"]}
+LACKS = {
+    "the torch that is installed was built without CUDA": Standin(cuda=None),
+    "there is no NVIDIA driver, so cuda:0 cannot be used": Standin(serves=None),
+    "the NVIDIA driver serves CUDA 12.8, and torch needs 13.0; install a newer driver": Standin(serves="12.8"),
+    'there is no CUDA device, so cuda:0 cannot be used; set driver = "cpu", or see what hides it': Standin(devices=0),
+    "cuda:0 has compute capability 7.5, and 8.0 is the least that is served": Standin(is_of=(7, 5)),
+    "flashinfer-python is not installed, which the cuda back end needs: pip install": Standin(versions={"xgrammar": "0.2.8"}),
+    "flashinfer-python is of version 0.6.13; 0.7.2 and later below 0.8 are served": Standin(
+        versions={"flashinfer-python": "0.6.13", "xgrammar": "0.2.8"}
+    ),
+    "xgrammar is of version 0.3.0; 0.2.8 and later below 0.3 are served": Standin(
+        versions={"flashinfer-python": "0.7.3", "xgrammar": "0.3.0"}
+    ),
+    "flashinfer.rmsnorm is not there in the version that is installed": Standin(
+        takes={name: parameters for name, parameters in PARAMETERS.items() if name != "flashinfer.rmsnorm"}
+    ),
+    f"{ATTENTION} has no fixed_split_size in the version that is installed": Standin(takes=OLD_ATTENTION),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("model"), head_dim=64)
+
+
+@pytest.mark.parametrize("message", LACKS)
+def test_each_thing_that_a_machine_lacks_is_named(folder: Path, message: str) -> None:
+    with pytest.raises(PieError) as caught:
+        CudaDriver(load_checkpoint(folder), CudaOptions(), machine=LACKS[message])
+    print(f"{caught.value.code}: {caught.value.message}")
+    assert caught.value.code == "invalid-config"
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("newest", ["13.0", "13.2", "14.0"])
+def test_a_machine_that_has_all_is_accepted(folder: Path, newest: str) -> None:
+    check_machine(Standin(serves=newest), "cuda:1", load_checkpoint(folder).spec, "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("device", "code", "message"),
+    [
+        ("cuda:2", "invalid-config", "there is no cuda:2: this machine has 2 CUDA devices; give cuda:0 to cuda:1"),
+        ("gpu", "invalid-argument", "device is 'gpu'; give cuda:0, cuda:1 and so on, or cpu"),
+        ("cuda:x", "invalid-argument", "device is 'cuda:x'; give cuda:0, cuda:1 and so on, or cpu"),
+    ],
+)
+def test_a_device_that_there_is_not_is_named(folder: Path, device: str, code: str, message: str) -> None:
+    with pytest.raises(PieError) as caught:
+        CudaDriver(load_checkpoint(folder), CudaOptions(device=device), machine=Standin())
+    assert (caught.value.code, caught.value.message, caught.value.details) == (code, message, {"option": "device"})
+
+
+def test_head_sizes_that_flashinfer_lacks_are_named(tmp_path: Path) -> None:
+    spec = load_checkpoint(write_checkpoint(tmp_path / "model", head_dim=48)).spec
+    with pytest.raises(PieError, match=r"the model has heads of 48, and FlashInfer serves 64, 128, 256; set dtype = \"float32\""):
+        check_machine(Standin(), "cuda:0", spec, "bfloat16")
+    check_machine(Standin(), "cuda:0", spec, "float32")
+
+
+def test_this_machine_is_looked_at() -> None:
+    """On one without a GPU or the packages too: every question has an answer."""
+    here = machine.ThisMachine()
+    assert here.toolkit() == torch.version.cuda
+    assert here.n_devices() == torch.cuda.device_count()
+    assert (here.driver() is None) == (torch.cuda.device_count() == 0)
+    assert here.version("torch") == torch.__version__.partition("+")[0]
+    assert here.version("no-such-package") is None
+    assert here.parameters("json.dumps.no_such_name") is None
+    assert here.parameters("textwrap.fill") == ["text", "width", "kwargs"]
+
+
+@pytest.mark.parametrize(
+    ("free", "options", "option", "remedy"),
+    [
+        (0.5, {"kv_bytes": 1 << 40}, "kv_bytes", lambda fits: f"lower kv_bytes to {fits}, which fits"),
+        (0.5, {"n_pages": 1 << 20}, "n_pages", lambda fits: f"lower n_pages to {fits}, which fits"),
+        (0.0, {"n_pages": 1}, "graph_bytes", lambda fits: "lower graph_bytes, or set graph_seqs to 0"),
+        (0.0, {"n_pages": 1, "graph_seqs": 0}, "max_batch_tokens", lambda fits: "lower max_batch_tokens, or use a smaller model"),
+    ],
+)
+def test_too_little_memory_is_told_with_what_would_fit(
+    folder: Path, free: float, options: dict[str, int], option: str, remedy: Callable[[int], str]
+) -> None:
+    checkpoint, own = load_checkpoint(folder), CudaOptions(**options)
+    limits = capabilities("cuda", checkpoint, "bfloat16", own)
+    need = needed(checkpoint.spec, limits, 2, own)
+    free_bytes = int((need.total - need.pages) + free * (1 << 30)) if free else need.weights
+    with pytest.raises(PieError) as caught:
+        check_memory(need, free_bytes, limits, own)
+    print(caught.value.message)
+    assert (caught.value.code, caught.value.details) == ("invalid-argument", {"option": option})
+    fits = int(caught.value.message.split(f"{option} to ")[1].split(",")[0]) if free else 0
+    assert remedy(fits) in caught.value.message
+    if free:
+        # What is said to fit does, and a page more does not.
+        more = fits + need.page if option == "kv_bytes" else fits + 1
+        for value, is_enough in ((fits, True), (more, False)):
+            changed = replace(own, **{option: value})
+            limits = capabilities("cuda", checkpoint, "bfloat16", changed)
+            assert (needed(checkpoint.spec, limits, 2, changed).total <= free_bytes) == is_enough

@@ -1,0 +1,165 @@
+"""The parts that ask whether what the GPU computes is right."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from gpu.place import SMALL, Place, Row, judged
+from pie.backends.cuda.drawing import Drawing
+from pie.backends.cuda.machine import ThisMachine, check_machine
+from pie.backends.cuda.rows import check_rows
+from pie.backends.cuda.sampling import TorchArithmetic
+from pie.backends.cuda.signatures import VERSIONS
+from pie.backends.cuda.staging import Staging
+from pie.models.loader import read_config
+from support.arenas import Feed, batch
+from support.conformance import RowsOf
+from support.launching import ROOT
+from support.random_rows import random_rows
+
+PAGE_SIZE = 16
+
+
+def machine(place: Place) -> Iterator[Row]:
+    """What there is, and whether the back end finds all that it needs."""
+    here = ThisMachine()
+    yield ("torch", f"{torch.__version__}, CUDA {here.toolkit()}, driver {here.driver()}", "")
+    for package in VERSIONS:
+        yield (package, str(here.version(package)), "")
+    if place.is_gpu:
+        check_machine(here, place.device, read_config(place.model("small", SMALL)), "bfloat16")
+        properties = torch.cuda.get_device_properties(place.device)
+        yield (properties.name, f"{properties.total_memory >> 30} GiB, {properties.multi_processor_count} processors", "yes")
+
+
+def kernels(place: Place) -> Iterator[Row]:
+    """Linears against doubles, and against themselves in other batches; weights and random bits against torch's."""
+    calls, device = place.calls(), torch.device(place.device)
+    torch.manual_seed(0)
+    for n_inputs, n_outputs in ((1024, 2048), (3072, 1024), (1024, 16384)) if place.is_gpu else ((96, 64),):
+        x = torch.randn(300, n_inputs, device=device).bfloat16()
+        weight = (torch.randn(n_outputs, n_inputs, device=device) * n_inputs**-0.5).bfloat16()
+        whole = calls.linear(x, weight, None, torch.float32)
+        worst = float((whole.double() - x.double() @ weight.double().T).abs().max())
+        yield judged(f"linear {n_inputs} to {n_outputs}: largest error", f"{worst:.1e}", is_right=worst < 1e-3)
+        parts = [(0, 1), (299, 300), (17, 50), (100, 228)]
+        n_other = sum(not torch.equal(calls.linear(x[a:b], weight, None, torch.float32), whole[a:b]) for a, b in parts)
+        yield judged(f"linear {n_inputs} to {n_outputs}: parts with other bits", f"{n_other} of {len(parts)}", is_right=n_other == 0)
+    logits = torch.randn(64, 5000, device=device) * 8
+    arguments = (logits, logits.amax(dim=1), torch.rand(64, device=device) + 0.1)
+    expected = TorchArithmetic().weights(*(argument.cpu() for argument in arguments))
+    n_other = int((calls.arithmetic.weights(*arguments).cpu() != expected).sum())
+    yield judged("weights that differ from torch's on the CPU", f"{n_other} of {expected.numel()}", is_right=n_other == 0)
+    keys = torch.randint(0, 1 << 32, (5000, 5))
+    n_other = int((calls.arithmetic.random_bits(keys.to(device)).cpu() != TorchArithmetic().random_bits(keys)).sum())
+    yield judged("random words that differ", f"{n_other} of 10000", is_right=n_other == 0)
+
+
+def drawing(place: Place) -> Iterator[Row]:
+    """Random rows are drawn from as by the engine."""
+    calls, device = place.calls(), place.torch_device()
+    n_wrong = n_tokens = 0
+    for seed in range(200 if place.is_gpu else 2):
+        rows = random_rows(seed, 500 if place.is_gpu else 50, [33, 160, 1000, 4096][seed % 4])
+        asked, vocab_size = rows.arena(), rows.logits.shape[1]
+        with torch.inference_mode(), device.computing():
+            logits = torch.from_numpy(rows.logits).to(device.name)
+            drawn = Drawing(calls, Staging(device, 64), vocab_size).draw(asked, check_rows(asked, vocab_size), logits)
+            found = drawn.tokens.tolist()
+        expected = rows.expected()
+        n_wrong, n_tokens = n_wrong + sum(a != b for a, b in zip(found, expected, strict=True)), n_tokens + len(expected)
+    yield judged("tokens that differ from the engine's", f"{n_wrong} of {n_tokens}", is_right=n_wrong == 0)
+
+
+def conformance(place: Place) -> Iterator[Row]:
+    """The test that every driver is asked by, in float32, which runs without FlashInfer: copies, streams, failures."""
+    opening = f"gpu.opening:{'on_gpu' if place.is_gpu else 'on_cpu'}"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/backends/test_conformance.py", "--driver", opening]
+    chosen = [] if place.is_gpu else ["-k", "declares or follow"]
+    done = subprocess.run([*command, *chosen], cwd=ROOT, capture_output=True, text=True, check=False)
+    print(done.stdout[-20_000:], done.stderr[-5000:])
+    yield judged("the conformance test", done.stdout.strip().splitlines()[-1], is_right=done.returncode == 0)
+
+
+def parity(place: Place) -> Iterator[Row]:
+    """Families in bfloat16 and float16 against transformers: no farther from float32 than that, but for a quarter."""
+    import transformers
+
+    from support.families import MODELS, save_random
+
+    prompt = np.random.default_rng(3).integers(0, 160, 48).tolist()
+    for name in MODELS if place.is_gpu else list(MODELS)[:1]:
+        for dtype in (torch.bfloat16, torch.float16):
+            folder = place.folder / f"{name} {dtype}".replace(",", "").replace(" ", "-")
+            save_random(folder, name, dtype=dtype, hidden_size=256, head_dim=64)
+            peers = [transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=kind).eval() for kind in (dtype, torch.float32)]
+            with torch.no_grad():
+                theirs, exact = (peer(torch.tensor([prompt])).logits[0].float().numpy() for peer in peers)
+            driver = RowsOf(place.driver(folder, n_pages=8))
+            ours = driver.run(batch([Feed(prompt, range(8), rows=range(len(prompt)))], page_size=PAGE_SIZE))
+            mine, yours = (float(np.abs(rows - exact).mean() / exact.std()) for rows in (ours, theirs))
+            driver.close()
+            found = f"{mine:.1e} of the spread, transformers {yours:.1e}"
+            yield judged(f"{name}, {dtype}: mean distance from float32", found, is_right=mine < 1.25 * yours + 1e-3)
+
+
+def invariance(place: Place) -> Iterator[Row]:
+    """Mixed sequences, their prompts in chunks, with graphs and without: each row as in its sequence's run alone."""
+    n_seqs, length = (256, 80) if place.is_gpu else (6, 12)
+    order, numbers = Random(1), np.random.default_rng(1)
+    texts = [numbers.integers(0, 160, order.randint(2, length)).tolist() for _ in range(n_seqs)]
+    n_each = -(-length // PAGE_SIZE)
+    folder, sizes = place.model("small", SMALL), {"n_pages": n_seqs * n_each, "max_batch_tokens": 1024}
+    for graph_seqs in (0, 64):
+        solo, mixed = (RowsOf(place.driver(folder, graph_seqs=graph_seqs, **sizes)) for _ in range(2))
+        alone = [solo.run(batch([Feed(text, range(n_each), rows=range(len(text)))], page_size=PAGE_SIZE)).copy() for text in texts]
+        solo.close()
+        done, n_rows, n_other = [0] * n_seqs, 0, 0
+        while unfinished := [seq for seq in range(n_seqs) if done[seq] < len(texts[seq])]:
+            feeds: list[Any] = []
+            wanted = []
+            is_decode = order.random() < 0.5
+            for seq in order.sample(unfinished, order.randint(1, min(len(unfinished), 100))):
+                n = min(1 if is_decode or seq % 2 else order.randint(2, 9), len(texts[seq]) - done[seq])
+                pages = range(n_each * seq, n_each * (seq + 1))
+                feeds.append(Feed(texts[seq][done[seq] : done[seq] + n], pages, start=done[seq], rows=range(n)))
+                wanted.append(alone[seq][done[seq] : done[seq] + n])
+                done[seq] += n
+            expected = np.concatenate(wanted)
+            found = mixed.run(batch(feeds, page_size=PAGE_SIZE))
+            n_rows, n_other = n_rows + len(expected), n_other + int((found != expected).any(axis=1).sum())
+        mixed.close()
+        what = f"rows of {n_seqs} mixed sequences with other bits than alone, graphs up to {graph_seqs}"
+        yield judged(what, f"{n_other} of {n_rows}", is_right=n_other == 0)
+
+
+def following(place: Place) -> Iterator[Row]:
+    """Batches that follow each other on the device give the tokens that come where the host tells each."""
+    n_seqs, n_steps = 32, 40 if place.is_gpu else 4
+    options = {"n_pages": 6 * n_seqs, "max_batch_tokens": 256}
+    folder = place.model("small", SMALL)
+    launching, telling = place.driver(folder, **options), place.driver(folder, **options)
+    pages = [range(6 * seq, 6 * seq + 6) for seq in range(n_seqs)]
+    prompts = batch([Feed([5, 6, seq], pages[seq], rows=[2]) for seq in range(n_seqs)], page_size=PAGE_SIZE, batch_id=1)
+    answers, found = [launching.launch(prompts)], []
+    for step in range(n_steps):
+        feeds = [Feed([0], pages[seq], start=3 + step, rows=[0], follows=seq) for seq in range(n_seqs)]
+        answers.append(launching.launch(batch(feeds, page_size=PAGE_SIZE, batch_id=step + 2, before=step + 1)))
+        found.append(answers.pop(0)().tokens.tolist())
+    found.append(answers.pop()().tokens.tolist())
+    expected = [telling.run(prompts).tokens.tolist()]
+    for step in range(n_steps):
+        feeds = [replace(Feed([0], pages[seq], start=3 + step, rows=[0]), tokens=[token]) for seq, token in enumerate(expected[-1])]
+        expected.append(telling.run(batch(feeds, page_size=PAGE_SIZE)).tokens.tolist())
+    n_other = sum(a != b for mine, yours in zip(found, expected, strict=True) for a, b in zip(mine, yours, strict=True))
+    yield judged("tokens that differ where batches follow", f"{n_other} of {n_seqs * (n_steps + 1)}", is_right=n_other == 0)
+    launching.close()
+    telling.close()

@@ -1,0 +1,52 @@
+"""The parts of `make gpu` run on torch's CPU too, at small sizes, so that on a GPU they fail for its sake alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpu import __main__ as gpu
+from gpu.place import Place, Row, is_all_right
+from support.launching import ROOT
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    torch.set_num_threads(1)
+    return Place("cpu", tmp_path_factory.mktemp("models"))
+
+
+@pytest.mark.parametrize("part", ["machine", "kernels", "drawing", "parity", "invariance", "following", "speed", "idle"])
+def test_a_part_finds_all_as_it_should_be(place: Place, part: str) -> None:
+    rows = list(gpu.PARTS[part](place))
+    print("\n".join(" | ".join(row) for row in rows))
+    assert rows
+    assert is_all_right(rows)
+
+
+def test_a_part_that_fails_keeps_what_it_found(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: Place) -> Iterator[Row]:
+        """Asks something."""
+        yield ("first", "1", "yes")
+        raise RuntimeError("CUDA error: an illegal instruction\nmore")
+
+    monkeypatch.setattr(gpu, "PARTS", {"failing": failing, "idle": gpu.PARTS["idle"]})
+    assert gpu.run("failing", place, tmp_path) == 1
+    assert gpu.run("idle", place, tmp_path) == 0
+    page = gpu.page(tmp_path)
+    assert "## Failing\n\nAsks something." in page
+    assert "| first | 1 | yes |\n| failing | RuntimeError: CUDA error: an illegal instruction | no |\n" in page
+
+
+def test_a_part_has_a_process_of_its_own_with_its_log(tmp_path: Path) -> None:
+    assert gpu.launch("idle", "cpu", tmp_path) == 0
+    assert "idle between steps" in (tmp_path / "idle.log").read_text()
+    assert "| idle between steps | there is no device | not run |" in gpu.page(tmp_path)
+
+
+def test_the_makefile_names_a_part_that_there_is() -> None:
+    text = (ROOT / "Makefile").read_text()
+    assert set(text.split('PARTS="')[1].split('"')[0].split()) <= set(gpu.PARTS)
