@@ -425,21 +425,26 @@ fn a_closing_at_the_very_end_is_not_the_messages() {
     assert!(!context.text().contains("<|endoftext|>"));
 }
 
-/// As in the whole: the fence around content begins where the content does.
+/// As in the whole: the fence around content lies where the content does.
 // rows: RS-043
 #[test]
-fn a_token_of_the_template_swallows_the_spaces_before_it() {
+fn tokens_of_the_template_swallow_the_spaces_beside_them() {
     let mut json = byte_level();
     for token in json["added_tokens"].as_array_mut().unwrap() {
+        token["rstrip"] = (token["content"] == "<|im_start|>").into();
         token["lstrip"] = (token["content"] == "<|im_end|>").into();
     }
-    let template = ChatTemplate::new(CHATML, special(CHATML)).unwrap();
+    let source =
+        "{% for message in messages %}<|im_start|>{{ message.content }}<|im_end|>{% endfor %}";
+    let template = ChatTemplate::new(source, special(source)).unwrap();
     let chat = Arc::new(Chat::new(tokenizer(&json), Some(template), vec![0]));
-    let mut context = Context::new(&chat);
-    context.user("Hello  ");
-    let whole = "<|im_start|>user\nHello  <|im_end|>\n";
-    assert_eq!(context.tokens, chat.tokenizer().encode(whole).unwrap());
-    assert_eq!(context.text(), "<|im_start|>user\nHello<|im_end|>\n");
+    for content in ["  Hello", "Hello  "] {
+        let mut context = Context::new(&chat);
+        context.user(content);
+        let whole = format!("<|im_start|>{content}<|im_end|>");
+        assert_eq!(context.tokens, chat.tokenizer().encode(&whole).unwrap());
+        assert_eq!(context.text(), "<|im_start|>Hello<|im_end|>");
+    }
 }
 
 /// A user may always be answered: what the template writes where nothing is to follow closes no message of his.

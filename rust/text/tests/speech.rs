@@ -455,14 +455,21 @@ fn markers_of_thoughts_are_known_by_the_tokenizer_or_by_the_template() {
     }
 }
 
+/// A token of the vocabulary may have more than the marker.
 // rows: RS-170..171
 #[test]
-fn a_single_character_before_a_spelled_marker_is_shown() {
-    let plain = Arc::new(Chat::new(tokenizer(&byte_level()), None, vec![0]));
-    let tokens = encode(&plain, r#"a<tool_call>{"name": "a"}</tool_call>b"#);
-    for size in [1, 2, 3, 1000] {
-        let events = shown(&plain, &tokens, &[size]);
-        assert_eq!(events.last(), Some(&ChatEvent::Done("ab".to_owned())));
+fn what_a_token_has_before_a_spelled_marker_is_shown() {
+    let mut json = byte_level();
+    json["model"]["vocab"]["a<tool_call>"] = 900.into();
+    json["model"]["vocab"]["ab<tool_call>"] = 901.into();
+    let plain = Arc::new(Chat::new(tokenizer(&json), None, vec![0]));
+    let rest = encode(&plain, r#"{"name": "a"}</tool_call>c"#);
+    for (token, visible) in [(900, "ac"), (901, "abc")] {
+        let tokens = [&[token], &rest[..]].concat();
+        for size in [1, 2, 3, 1000] {
+            let events = shown(&plain, &tokens, &[size]);
+            assert_eq!(events.last(), Some(&ChatEvent::Done(visible.to_owned())));
+        }
     }
 }
 
