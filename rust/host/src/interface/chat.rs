@@ -5,12 +5,12 @@ use std::sync::Arc;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
 use wasmtime::component::{Linker, Resource};
 
+use super::advancing::shown_tokens;
 use super::bindings::pie::core::generation::FinishReason;
 use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
 use super::decoding::{DecoderHandle, Decoders};
 use super::errors::{CallError, CallResult};
-use super::generation::shown_tokens;
 use super::model::ModelHandle;
 use super::view::view;
 use crate::errors::text_error;
