@@ -73,6 +73,15 @@ fn serve(mut driver: DriverEnd, host: UnixStream) {
 }
 
 #[test]
+fn words_beyond_an_area_are_not_copied() {
+    let area = area::Area::make(64).unwrap();
+    let n_words = area.n_bytes() / 4;
+    assert!(area.put_words(&vec![7; n_words]));
+    assert!(!area.put_words(&vec![9; n_words + 1]));
+    assert_eq!(area.bytes(0, 4), 7u32.to_ne_bytes());
+}
+
+#[test]
 fn batches_of_any_length_are_answered_in_order() {
     let (mut host, driver) = ends();
     let (ours, theirs) = UnixStream::pair().unwrap();

@@ -354,12 +354,12 @@ mod tests {
                 is_over.store(true, Ordering::Release);
                 return;
             }
-            n_inside.fetch_add(1, Ordering::AcqRel);
+            let place = n_inside.fetch_add(1, Ordering::AcqRel);
             while !is_over.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
-            // Longer than the caller needs to return.
-            (0..200).for_each(|_| std::thread::yield_now());
+            // One after the other, each longer than the caller needs to return.
+            (0..1000 * place).for_each(|_| std::thread::yield_now());
             n_left.fetch_add(1, Ordering::AcqRel);
         })
         .unwrap();

@@ -6,10 +6,10 @@ mod support;
 
 use std::sync::Arc;
 
-use pie_text::{Chat, ChatState, Error, Role};
+use pie_text::{Chat, ChatState, ChatTemplate, Error, Role};
 use support::{
     CHATML, CHATML_DEFAULT_SYSTEM, CHATML_THINKING, Context, GEMMA, LLAMA3, MISTRAL, at,
-    byte_level, chat, tokenizer,
+    byte_level, chat, special, tokenizer,
 };
 
 /// `steps` on a fresh context give `text`, encoded as the reference tokenizer encodes the whole.
@@ -423,6 +423,47 @@ fn a_closing_at_the_very_end_is_not_the_messages() {
     let mut context = Context::new(&chat(template));
     context.user("a").assistant("b").user("c");
     assert!(!context.text().contains("<|endoftext|>"));
+}
+
+/// As in the whole: the fence around content lies where the content does.
+// rows: RS-043
+#[test]
+fn tokens_of_the_template_swallow_the_spaces_beside_them() {
+    let mut json = byte_level();
+    for token in json["added_tokens"].as_array_mut().unwrap() {
+        token["rstrip"] = (token["content"] == "<|im_start|>").into();
+        token["lstrip"] = (token["content"] == "<|im_end|>").into();
+    }
+    let source =
+        "{% for message in messages %}<|im_start|>{{ message.content }}<|im_end|>{% endfor %}";
+    let template = ChatTemplate::new(source, special(source)).unwrap();
+    let chat = Arc::new(Chat::new(tokenizer(&json), Some(template), vec![0]));
+    for content in ["  Hello", "Hello  "] {
+        let mut context = Context::new(&chat);
+        context.user(content);
+        let whole = format!("<|im_start|>{content}<|im_end|>");
+        assert_eq!(context.tokens, chat.tokenizer().encode(&whole).unwrap());
+        assert_eq!(context.text(), "<|im_start|>Hello<|im_end|>");
+    }
+}
+
+/// A user may always be answered: what the template writes where nothing is to follow closes no message of his.
+// rows: RS-043 RS-045
+#[test]
+fn what_ends_a_conversation_ends_no_message_of_a_user() {
+    check(
+        "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}\
+         {% if add_generation_prompt %}<|im_start|>assistant\n{% else %}<|endoftext|>{% endif %}",
+        |it| {
+            it.user("Hello")
+                .cue()
+                .generate("Hi<|im_end|>")
+                .user("And?")
+                .cue();
+        },
+        "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi<|im_end|>\n\
+         <|im_start|>user\nAnd?<|im_end|>\n<|im_start|>assistant\n",
+    );
 }
 
 // rows: RS-042..045

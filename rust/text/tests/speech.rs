@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use pie_text::{
-    Call, Chat, ChatDecoder, ChatEvent, ReasoningDecoder, ReasoningEvent, ToolDecoder, ToolEvent,
+    Call, Chat, ChatDecoder, ChatEvent, ChatTemplate, ReasoningDecoder, ReasoningEvent,
+    ToolDecoder, ToolEvent,
 };
 use proptest::prelude::*;
 use support::families::{NAMES, chat_of};
-use support::{byte_level, tokenizer};
+use support::{CHATML, CHATML_THINKING, byte_level, special, tokenizer};
 
 static CHATS: LazyLock<HashMap<&str, Arc<Chat>>> = LazyLock::new(|| {
     NAMES
@@ -428,6 +429,68 @@ fn what_is_shown_without_thoughts_and_calls() {
     let harmony = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>4.<|return|>";
     check("harmony", harmony, "4.");
     check("harmony", &written("harmony").unwrap(), "");
+}
+
+/// A marker is one of the tokenizer, or stands in the template alone.
+// rows: RS-174 RS-176..178
+#[test]
+fn markers_of_thoughts_are_known_by_the_tokenizer_or_by_the_template() {
+    let mut without_markers = byte_level();
+    let added = without_markers["added_tokens"].as_array_mut().unwrap();
+    added.retain(|token| !token["content"].as_str().unwrap().contains("think"));
+    let template = ChatTemplate::new(CHATML_THINKING, special(CHATML_THINKING)).unwrap();
+    let by_template = Chat::new(tokenizer(&without_markers), Some(template), vec![0]);
+    for chat in [support::chat(CHATML), Arc::new(by_template)] {
+        let tokens = encode(&chat, "<think>hm</think>4.");
+        for size in [1, 3, 1000] {
+            assert_eq!(
+                thoughts(&chat, &tokens, &[size]),
+                [
+                    ReasoningEvent::Start,
+                    ReasoningEvent::Delta("hm".to_owned()),
+                    ReasoningEvent::End("hm".to_owned()),
+                ]
+            );
+        }
+    }
+}
+
+/// A token of the vocabulary may have more than the marker.
+// rows: RS-170..171
+#[test]
+fn what_a_token_has_before_a_spelled_marker_is_shown() {
+    let mut json = byte_level();
+    json["model"]["vocab"]["a<tool_call>"] = 900.into();
+    json["model"]["vocab"]["ab<tool_call>"] = 901.into();
+    let plain = Arc::new(Chat::new(tokenizer(&json), None, vec![0]));
+    let rest = encode(&plain, r#"{"name": "a"}</tool_call>c"#);
+    for (token, visible) in [(900, "ac"), (901, "abc")] {
+        let tokens = [&[token], &rest[..]].concat();
+        for size in [1, 2, 3, 1000] {
+            let events = shown(&plain, &tokens, &[size]);
+            assert_eq!(events.last(), Some(&ChatEvent::Done(visible.to_owned())));
+        }
+    }
+}
+
+// rows: RS-171
+#[test]
+fn the_last_tokens_of_a_turn_end_it_whatever_is_hidden() {
+    let chat = &CHATS["qwen3"];
+    for text in ["4.", "<tool_call>no"] {
+        for mut decoder in [
+            ChatDecoder::new(Arc::clone(chat)),
+            ChatDecoder::hiding(Arc::clone(chat), true, true),
+        ] {
+            let mut event = decoder.feed_last(&encode(chat, text)).unwrap();
+            let mut last = ChatEvent::Idle;
+            while event != ChatEvent::Idle {
+                last = event;
+                event = decoder.feed(&[]).unwrap();
+            }
+            assert_eq!(last, ChatEvent::Done(text.to_owned()));
+        }
+    }
 }
 
 /// What models say: parts of the formats of all families, in any order.

@@ -211,6 +211,22 @@ mod tests {
         }
     }
 
+    // rows: RS-065..066 RS-071 RS-073
+    #[test]
+    fn whoever_has_a_part_in_each_step_is_asked() {
+        let asked = |change: fn(&mut Steering)| {
+            let mut steering = Steering::default();
+            change(&mut steering);
+            (steering.is_asked(), steering.has_masks())
+        };
+        assert_eq!(asked(|_| ()), (false, false));
+        let constrain = |it: &mut Steering| it.constrain(Box::new(Seen(Vec::new(), Vec::new())));
+        assert_eq!(asked(constrain), (true, true));
+        assert_eq!(asked(|it| it.has_grammars = true), (true, false));
+        let speculate = |it: &mut Steering| it.speculate(Box::new(Told::default()));
+        assert_eq!(asked(speculate), (true, false));
+    }
+
     // rows: RS-137
     #[test]
     fn a_constraint_sees_what_was_accepted_and_nothing_at_first() {
