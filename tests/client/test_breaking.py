@@ -85,6 +85,22 @@ async def test_what_arrived_before_the_break_is_still_given() -> None:
 
 
 @scenario
+async def test_a_transport_that_ended_with_its_last_byte_can_be_closed() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        transport = client._connection._socket.transport
+        # What the transport does where it has sent its last byte after the peer, or this side, has closed.
+        transport._closing = True
+        transport._loop._remove_reader(transport._sock_fd)
+        transport._call_connection_lost(None)
+        with pytest.raises(PieError) as caught:
+            await client.ping()
+        assert caught.value.code == "connection-failed"
+
+
+@scenario
 async def test_what_the_server_says_before_it_closes_is_the_reason() -> None:
     async def script(peer: Peer) -> None:
         await peer.receive()

@@ -53,6 +53,8 @@ class Result:
     held: str
     """Who holds what the server takes afterwards."""
     is_alive: bool
+    attackers_code: int
+    """How the process of the attackers ended."""
 
     @property
     def slower(self) -> float:
@@ -68,6 +70,7 @@ class Result:
         refused = {code: n for seen in (self.besieged, self.afterwards) for code, n in seen.refused.items()}
         conditions = {
             "the server ended": not self.is_alive,
+            f"the attackers ended with {self.attackers_code}, before their time": self.attackers_code != 0,
             f"{wrong} answers were wrong": bool(wrong),
             f"honest users met errors: {refused}": bool(refused),
             f"answers took {self.slower:.2f} times as long as alone, more than {_SLOWER}": not self.slower <= _SLOWER,
@@ -141,14 +144,17 @@ async def siege(server: subprocess.Popen[str], url: str, seconds: float, limit_b
     watching = asyncio.create_task(peak(server.pid, stop))
     besieged = await honest.live(url, tokens, time.monotonic() + seconds)
     met = json.loads((await attackers.communicate())[0] or b"{}")
+    code = attackers.returncode or 0
     stop.set()
     most = await watching
     if server.poll() is not None:
-        return Result(alone, besieged, honest.Seen(), before, before, most, limit_bytes, {}, met, "", is_alive=False)
+        return Result(alone, besieged, honest.Seen(), before, before, most, limit_bytes, {}, met, "", is_alive=False, attackers_code=code)
     after, stats = await settled(server, url, before)
     who = held(server.pid)
     afterwards = await honest.live(url, tokens, time.monotonic() + _ALONE_S)
-    return Result(alone, besieged, afterwards, before, after, most, limit_bytes, stats, met, who, is_alive=server.poll() is None)
+    return Result(
+        alone, besieged, afterwards, before, after, most, limit_bytes, stats, met, who, is_alive=server.poll() is None, attackers_code=code
+    )
 
 
 async def settled(server: subprocess.Popen[str], url: str, before: Figures) -> tuple[Figures, dict[str, Any]]:

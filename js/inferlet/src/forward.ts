@@ -85,6 +85,6 @@ export class Forward {
    */
   execute(): Promise<Output> {
     const begin = (settle: host.Settle<host.PassOutput>): host.Wait => this.#handle.execute(settle);
-    return new Pending(begin, (answer) => new Output(answer, new Map([[this, 0]])));
+    return new Pending(begin, (answer) => new Output(answer, { autoSampler: undefined, firstSlot: (owner) => (owner === this ? 0 : undefined) }));
   }
 }

@@ -11,7 +11,7 @@ import { toConstraints, type Constrain } from './constraint.js';
 import { InferletError } from './errors.js';
 import { anyJson, jsonSchema } from './grammar.js';
 import type { Model } from './model.js';
-import { Output, ProbeHandle, SampleHandle, type FinishReason } from './output.js';
+import { Output, ProbeHandle, SampleHandle, type FinishReason, type Places } from './output.js';
 import { Pending } from './pending.js';
 import { probeRecord, type Probe } from './probes.js';
 import { samplerRecord, type Sampler } from './sampler.js';
@@ -78,6 +78,34 @@ interface Machine {
   step: GenStep | undefined;
 }
 
+/** The slots of a step: the sampler of the generator, the probes of every step, those of this one. */
+class StepPlaces implements Places {
+  readonly #machine: Machine;
+  readonly #step: GenStep;
+  readonly #nSamplers: number;
+  /** Later probes of every step are not in this one. */
+  readonly #nProbes: number;
+  #autoSampler: SampleHandle | undefined;
+
+  constructor(machine: Machine, step: GenStep, draws: boolean) {
+    this.#machine = machine;
+    this.#step = step;
+    this.#nSamplers = Number(draws);
+    this.#nProbes = machine.nProbes;
+  }
+
+  get autoSampler(): SampleHandle | undefined {
+    if (this.#nSamplers > 0) this.#autoSampler ??= new SampleHandle(this, 0);
+    return this.#autoSampler;
+  }
+
+  firstSlot(owner: object): number | undefined {
+    if (owner === this) return 0;
+    if (owner === this.#machine) return this.#nSamplers;
+    return owner === this.#step ? this.#nSamplers + this.#nProbes : undefined;
+  }
+}
+
 /** One step of a generator, to be executed. */
 export class GenStep {
   readonly #machine: Machine;
@@ -128,17 +156,12 @@ export class GenStep {
   /** @internal */
   begin(): Pending<Output, host.Output> {
     this.#checkNewest();
-    const { steering, nProbes } = this.#machine;
-    const nSamplers = Number(this.#draws);
-    const auto = {};
-    // The order of slots in a step: the sampler of the generator, the probes of every step, those of this one.
-    const first = new Map<object, number>([[this.#machine, nSamplers], [this, nSamplers + nProbes]]);
-    if (this.#draws) first.set(auto, 0);
-    const sampler = this.#draws ? new SampleHandle(auto, 0) : undefined;
+    const { steering } = this.#machine;
+    const places = new StepPlaces(this.#machine, this, this.#draws);
     const begin = (settle: host.Settle<host.Output>): host.Wait => steering.start(settle);
     return new Pending(begin, (answer) => {
       steering.take(answer);
-      return new Output(answer, first, sampler);
+      return new Output(answer, places);
     });
   }
 

@@ -75,6 +75,14 @@ interface Answer {
   readonly finish?: FinishReason | undefined;
 }
 
+/** Where the slots of an output stand. */
+export interface Places {
+  /** The sampler of the generator, if it drew. */
+  readonly autoSampler: SampleHandle | undefined;
+  /** The index of the first slot that an owner of handles has; undefined for those of other outputs. */
+  firstSlot(owner: object): number | undefined;
+}
+
 /**
  * What came of a pass or a step. Read it by the handles of that pass or step: another handle, and one of another kind,
  * give `undefined`.
@@ -84,25 +92,33 @@ export class Output {
   readonly tokens: Uint32Array;
   /** Set when this step ended the generation. */
   readonly finishReason: FinishReason | undefined;
-  /** What the sampler of the generator drew; undefined after `clearSampler()` and in a pass of one's own. */
-  readonly autoSampler: SampleHandle | undefined;
-  /** The slots as the engine answers them, and what was drafted. */
-  readonly raw: RawOutput;
-  readonly #first: ReadonlyMap<object, number>;
+  readonly #answer: Answer;
+  readonly #places: Places;
+  #raw: RawOutput | undefined;
 
-  /**
-   * @param first of each owner of handles, the index of its first slot.
-   * @param autoSampler the sampler of the generator, of which an output without probes has no slot.
-   * @internal
-   */
-  constructor(answer: Answer, first: ReadonlyMap<object, number>, autoSampler?: SampleHandle) {
+  /** @internal */
+  constructor(answer: Answer, places: Places) {
     this.tokens = answer.tokens ?? new Uint32Array();
     this.finishReason = answer.finish;
-    this.autoSampler = autoSampler;
-    const alone = autoSampler !== undefined && answer.slots.length === 0;
-    const slots: readonly Slot[] = alone ? [{ type: 'tokens', value: this.tokens }] : answer.slots;
-    this.raw = { slots, speculative: answer.speculation };
-    this.#first = first;
+    this.#answer = answer;
+    this.#places = places;
+  }
+
+  /** What the sampler of the generator drew; undefined after `clearSampler()` and in a pass of one's own. */
+  get autoSampler(): SampleHandle | undefined {
+    return this.#places.autoSampler;
+  }
+
+  /** The slots as the engine answers them, and what was drafted. */
+  get raw(): RawOutput {
+    // Most programs read the tokens alone.
+    if (this.#raw === undefined) {
+      const { slots, speculation } = this.#answer;
+      // The sampler of the generator has no slot where there are no probes.
+      const alone = slots.length === 0 && this.autoSampler !== undefined;
+      this.#raw = { slots: alone ? [{ type: 'tokens', value: this.tokens }] : slots, speculative: speculation };
+    }
+    return this.#raw;
   }
 
   /** The token of a sampler; the first one where it has drawn several. */
@@ -143,7 +159,7 @@ export class Output {
 
   #value<T extends keyof SlotValues>(handle: Handle, type: T): SlotValues[T] | undefined {
     const { owner, index } = placeOf(handle);
-    const first = this.#first.get(owner);
+    const first = this.#places.firstSlot(owner);
     const slot = first === undefined ? undefined : this.raw.slots[first + index];
     return slot?.type === type ? (slot.value as SlotValues[T]) : undefined;
   }

@@ -83,7 +83,7 @@ export class Steering {
   take({ tokens, speculation }: host.Output): void {
     const nRejected = (this.#nDrafted ?? 0) - speculation.accepted;
     this.#accepted = tokens;
-    this.#masks = [];
+    if (this.#masks.length > 0) this.#masks = [];
     this.#nDrafted = undefined;
     if (this.#speculator === undefined) return;
     this.#drawn.push(...tokens);

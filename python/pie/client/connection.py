@@ -37,6 +37,12 @@ _FLUSH_S = 2.0
 _ACK_DELAY_S = 0.02
 _CLOSE_PROTOCOL_ERROR = 1002
 _CLOSE_TOO_BIG = 1009
+_ENDED = (ConnectionClosed, AttributeError)
+"""What a socket raises that has ended.
+
+A transport of CPython that was closed while it had bytes to send, and has sent them, has no loop any more, and does not
+know that it has ended: to abort it, which a socket does by itself, is an AttributeError.
+"""
 
 
 @dataclass
@@ -161,10 +167,12 @@ class Connection:
                 with contextlib.suppress(PieError, TimeoutError):
                     async with asyncio.timeout(_FLUSH_S):
                         await self._finish()
-            await self._socket.close()
+            with contextlib.suppress(*_ENDED):
+                await self._socket.close()
         finally:
             self._reader.cancel()
-            self._socket.transport.abort()
+            with contextlib.suppress(*_ENDED):
+                self._socket.transport.abort()
             await asyncio.wait({self._reader, self._notifier})
 
     def _check_size(self, n_bytes: int) -> None:
@@ -216,7 +224,7 @@ class Connection:
         """Hands a frame to the socket and waits until there is room for more. A cancelled call has sent it whole."""
         try:
             await self._socket.send(frame)
-        except ConnectionClosed:
+        except _ENDED:
             await asyncio.wait({self._reader})  # it knows what the server said before it closed
             raise _again(self._failure or _closed(None)) from None
 
@@ -228,7 +236,8 @@ class Connection:
             self._fail(_closed(error))
         except PieError as error:
             self._fail(error)
-            await self._socket.close(_CLOSE_PROTOCOL_ERROR, error.code)
+            with contextlib.suppress(*_ENDED):
+                await self._socket.close(_CLOSE_PROTOCOL_ERROR, error.code)
         finally:
             self._fail(_closed(None))
             self._wake.set()  # who closes the connection waits for no answer any more
