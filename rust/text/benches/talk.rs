@@ -106,20 +106,25 @@ fn main() {
     };
     show("calls", "us/token", &timed(tokens.len(), calls), &[]);
 
-    const TIMES: usize = 200;
-    let samples = [100, 2].map(|n_turns| {
-        let (tokens, state) = conversation(&chat, n_turns);
-        timed(TIMES, || {
-            for _ in 0..TIMES {
-                let more = chat.fill(&state, at(&tokens), Role::User, QUESTION);
-                black_box(more.unwrap());
-            }
-        })
-    });
-    show(
-        "a turn behind 100 turns",
-        "us/turn",
-        &samples[0],
-        &samples[1],
-    );
+    for (many, few) in [(100, 2), (1000, 100)] {
+        let both = [many, few].map(|n_turns| conversation(&chat, n_turns));
+        let [mut ours, mut peer] = [Vec::new(), Vec::new()];
+        for _ in 0..ROUNDS {
+            ours.push(turn_us(&chat, &both[0]));
+            peer.push(turn_us(&chat, &both[1]));
+        }
+        let case = format!("a turn behind {many} turns, and behind {few}");
+        show(&case, "us/turn", &ours, &peer);
+    }
+}
+
+/// Microseconds of one more turn.
+fn turn_us(chat: &Chat, (tokens, state): &(Vec<u32>, ChatState)) -> f64 {
+    const TIMES: u32 = 200;
+    let began = Instant::now();
+    for _ in 0..TIMES {
+        let more = chat.fill(state, at(tokens), Role::User, QUESTION);
+        black_box(more.unwrap());
+    }
+    began.elapsed().as_secs_f64() * 1e6 / f64::from(TIMES)
 }
