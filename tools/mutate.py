@@ -4,8 +4,9 @@ Draws N changes of the target's code, makes one at a time in a copy of the tree,
 a change is *caught* by the first of the target's commands that does, or it *survives*, or it *does not build*. A change
 that survives is no change (say why), or a test is missing. The same seed draws the same changes of the same files.
 
-`--list` prints the changes and makes none. `--only 3,7` makes those again. The copy stays in `build/mutate`, so that
-the next run builds little.
+`--list` prints the changes and makes none. `--only 3,7` makes those again. `--tagged Forward Output` runs those tests
+alone that name rows of the surface in these areas (`tools/tagged.py`), `--tagged all` those that name any. The copy
+stays in `build/mutate`, so that the next run builds little.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tools import surface, tagged
 from tools.mutation_sites import Site, sites
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +40,15 @@ CARGO = "cargo test --config profile.dev.opt-level=1 --config profile.dev.debug=
 RELEASE = "cargo test --release --config profile.release.incremental=true --quiet"
 KERNELS = f"{RELEASE} --config profile.release.package.pie-kernels.codegen-units=16"
 PYTEST = ".venv/bin/python -m pytest -q -x -p no:cacheprovider"
+# The engine of the copy in the place of the link to the tree's own.
+ENGINE = (
+    f"{KERNELS.replace('cargo test', 'cargo build')} --config profile.release.package.pie-core.codegen-units=16 -p pie-python && "
+    'rm -f python/pie/_engine.abi3.so && cp "${CARGO_TARGET_DIR:-target}/release/lib_engine.so" python/pie/_engine.abi3.so'
+)
+# They need no engine.
+UNITS = " ".join(
+    f"tests/sdk_python/test_sdk_{name}.py" for name in ("values", "defaults", "passes", "steering", "talking", "typed", "wait")
+)
 
 
 @dataclass(frozen=True)
@@ -49,39 +60,73 @@ class Target:
     build: str = ""
     """What must end well before the tests tell anything."""
     env: dict[str, str] = field(default_factory=dict)
+    tagged: tuple[str, ...] = ()
+    """Commands with a place for the tests that name rows: see `tools/tagged.py`."""
+    tagged_build: str = ""
+    """What must end well before those, in the place of `build`."""
 
 
-def _crate(name: str, *tests: str, build: str = "") -> Target:
-    return Target((f"rust/{name}/src/**/*.rs",), tests or (f"{CARGO} -p pie-{name}",), build or f"{CARGO} -p pie-{name} --no-run")
+def _crate(name: str, *tests: str, build: str = "", tagged: tuple[str, ...] = ()) -> Target:
+    build = build or f"{CARGO} -p pie-{name} --no-run"
+    return Target((f"rust/{name}/src/**/*.rs",), tests or (f"{CARGO} -p pie-{name}",), build, tagged=tagged)
+
+
+def _of_crate(name: str) -> tuple[str, ...]:
+    """Its own tests first: what they catch needs none that are built apart."""
+    return tuple(f"{CARGO} -p pie-{name} {{cargo rust/{name}/{folder}}}" for folder in ("src", "tests"))
 
 
 TARGETS = {
-    "core": _crate("core", f"{CARGO} -p pie-core"),
+    "core": _crate("core", tagged=_of_crate("core")),
     "channel": _crate("channel"),
-    "text": _crate("text"),
+    "text": _crate("text", tagged=_of_crate("text")),
     # Bits are those of every instruction set where the compiler optimises as it does for users.
-    "kernels": _crate("kernels", f"{KERNELS} -p pie-kernels", build=f"{KERNELS} -p pie-kernels --no-run"),
+    "kernels": Target(
+        ("rust/kernels/src/**/*.rs",),
+        (f"{KERNELS} -p pie-kernels", f"{ENGINE} && {PYTEST} tests/kernels"),
+        f"{KERNELS} -p pie-kernels --no-run",
+        env={"PYTHONPATH": "python"},
+    ),
     "server": Target(("rust/server/src/**/*.rs",), (f"{RELEASE} -p pie-server",), f"{RELEASE} -p pie-server --no-run"),
-    "host": Target(("rust/host/src/**/*.rs",), (f"{RELEASE} -p pie-host",), f"{RELEASE} -p pie-host --no-run"),
+    # What programs see of it takes an engine that has it.
+    "host": Target(
+        ("rust/host/src/**/*.rs",),
+        (f"{RELEASE} -p pie-host",),
+        f"{RELEASE} -p pie-host --no-run",
+        env={"PYTHONPATH": "python"},
+        tagged=(f"{PYTEST} {{pytest tests/vectors@python tests/vectors@rust tests/e2e/test_passes.py tests/e2e/test_grammars.py}}",),
+        tagged_build=ENGINE,
+    ),
     "inferlet": Target(
         ("rust/inferlet/src/**/*.rs",),
         (f"{CARGO} -p inferlet", f"{PYTEST} tests/vectors -k rust"),
         ".venv/bin/python tools/build_guests.py",
+        tagged=(f"{CARGO} -p inferlet {{cargo rust/inferlet}}", f"{PYTEST} {{pytest tests/vectors@rust tests/e2e/test_passes.py}}"),
+        tagged_build=".venv/bin/python tools/build_guests.py",
     ),
     # What needs no engine comes first: a runtime is built in seconds, and the engine compiles it in more.
     "python-sdk": Target(
         ("python/inferlet/*.py",),
         (
-            f"{PYTEST} {' '.join(f'tests/sdk_python/test_sdk_{name}.py' for name in ('values', 'defaults', 'steering', 'wait'))}",
+            f"{PYTEST} {UNITS}",
             f".venv/bin/python tools/build_python_runtime.py && {PYTEST} tests/sdk_python tests/vectors -k 'sdk or python'",
         ),
         env={"PYTHONPATH": "python"},
+        tagged=(
+            f"{PYTEST} {{pytest {UNITS}}}",
+            f".venv/bin/python tools/build_python_runtime.py && {PYTEST} "
+            "{pytest tests/vectors@python tests/sdk_python tests/e2e/test_grammars.py}",
+        ),
     ),
     "js-sdk": Target(
         ("js/inferlet/src/**/[!hi]*.ts",),
         ("cd js/inferlet && npm test --silent", f".venv/bin/python tools/build_js_runtime.py && {PYTEST} tests/vectors -k typescript"),
         "cd js/inferlet && npm run --silent build",
         env={"PYTHONPATH": "python"},
+        tagged=(
+            "cd js/inferlet && node --import ../../tests/sdk_js/setup.mjs {node} --test ../../tests/sdk_js/",
+            f".venv/bin/python tools/build_js_runtime.py && {PYTEST} {{pytest tests/vectors@javascript tests/e2e/test_grammars.py}}",
+        ),
     ),
     "pie": Target(("python/pie/**/*.py",), (f"{PYTEST} tests/backends tests/config tests/client",), env={"PYTHONPATH": "python"}),
 }
@@ -206,12 +251,36 @@ def draw(root: Path, patterns: Sequence[str], count: int, seed: int) -> list[Sit
     return drawn
 
 
-def tried(copy: Copy, target: Target, changes: Sequence[tuple[int, Site]], limit: float) -> Iterator[tuple[int, Outcome]]:
-    """What becomes of each change. Raises SystemExit where the commands fail without any."""
+def of_tagged(root: Path, target: Target, areas: Sequence[str]) -> tuple[Target, dict[str, int]]:
+    """The target with those tests alone that name rows of some areas, and how many tests each command has at least.
+
+    Raises SystemExit where there is none.
+    """
+    try:
+        rows = surface.read_rows((root / "tests/surface/rows.tsv").read_text(encoding="utf-8"))
+        claims = tagged.of_areas(rows, surface.claims(root), areas)
+        filled = [found for command in target.tagged if (found := tagged.fill(root, command, claims))]
+    except surface.SurfaceError as error:
+        raise SystemExit(str(error)) from None
+    if not filled:
+        raise SystemExit(f"no test of this target names a row of {', '.join(areas)}")
+    tests = tuple(found.command for found in filled)
+    # Of a crate the tests that run are built, and no others.
+    own = f"{tests[0].partition(' -- ')[0]} --no-run" if " -- --exact " in tests[0] else target.build
+    build = target.tagged_build or own
+    return replace(target, tests=tests, build=build), {found.command: found.n_tests for found in filled}
+
+
+def tried(
+    copy: Copy, target: Target, changes: Sequence[tuple[int, Site]], limit: float, n_tests: Mapping[str, int]
+) -> Iterator[tuple[int, Outcome]]:
+    """What becomes of each change. Raises SystemExit where the commands fail without any, or run fewer tests."""
     for command in filter(None, (target.build, *target.tests)):
         well, printed = copy.run(command, target.env)
         if not well:
             raise SystemExit(f"without a change, this fails already: {command}\n{printed[-2000:]}")
+        if (n := tagged.n_passed(printed)) < n_tests.get(command, 0):
+            raise SystemExit(f"{n} tests passed, and {n_tests[command]} were to run: {command}\n{printed[-2000:]}")
     for number, site in changes:
         yield number, copy.attempt(target, site, limit)
 
@@ -239,11 +308,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", help="numbers of the changes to make, apart by commas")
     parser.add_argument("--test", action="append", help="a command in the place of the target's; may be given again")
     parser.add_argument("--build", help="what must end well before the tests tell anything, in the place of the target's")
+    parser.add_argument("--tagged", nargs="+", metavar="AREA", help="run those tests alone that name rows of these areas, or of all")
     parser.add_argument("--limit", type=float, default=SLOW, help="seconds after which a command counts as failed")
     given = parser.parse_args(arguments)
-    target = TARGETS[given.target]
+    target, n_tests = TARGETS[given.target], dict[str, int]()
+    if given.tagged:
+        target, n_tests = of_tagged(ROOT, target, given.tagged)
     build = target.build if given.build is None else given.build
-    target = Target(tuple(given.files) or target.files, tuple(given.test or target.tests), build, target.env)
+    target = replace(target, files=tuple(given.files) or target.files, tests=tuple(given.test or target.tests), build=build)
     changes = list(enumerate(draw(ROOT, target.files, given.count, given.seed), 1))
     if given.only:
         wanted = {int(number) for number in given.only.split(",")}
@@ -253,7 +325,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(row(number, Outcome(site, site.kind)))
         return 0
     found: list[str] = []
-    for number, outcome in tried(Copy(ROOT, COPY / given.target), target, changes, given.limit):
+    for number, outcome in tried(Copy(ROOT, COPY / given.target), target, changes, given.limit, n_tests):
         found.append(outcome.word)
         print(row(number, outcome), f"{outcome.seconds:.0f} s", flush=True)
     print(", ".join(f"{found.count(word)} {word}" for word in ("caught", "survived", "does not build")))

@@ -14,11 +14,29 @@ from pie.events import Event
 from pie.programs import load_program
 
 N_TOKENS = 400
+
+
+def runs_of(length: int, n: int) -> list[int]:
+    """The shortest circle of `n` digits in which each run of `length` stands once (de Bruijn), by its Lyndon words."""
+    circle: list[int] = []
+    word = [-1]
+    while word:
+        word[-1] += 1
+        if length % len(word) == 0:
+            circle += word
+        word = (word * length)[:length]
+        while word and word[-1] == n - 1:
+            word.pop()
+    return circle
+
+
 PARAGRAPH = "The fox went to the river in the morning, drank some water, and looked at the old boat for a long time. "
 COPY, NONE = "a text that copies", "nothing is accepted"
+FEW = range(1000, 1010)
+"""Ten tokens: whichever three of them stand last, they stood somewhere before, and another one came behind them."""
 CASES: dict[str, dict[str, Any]] = {
-    COPY: {"text": PARAGRAPH * 5, "temperature": 0.0},
-    NONE: {"text": PARAGRAPH * 5, "temperature": 5.0},
+    COPY: {"text": PARAGRAPH * 5, "temperature": 0.0, "seed": 5},
+    NONE: {"ids": [FEW[digit] for digit in runs_of(3, len(FEW))], "mask": [FEW.start, len(FEW)], "temperature": 5.0, "seed": 7},
 }
 GOALS = {COPY: Goal("ratio", 1 / 2.5), NONE: Goal("ratio", 1 / 0.98)}
 PROGRAM = ROOT / "asv_benchmarks/programs/speculating.js"

@@ -2,10 +2,12 @@
 
 import { Context, Model, Sampler, session } from 'inferlet';
 
-export async function main({ text, temperature, tokens, speculation }) {
+export async function main({ text, ids, mask, seed, temperature, tokens, speculation }) {
   const context = new Context(Model.load('default'));
-  context.appendText(text);
-  const options = { maxTokens: tokens, seed: 5, autoFlush: false, ignoreEos: true, systemSpeculation: speculation };
+  if (text !== undefined) context.appendText(text);
+  if (ids !== undefined) context.append(ids);
+  const how = { autoFlush: false, ignoreEos: true, systemSpeculation: speculation, logitMask: mask };
+  const options = { maxTokens: tokens, seed, ...how };
   const generation = context.generate(Sampler.topP(temperature, 1), options);
   await generation.next().then(({ value }) => value.execute());
   session.send('begun');

@@ -77,3 +77,48 @@ def test_a_step_that_is_refused_says_why(dummy: Engine, language: str) -> None:
     assert told.startswith("token-budget: ")
     told = run(dummy, PROGRAMS[language], "probe").value
     assert told.startswith("invalid-argument: row 1 of a step is read"), told
+
+
+MASKS = """
+from inferlet import Context, InferletError, Model, Sampler
+from inferlet.errors import host
+
+
+class Few:
+    def step(self, accepted):
+        return [0, 40]
+
+
+async def main(input):
+    ctx = Context(Model.load("default")).append([5, 6, 7])
+    generator = ctx.generate(Sampler.argmax(), max_tokens=4, constrain=Few())
+    told = []
+
+    def give():
+        try:
+            host(generator._raw.give_mask, [0, 40])
+            told.append(None)
+        except InferletError as error:
+            told.append(error.code)
+
+    give()
+    step = await anext(generator)
+    give()
+    await step.execute()
+    give()
+    # One that is given up is as one that was never run.
+    await anext(generator)
+    with generator._raw.step():
+        pass
+    give()
+    await anext(generator)
+    step = generator._raw.step()
+    give()
+    give()
+    return told
+"""
+
+
+def test_a_mask_is_for_the_step_that_runs(dummy: Engine) -> None:
+    pending = "step-pending"
+    assert run(dummy, python_source(MASKS)).value == [pending, pending, pending, pending, None, "invalid-argument"]

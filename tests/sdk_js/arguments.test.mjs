@@ -21,34 +21,34 @@ function refuses(call, kind, code, words) {
 }
 
 const CASES = [
-  ['an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "no option 'maxToken'; its options are maxTokens, stop, seed, autoFlush, ignoreEos"],
-  ['an option of the sampler that is none', () => Sampler.topP(0.6, 0.95, { sed: 1 }), TypeError, 'invalid-argument', "no option 'sed'"],
-  ['options that are none', () => fresh().generate(Sampler.argmax(), 64), TypeError, 'invalid-argument', 'must be an object, not 64'],
-  ['what is no sampler', () => fresh().generate({ kind: 'argmax' }), TypeError, 'invalid-argument', 'sampler must be a Sampler'],
-  ['what is no model', () => new Context('tiny'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
-  ['a negative cap', () => fresh().generate(Sampler.argmax(), { maxTokens: -1 }), InferletError, 'invalid-argument', 'maxTokens is -1; pass a whole number from 0 to 4294967295'],
-  ['a cap of 33 bits', () => fresh().generate(Sampler.argmax(), { maxTokens: 2 ** 32 }), InferletError, 'invalid-argument', 'maxTokens is 4294967296'],
-  ['half a token', () => fresh().generate(Sampler.argmax(), { maxTokens: 1.5 }), InferletError, 'invalid-argument', 'maxTokens is 1.5'],
-  ['a cap in words', () => fresh().generate(Sampler.argmax(), { maxTokens: '3' }), TypeError, 'invalid-argument', 'maxTokens must be a number, not "3"'],
-  ['a flag that is none', () => fresh().generate(Sampler.argmax(), { autoFlush: 1 }), TypeError, 'invalid-argument', 'autoFlush must be true or false, not 1'],
+  ['[JS-046] an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "no option 'maxToken'; its options are maxTokens, stop, seed, autoFlush, ignoreEos"],
+  ['[JS-103] an option of the sampler that is none', () => Sampler.topP(0.6, 0.95, { sed: 1 }), TypeError, 'invalid-argument', "no option 'sed'"],
+  ['[JS-046] options that are none', () => fresh().generate(Sampler.argmax(), 64), TypeError, 'invalid-argument', 'must be an object, not 64'],
+  ['[JS-046] what is no sampler', () => fresh().generate({ kind: 'argmax' }), TypeError, 'invalid-argument', 'sampler must be a Sampler'],
+  ['[JS-024] what is no model', () => new Context('tiny'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
+  ['[JS-049] a negative cap', () => fresh().generate(Sampler.argmax(), { maxTokens: -1 }), InferletError, 'invalid-argument', 'maxTokens is -1; pass a whole number from 0 to 4294967295'],
+  ['[JS-049] a cap of 33 bits', () => fresh().generate(Sampler.argmax(), { maxTokens: 2 ** 32 }), InferletError, 'invalid-argument', 'maxTokens is 4294967296'],
+  ['[JS-049] half a token', () => fresh().generate(Sampler.argmax(), { maxTokens: 1.5 }), InferletError, 'invalid-argument', 'maxTokens is 1.5'],
+  ['[JS-049] a cap in words', () => fresh().generate(Sampler.argmax(), { maxTokens: '3' }), TypeError, 'invalid-argument', 'maxTokens must be a number, not "3"'],
+  ['[JS-058] a flag that is none', () => fresh().generate(Sampler.argmax(), { autoFlush: 1 }), TypeError, 'invalid-argument', 'autoFlush must be true or false, not 1'],
   ['a negative seed', () => fresh().generate(Sampler.argmax(), { seed: -1 }), InferletError, 'invalid-argument', 'seed is -1'],
   ['an inexact seed', () => fresh().generate(Sampler.argmax(), { seed: 2 ** 53 }), InferletError, 'invalid-argument', 'bigint'],
   ['a seed of 65 bits', () => fresh().generate(Sampler.argmax(), { seed: 2n ** 64n }), InferletError, 'invalid-argument', 'seed is 18446744073709551616'],
-  ['half a candidate', () => fresh().generate(Sampler.topK(1, 1.5)), InferletError, 'invalid-sampler', 'k of the sampler is 1.5'],
-  ['half a draw', () => fresh().generate(Sampler.multinomial(1, 1.5)), InferletError, 'invalid-sampler', 'draws of the sampler is 1.5'],
-  ['a temperature in words', () => fresh().generate(Sampler.topP('hot')), TypeError, 'invalid-argument', 'temperature of the sampler must be a number'],
-  ['too many candidates', () => fresh().generate(Sampler.topK(1, 2 ** 32)), InferletError, 'invalid-sampler', 'k of the sampler is 4294967296'],
-  ['a part in words', () => fresh().generate(Sampler.topP(1, 'most')), TypeError, 'invalid-argument', 'p of the sampler must be a number'],
-  ['a negative token', () => fresh().append([1, -2]), InferletError, 'invalid-token', 'tokens[1] is -2'],
-  ['a text where tokens belong', () => fresh().append('ab'), TypeError, 'invalid-argument', 'tokens must be a list of token ids'],
-  ['tokens in words', () => fresh().append(['1']), TypeError, 'invalid-argument', 'tokens[0] must be a token id, not "1"'],
-  ['a number where text belongs', () => fresh().user(3), TypeError, 'invalid-argument', 'text must be a string, not 3'],
-  ['half a character', () => fresh().user('a\u{1f98a}\ud800b'), InferletError, 'invalid-argument', 'text holds a lone surrogate, as its character 2'],
+  ['[JS-104] half a candidate', () => fresh().generate(Sampler.topK(1, 1.5)), InferletError, 'invalid-sampler', 'k of the sampler is 1.5'],
+  ['[JS-107] half a draw', () => fresh().generate(Sampler.multinomial(1, 1.5)), InferletError, 'invalid-sampler', 'draws of the sampler is 1.5'],
+  ['[JS-103] a temperature in words', () => fresh().generate(Sampler.topP('hot')), TypeError, 'invalid-argument', 'temperature of the sampler must be a number'],
+  ['[JS-104] too many candidates', () => fresh().generate(Sampler.topK(1, 2 ** 32)), InferletError, 'invalid-sampler', 'k of the sampler is 4294967296'],
+  ['[JS-103] a part in words', () => fresh().generate(Sampler.topP(1, 'most')), TypeError, 'invalid-argument', 'p of the sampler must be a number'],
+  ['[JS-037] a negative token', () => fresh().append([1, -2]), InferletError, 'invalid-token', 'tokens[1] is -2'],
+  ['[JS-037] a text where tokens belong', () => fresh().append('ab'), TypeError, 'invalid-argument', 'tokens must be a list of token ids'],
+  ['[JS-037] tokens in words', () => fresh().append(['1']), TypeError, 'invalid-argument', 'tokens[0] must be a token id, not "1"'],
+  ['[JS-033] a number where text belongs', () => fresh().user(3), TypeError, 'invalid-argument', 'text must be a string, not 3'],
+  ['[JS-033] half a character', () => fresh().user('a\u{1f98a}\ud800b'), InferletError, 'invalid-argument', 'text holds a lone surrogate, as its character 2'],
   ['a message with half a character', () => session.send('\udfff'), InferletError, 'invalid-argument', 'message holds a lone surrogate'],
   ['a negative length', () => fresh().truncate(-1), InferletError, 'invalid-argument', 'n is -1'],
-  ['a snapshot without a name', () => fresh().save(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
-  ['a snapshot of what is no model', () => Context.open('tiny', 'kept'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
-  ['a model without a name', () => Model.load(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
+  ['[JS-029] a snapshot without a name', () => fresh().save(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
+  ['[JS-025] a snapshot of what is no model', () => Context.open('tiny', 'kept'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
+  ['[JS-014] a model without a name', () => Model.load(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
   ['[JS-014] a model that is not loaded', () => Model.load('absent'), InferletError, 'unknown-model', "no model 'absent'"],
   ['a file that is no bytes', () => session.sendFile('text'), TypeError, 'invalid-argument', 'the file must be a Uint8Array, not "text"'],
   ['a message that is no JSON', () => session.send({ score: NaN }), InferletError, 'invalid-argument', "at the key 'score', is NaN"],
@@ -69,7 +69,7 @@ for (const [name, call, kind, code, words] of CASES) {
   test(`${name} is refused`, () => refuses(call, kind, code, words));
 }
 
-test('options reach the engine as they were given', () => {
+test('[JS-049..050 JS-058 JS-106] options reach the engine as they were given', () => {
   fresh().generate(Sampler.topKTopP(0.5, 40, 0.9, { seed: 0 }), { maxTokens: 0, stop: new Set([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true });
   const [, sampler, options] = host.calls.at(-1);
   assert.deepEqual(sampler, { temperature: 0.5, topK: 40, topP: 0.9, minP: undefined, draws: 1, seed: 0n });

@@ -26,7 +26,7 @@ const SAMPLERS = [
 const given = (record) => Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
 
 for (const [sampler, expected] of SAMPLERS) {
-  test(`the sampler ${JSON.stringify(expected)}`, () => {
+  test(`[JS-102..107] the sampler ${JSON.stringify(expected)}`, () => {
     new Context(Model.load('tiny')).generate(sampler);
     const [, record] = host.calls.find(([name]) => name === 'generatorCreate');
     assert.deepEqual(given(record), expected);
@@ -45,7 +45,7 @@ test('[JS-046 JS-058] a generator without options', () => {
   }
 });
 
-test('a window without sinks', () => {
+test('[JS-084] a window without sinks', () => {
   brle.window(0, 3, 2);
   assert.deepEqual(host.calls, [['window', 0, 3, 2, 0]]);
 });

@@ -12,13 +12,17 @@ export function engineError(code, message, details = {}) {
   return makeError(code, message, JSON.stringify(details));
 }
 
-/** The number of the next step of every generator, undefined at the end, and how many tokens `accept` keeps. */
-export const steps = { next: 0, kept: Infinity };
+/**
+ * The number of the next step of every generator, undefined at the end, how many tokens `accept` keeps, and why
+ * generators have ended.
+ */
+export const steps = { next: 0, kept: Infinity, finish: undefined };
 
 /** Forgets what was recorded. */
 export function reset() {
   steps.next = 0;
   steps.kept = Infinity;
+  steps.finish = undefined;
   calls.length = 0;
   waits.length = 0;
 }
@@ -66,6 +70,8 @@ function generator() {
     probeEachStep: (...values) => (record('generator.probeEachStep', ...values), ++nEvery),
     probe: (...values) => (record('generator.probe', ...values), nSamplers + nEvery + nOwn++),
     accept: (tokens) => (record('generator.accept', tokens), tokens.slice(0, steps.kept)),
+    finishReason: () => (record('generator.finishReason'), steps.finish),
+    tokensGenerated: () => (record('generator.tokensGenerated'), 9),
   });
 }
 
@@ -129,7 +135,19 @@ export const causal = (...values) => (record('causal', ...values), [new Uint32Ar
 export const fill = (_context, role, text) => record('fill', role, text);
 export const cue = () => record('cue');
 export const seal = () => record('seal');
-export const grammarCreate = (source) => (record('grammarCreate', source), {});
+function matcher() {
+  return handle('matcher', {
+    mask: () => (record('matcher.mask'), new Uint32Array([1, 2])),
+    forced: () => (record('matcher.forced'), new Uint32Array([5])),
+    isTerminated: () => (record('matcher.isTerminated'), true),
+    fork: () => (record('matcher.fork'), matcher()),
+  });
+}
+
+export const grammarCreate = (source) => {
+  record('grammarCreate', source);
+  return { matcher: () => (record('grammar.matcher'), matcher()) };
+};
 export const generatorCreate = (_context, sampler, options) => (record('generatorCreate', sampler, options), generator());
 export const messageTokens = (_model, role, text) => (record('messageTokens', role, text), new Uint32Array([1]));
 export const cueTokens = () => new Uint32Array([2]);

@@ -18,7 +18,7 @@ const WRITTEN = [
 ];
 
 for (const [value, text] of WRITTEN) {
-  test(`${text} is written`, () => assert.equal(write(value), text));
+  test(`[JS-004 JS-177] written: ${text}`, () => assert.equal(write(value), text));
 }
 
 const cycle = {};
@@ -34,6 +34,8 @@ const REFUSED = [
   [new Map(), 'a Map'],
   [[new Set()], 'a Set'],
   [[Promise.resolve()], 'a Promise'],
+  [new WeakMap(), 'a WeakMap'],
+  [{ set: new WeakSet() }, "at the key 'set', is a WeakSet"],
   [cycle, 'a cycle'],
   ['x\ud800', 'the answer is text with a lone surrogate'],
   [{ a: ['\udfff'] }, "at the key '0', is text with a lone surrogate"],
@@ -43,7 +45,7 @@ const REFUSED = [
 ];
 
 for (const [value, words] of REFUSED) {
-  test(`${words} is refused`, () => {
+  test(`[JS-004 JS-177] refused: ${words}`, () => {
     assert.throws(() => write(value), (error) => error.code === 'invalid-output' && error.message.includes(words));
   });
 }

@@ -111,13 +111,13 @@ test('[JS-092..097] a handle of another kind or another pass gives undefined', a
   }
 });
 
-test('a pass that fails rejects with the error of the engine', async () => {
+test('[JS-090] a pass that fails rejects with the error of the engine', async () => {
   const executed = fresh().execute();
   host.waits[0].settle(host.engineError('unsupported', 'no adapters on this driver'), undefined);
   await assert.rejects(executed, (error) => error instanceof InferletError && error.code === 'unsupported');
 });
 
-test('a pass that lost its race is given up', async () => {
+test('[JS-090] a pass that lost its race is given up', async () => {
   assert.equal(await Promise.race([fresh().execute(), Promise.resolve('timer')]), 'timer');
   assert.equal(host.waits[0].interested, 0);
 });
@@ -149,7 +149,7 @@ const REFUSED = [
 ];
 
 for (const [name, call, kind, code, words] of REFUSED) {
-  test(`${name} is refused before the engine is asked`, () => {
+  test(`[JS-082..089 JS-110..112] refused before the engine is asked: ${name}`, () => {
     const fwd = fresh();
     assert.throws(() => call(fwd), (error) => {
       assert.ok(error instanceof kind, `${error} is no ${kind.name}`);
@@ -161,7 +161,7 @@ for (const [name, call, kind, code, words] of REFUSED) {
   });
 }
 
-test('masks are what the engine makes of them', () => {
+test('[JS-084..085] masks are what the engine makes of them', () => {
   assert.deepEqual(brle.shortest([0, 3], 5), ids(1));
   assert.deepEqual(brle.intersection([[], [2, 1]], 5), ids(2, 1));
   assert.deepEqual(brle.allowing([4, 1], 5), ids(2));

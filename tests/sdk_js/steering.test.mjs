@@ -83,7 +83,7 @@ test('[JS-122] what has buildConstraint is a schema, and makes a constraint for 
   assert.equal(built, 2);
 });
 
-test('a constraint that throws gives its step up, and is asked again by the next one', async () => {
+test('[JS-051 JS-078 JS-124] a constraint that throws gives its step up, and is asked again by the next one', async () => {
   const own = new Error('no way on');
   const first = constraint([1], [2]);
   let broken = true;
@@ -97,7 +97,7 @@ test('a constraint that throws gives its step up, and is asked again by the next
   assert.deepEqual(first.seen, [[]]);
 });
 
-test('a mask that is none gives the step up', async () => {
+test('[JS-124] a mask that is none gives the step up', async () => {
   for (const [mask, words] of [[7, 'step() must be a list of run lengths'], [[-1], 'step()[0] is -1'], [['1'], 'step()[0] must be a run length']]) {
     const { value } = await generate({ constrain: constraint(mask) }).next();
     await assert.rejects(value.execute(), (error) => error.code === 'invalid-argument' && error.message.includes(words));
@@ -116,7 +116,7 @@ test('[JS-053 JS-142..146] a speculator proposes, and is told what came of it', 
   assert.deepEqual(spec.told, [['reset'], ['rollback', 2], ['accept', [5, 9]], ['accept', [8, 4]], ['accept', [2]]]);
 });
 
-test('a speculator needs neither rollback nor reset', async () => {
+test('[JS-053 JS-142..143] a speculator needs neither rollback nor reset', async () => {
   const told = [];
   const generator = generate({ speculator: { draft: () => [[1], [1]], accept: (tokens) => told.push([...tokens]) } });
   await step(generator, [9], { drafted: 1 });
@@ -124,7 +124,7 @@ test('a speculator needs neither rollback nor reset', async () => {
   assert.deepEqual(told, [[9], [3]]);
 });
 
-test('what a speculator throws comes out of the step', async () => {
+test('[JS-053 JS-142..143] what a speculator throws comes out of the step', async () => {
   const own = new Error('lost');
   const throws = () => { throw own; };
   const drafting = generate({ speculator: { draft: throws, accept: () => {} } });
@@ -137,7 +137,7 @@ test('what a speculator throws comes out of the step', async () => {
   await assert.rejects(step(generate({ speculator: { draft: () => 3, accept: () => {} } }), [1]), (error) => error.message.includes('draft() must return'));
 });
 
-test('a step behind which another one was opened is over', async () => {
+test('[JS-075..078] a step behind which another one was opened is over', async () => {
   const g = generate({});
   const { value: old } = await g.next();
   host.steps.next = 1;
@@ -148,7 +148,7 @@ test('a step behind which another one was opened is over', async () => {
   await assert.rejects(old.execute(), isOver);
 });
 
-test('what is accepted besides is told alone', async () => {
+test('[JS-079 JS-143 JS-145] what is accepted besides is told alone', async () => {
   const told = [];
   const speculator = {
     draft: () => [[], []], accept: (tokens) => told.push(['accept', [...tokens]]), reset: () => told.push(['reset']),
@@ -191,6 +191,7 @@ test('[JS-064..066] builder methods reach the engine and chain', () => {
 const REFUSED = [
   [{ constrain: 3 }, TypeError, 'constrain must have a method step(accepted) or buildConstraint(model); it is 3'],
   [{ constrain: [{}] }, TypeError, 'constrain must have a method'],
+  [{ constrain: [null] }, TypeError, 'constrain must have a method step(accepted) or buildConstraint(model); it is null'],
   [{ constrain: { buildConstraint: () => 7 } }, TypeError, 'it is 7'],
   [{ speculator: { draft() {} } }, TypeError, 'speculator must have the methods draft() and accept(tokens)'],
   [{ systemSpeculation: 1 }, TypeError, 'systemSpeculation must be true or false, not 1'],
@@ -202,7 +203,7 @@ const REFUSED = [
 ];
 
 for (const [options, kind, words] of REFUSED) {
-  test(`the option ${JSON.stringify(options)} is refused before a generator is made`, () => {
+  test(`[JS-051..057] refused before a generator is made: ${JSON.stringify(options)}`, () => {
     assert.throws(() => generate(options), (error) => {
       assert.ok(error instanceof kind, String(error));
       assert.equal(error.code, 'invalid-argument');
@@ -234,6 +235,18 @@ test('[JS-067 JS-077 JS-099] handles of every step and of one step find their sl
   assert.equal(later.token(later.autoSampler), 6);
 });
 
+test('[JS-067 JS-077] a handle of a step stays with its slot where a probe of every step comes after it', async () => {
+  const generator = generate();
+  const { value } = await generator.next();
+  const own = value.probe(0, Logits());
+  const each = generator.probeEachStep(0, Entropy());
+  const executed = value.execute();
+  const slots = [{ type: 'tokens', value: ids(5) }, { type: 'entropy', value: 0.5 }, { type: 'logits', value: new Uint8Array(4) }];
+  host.waits[0].settle(undefined, answer([5], { slots }));
+  const out = await executed;
+  assert.deepEqual([out.entropy(each), out.logits(own)?.length, out.token(out.autoSampler)], [0.5, 4, 5]);
+});
+
 test('[JS-099] the sampler of a step without probes has its tokens', async () => {
   const out = await step(generate(), [5, 6]);
   assert.deepEqual([out.token(out.autoSampler), [...out.tokensAt(out.autoSampler)]], [5, [5, 6]]);
@@ -253,7 +266,7 @@ test('[JS-076 JS-079 JS-099] a step without a sampler, and the tokens of the pro
   assert.deepEqual(host.calls.at(-1), ['generator.accept', ids(9, 8)]);
 });
 
-test('constraints and speculators see the tokens that were kept', async () => {
+test('[JS-079 JS-124 JS-143] constraints and speculators see the tokens that were kept', async () => {
   const [c, spec] = [constraint(), speculator()];
   const generator = generate({ constrain: c, speculator: spec });
   await step(generator, [1]);
@@ -265,7 +278,7 @@ test('constraints and speculators see the tokens that were kept', async () => {
   assert.deepEqual(spec.told, [['reset'], ['accept', [1]], ['accept', [2, 3]], ['reset'], ['accept', [1, 7, 8]], ['accept', [4]]]);
 });
 
-test('a step that is opened again keeps its probes, its mask and its drafts', async () => {
+test('[JS-077..078] a step that is opened again keeps its probes, its mask and its drafts', async () => {
   const [c, spec] = [constraint([1], [2]), speculator([[5], [9]])];
   const generator = generate({ constrain: c, speculator: spec });
   const { value } = await generator.next();
@@ -278,7 +291,7 @@ test('a step that is opened again keeps its probes, its mask and its drafts', as
   assert.deepEqual(host.calls.filter(([name]) => name === 'generator.giveMask').map(([, mask]) => [...mask]), [[1], [1]]);
 });
 
-test('collectors run step by step where the program has a part', async () => {
+test('[JS-051 JS-070] collectors run step by step where the program has a part', async () => {
   const c = constraint();
   const tokens = generate({ constrain: c }).collectTokens();
   await answerAll([1], [2, 3], [4]);
@@ -287,7 +300,7 @@ test('collectors run step by step where the program has a part', async () => {
   assert.ok(!namesOf(host.calls).includes('generator.collectTokens'));
 });
 
-test('the text of a collector is what the decoder shows of all tokens', async () => {
+test('[JS-071] the text of a collector is what the decoder shows of all tokens', async () => {
   host.events.push({ type: 'delta', value: 'so ' }, { type: 'delta', value: 'be it' }, { type: 'done', value: 'so be it' });
   const text = generate({ speculator: speculator() }).collectText();
   await answerAll([1], [2]);
@@ -295,7 +308,7 @@ test('the text of a collector is what the decoder shows of all tokens', async ()
   assert.deepEqual(host.calls.find(([name]) => name === 'decoder.feedOutput')[1], ids(1, 2));
 });
 
-test('an error of a step is that of its collector', async () => {
+test('[JS-070] an error of a step is that of its collector', async () => {
   const tokens = generate({ constrain: constraint() }).collectTokens();
   host.waits[0].settle(host.engineError('late-mask', 'too late'), undefined);
   await assert.rejects(tokens, (error) => error.code === 'late-mask');
@@ -303,7 +316,7 @@ test('an error of a step is that of its collector', async () => {
   await assert.rejects(generate({ constrain: { step() { throw own; } } }).collectTokens(), (error) => error === own);
 });
 
-test('a collector that lost its race ends its step, and goes on when it is asked again', async () => {
+test('[JS-070] a collector that lost its race ends its step, and goes on when it is asked again', async () => {
   const c = constraint();
   const tokens = generate({ constrain: c }).collectTokens();
   assert.equal(await Promise.race([tokens, Promise.resolve('timer')]), 'timer');
@@ -318,7 +331,7 @@ test('a collector that lost its race ends its step, and goes on when it is asked
   assert.deepEqual(c.seen, [[], [1]]);
 });
 
-test('a collector goes on where one of those that wait for it loses its race', async () => {
+test('[JS-070] a collector goes on where one of those that wait for it loses its race', async () => {
   const c = constraint();
   const tokens = generate({ constrain: c }).collectTokens();
   const collected = tokens.then((all) => [...all]);

@@ -10,14 +10,14 @@ beforeEach(() => host.reset());
 const model = Model.load('tiny');
 const generate = () => new Context(model).generate(Sampler.argmax());
 
-test('a collector is answered once', async () => {
+test('[JS-071] a collector is answered once', async () => {
   const text = generate().collectText();
   host.waits[0].settle(undefined, 'hello');
   assert.equal(await text, 'hello');
   assert.deepEqual(host.calls.map(([name]) => name), ['contextCreate', 'generatorCreate', 'generator.collectText']);
 });
 
-test('a step gives its tokens and why it was the last', async () => {
+test('[JS-075 JS-078 JS-098] a step gives its tokens and why it was the last', async () => {
   for await (const step of generate()) {
     const executed = step.execute();
     host.waits[0].settle(undefined, { tokens: new Uint32Array([5]), finish: 'stop', slots: [], speculation: { drafted: 0, accepted: 0 } });
@@ -27,7 +27,7 @@ test('a step gives its tokens and why it was the last', async () => {
   }
 });
 
-test('an error is raised where the call was made', async () => {
+test('[JS-070] an error is raised where the call was made', async () => {
   async function asking() {
     return await generate().collectTokens();
   }
@@ -79,7 +79,7 @@ test('all waits for every promise of the engine', async () => {
   assert.deepEqual(await both, ['a', 'b']);
 });
 
-test('a decoder gives one event a feed, and all of them by its iterator', () => {
+test('[JS-155..157 JS-159..160] a decoder gives one event a feed, and all of them by its iterator', () => {
   host.events.push({ type: 'delta', value: 'a' }, { type: 'done', value: 'a' }, { type: 'delta', value: 'b' });
   const decoder = new chat.Decoder(model);
   assert.deepEqual(decoder.feed([1]), { type: 'delta', text: 'a' });
@@ -88,7 +88,7 @@ test('a decoder gives one event a feed, and all of them by its iterator', () => 
   assert.deepEqual(fed, [[1], [2], [], []]);
 });
 
-test('tokens are taken where events are made, not iterated', () => {
+test('[JS-157] tokens are taken where events are made, not iterated', () => {
   host.events.push({ type: 'delta', value: 'a' }, { type: 'done', value: 'a' });
   const decoder = new chat.Decoder(model);
   const events = decoder.events([1]);
@@ -99,7 +99,7 @@ test('tokens are taken where events are made, not iterated', () => {
   assert.deepEqual(fed, [[1], [2], []]);
 });
 
-test('a decoder takes what a step accepted, and ends a turn', async () => {
+test('[JS-155..157 JS-161] a decoder takes what a step accepted, and ends a turn', async () => {
   host.events.push({ type: 'delta', value: 'a' }, { type: 'done', value: 'a' }, { type: 'interrupt', value: 7 });
   const decoder = new chat.Decoder(model);
   const output = { tokens: new Uint32Array([1, 2]), finish: 'stop', slots: [], speculation: { drafted: 0, accepted: 0 } };

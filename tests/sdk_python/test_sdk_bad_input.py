@@ -88,6 +88,7 @@ def source(body: str, *, released: bool = False) -> str:
     return PROGRAM.replace("{body}", body).replace("{released}", str(released))
 
 
+@pytest.mark.rows("PY-078..083 PY-085..086 PY-098..099 PY-102 PY-105..106")
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input_of_a_pass_has_its_code_and_changes_nothing(dummy: Engine, name: str) -> None:
     body, code = CASES[name]

@@ -50,6 +50,7 @@ def public():
     return found
 
 
+@pytest.mark.rows("OLD-008 OLD-056..060 OLD-062 PY-069")
 def test_defaults_are_those_of_the_reference():
     found = {}
     for name, function in public().items():
@@ -62,13 +63,14 @@ def test_defaults_are_those_of_the_reference():
     assert found == DEFAULTS
 
 
-@pytest.mark.rows("OLD-096")
+@pytest.mark.rows("PY-043 PY-046..047 PY-049 PY-051 PY-055 OLD-096")
 def test_what_is_left_out_of_the_options():
     assert _raw_options({}) == generation.Options(
         max_tokens=None, stop=[], seed=None, auto_flush=True, ignore_eos=False, logit_mask=[], drafting=generation.Drafting_None_()
     )
 
 
+@pytest.mark.rows("PY-097..102 OLD-008 OLD-056..060")
 @pytest.mark.parametrize(
     ("sampler", "raw"),
     [

@@ -122,6 +122,7 @@ def test_each_handle_has_the_accessors_of_its_kind_and_no_others(monkeypatch):
     assert (out.raw.speculative.drafted, out.raw.speculative.accepted) == (0, 0)
 
 
+@pytest.mark.rows("PY-088..093 PY-096")
 def test_a_handle_of_another_pass_gives_none_and_what_is_no_handle_is_refused(monkeypatch):
     fwd, _ = new_forward(monkeypatch)
     handle = fwd.sample([0], Sampler.argmax())
@@ -131,6 +132,7 @@ def test_a_handle_of_another_pass_gives_none_and_what_is_no_handle_is_refused(mo
     assert {getattr(out, name)(one) for name in ACCESSORS for one in foreign} == {None}
     assert out.token(handle) == 7
     assert Output([1, 2]).token(handle) is None
+    assert (Output([1, 2]).raw.slots, Output([1, 2]).raw.speculative) == ((), sampling.Speculation(0, 0))
     for name in ACCESSORS:
         with pytest.raises(ArgumentTypeError, match=r"it must be a (Sample|Probe)Handle"):
             getattr(out, name)(None)
@@ -152,6 +154,7 @@ def test_older_samplers_that_draw_nothing_are_probes(monkeypatch):
             fwd.sample(indices, Sampler.dist())
 
 
+@pytest.mark.rows("PY-078..085 PY-105 PY-107")
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -184,6 +187,7 @@ def test_what_cannot_cross_is_refused_by_its_name(monkeypatch, call, message):
     assert (caught.value.code, caught.value.message[: len(message)]) == ("invalid-argument", message)
 
 
+@pytest.mark.rows("PY-105..107")
 @pytest.mark.parametrize(
     ("make", "code"),
     [
@@ -198,6 +202,7 @@ def test_probes_out_of_every_range_are_refused(make, code):
     assert caught.value.code == code
 
 
+@pytest.mark.rows("PY-086")
 def test_an_error_of_a_pass_is_raised_and_its_future_is_dropped(monkeypatch):
     fwd, made = new_forward(monkeypatch)
     made.execute = lambda: made.clock.future("pass", error="context-released")
@@ -206,6 +211,7 @@ def test_an_error_of_a_pass_is_raised_and_its_future_is_dropped(monkeypatch):
     assert "future pass" in made.clock.dropped
 
 
+@pytest.mark.rows("PY-081")
 def test_masks_of_booleans_are_packed_for_the_engine(monkeypatch):
     seen = []
     monkeypatch.setattr(brle._masks, "unpack", lambda bits, length: seen.append((bits, length)) or [])

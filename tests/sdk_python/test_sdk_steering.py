@@ -1,5 +1,6 @@
 """Constraints, speculators and probes of generators: when each is asked, and what crosses, on a faked engine."""
 
+import dataclasses
 import types as python_types
 
 import pytest
@@ -11,7 +12,9 @@ from inferlet import (
     Entropy,
     GenerateOptions,
     Generator,
+    GrammarConstraint,
     InvalidArgumentError,
+    JsonCutError,
     Sampler,
     Schema,
     Speculator,
@@ -170,6 +173,7 @@ def test_masks_of_several_are_composed_in_the_engine_which_has_that_of_the_optio
     assert log[0][2].logit_mask == [5, 5]
 
 
+@pytest.mark.rows("PY-048 PY-067..068 PY-074 PY-117")
 @pytest.mark.parametrize("collect", ["execute", "collect_tokens", "collect_text", "text", "tokens", "__next__"])
 def test_what_a_constraint_throws_comes_out_and_the_step_is_given_up(engine, collect):
     log = engine.log
@@ -189,6 +193,7 @@ def run_or_call(function):
     return run(value) if hasattr(value, "send") else value
 
 
+@pytest.mark.rows("PY-048")
 @pytest.mark.parametrize(
     ("constrain", "message"),
     [
@@ -204,6 +209,7 @@ def test_what_is_no_constraint_is_refused(engine, constrain, message):
     assert engine.log == []
 
 
+@pytest.mark.rows("PY-117")
 @pytest.mark.parametrize("mask", ["ab", 5, [1.5], [-1], [2**32], [None], b"ab"])
 def test_a_mask_that_is_no_list_of_ints_is_refused(engine, mask):
     g = engine.generate(constrain=Asked(engine.log, mask))
@@ -240,8 +246,14 @@ def test_a_speculator_is_asked_once_a_step_and_told_what_came_of_it(engine):
         *[("step",), ("drop",), ("accepted", [11])],
         *[("draft", [4], [9]), ("step",), ("drop",), ("accepted", [12])],
     ]
+    # Where nothing was proposed nothing is taken back.
+    engine.raw.n_accepted, engine.raw.index = 0, 0
+    del log[:]
+    run(steps(engine.generate(speculator=Drafts(log, ([], []))), 1))
+    assert log[1:] == [("reset",), ("step",), ("drop",), ("accepted", [13])]
 
 
+@pytest.mark.rows("PY-050 PY-133..135")
 def test_a_speculator_needs_two_methods(engine):
     class Least:
         def draft(self):
@@ -264,6 +276,7 @@ def test_a_speculator_needs_two_methods(engine):
         engine.generate(speculator=object())
 
 
+@pytest.mark.rows("PY-134")
 @pytest.mark.parametrize("draft", [None, 5, ([1],), ([1], [2], [3]), (5, [1]), ([1], ["a"])])
 def test_drafts_of_another_form_are_refused(engine, draft):
     with pytest.raises(ArgumentTypeError) as caught:
@@ -288,6 +301,7 @@ def test_who_speculates_is_one(engine):
     assert caught.value.code == "invalid-argument"
 
 
+@pytest.mark.rows("PY-051 PY-139")
 @pytest.mark.parametrize("wanted", [1, 0, [], "", b"small"])
 def test_system_speculation_is_true_false_or_a_name(engine, wanted):
     if wanted == "":
@@ -299,6 +313,7 @@ def test_system_speculation_is_true_false_or_a_name(engine, wanted):
         engine.generate(system_speculation=wanted)
 
 
+@pytest.mark.rows("PY-070 PY-072..074")
 def test_a_step_behind_which_another_one_was_opened_is_over(engine):
     async def main():
         g = engine.generate()
@@ -319,6 +334,7 @@ def test_a_step_behind_which_another_one_was_opened_is_over(engine):
     run(main())
 
 
+@pytest.mark.rows("PY-075 PY-135 PY-137")
 def test_what_is_accepted_besides_is_told_alone(engine):
     async def main():
         g = engine.generate(speculator=Drafts(engine.log, ([], [])))
@@ -378,6 +394,78 @@ def test_handles_of_steps_are_those_of_their_slots(engine):
     ]
 
 
+@pytest.mark.rows("PY-064 PY-073 PY-093")
+def test_handles_stay_with_their_slots_where_a_probe_of_every_step_comes_later(engine):
+    engine.raw.slots = lambda: [sampling.Slot_Tokens([7]), *map(sampling.Slot_Entropy, (0.5, 0.25, 1.5))]
+    g = engine.generate()
+    first = g.probe_each_step(0, Entropy())
+
+    async def main():
+        step = await anext(g)
+        own = step.probe(0, Entropy())
+        second = g.probe_each_step(0, Entropy())
+        out = await step.execute()
+        return [*map(out.entropy, (first, second, own)), out.token(out.auto_sampler)]
+
+    assert run(main()) == [0.5, 0.25, 1.5, 7]
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+
+
+class Validated:
+    @staticmethod
+    def model_json_schema():
+        return {"const": 1}
+
+    @staticmethod
+    def model_validate_json(text):
+        return ["validated", text]
+
+
+@pytest.mark.rows("PY-069")
+@pytest.mark.parametrize(
+    "case",
+    [
+        ({}, "[1]", None, [1]),
+        ({"schema": '{"const": 1}'}, "1", '{"const": 1}', 1),
+        ({"schema": {"const": 1}}, "1", {"const": 1}, 1),
+        ({"schema": list[float]}, "[1]", {"type": "array", "items": {"type": "number"}}, [1.0]),
+        ({"schema": Validated}, "1", {"const": 1}, ["validated", "1"]),
+        ({"schema": dict[str, Point]}, '{"a":{"x":1}}', None, {"a": Point(1)}),
+        ({"parse": str.upper}, '"a"', None, '"A"'),
+        ({"schema": list[float], "parse": len}, "[1]", None, 3),
+    ],
+)
+@pytest.mark.parametrize("finish", ["STOP", "CONSTRAINT", "LENGTH"])
+def test_a_document_becomes_a_value(engine, monkeypatch, case, finish):
+    options, text, schema, value = case
+
+    async def collect_text(self):
+        return text
+
+    log = engine.log
+    monkeypatch.setattr(Generator, "collect_text", collect_text)
+    monkeypatch.setattr(GrammarConstraint, "from_json_schema", classmethod(lambda cls, given, model: log.append(given) or Asked(log)))
+    monkeypatch.setattr(GrammarConstraint, "json", classmethod(lambda cls, model: log.append(None) or Asked(log)))
+    engine.raw.finish_reason = lambda: generation.FinishReason[finish]
+    engine.raw.tokens_generated = lambda: 9
+    g = engine.generate()
+    if finish == "LENGTH":
+        with pytest.raises(JsonCutError, match="after 9 tokens") as caught:
+            run(g.collect_json(**options))
+        assert (caught.value.code, caught.value.text) == ("json-cut", text)
+        return
+    found = run(g.collect_json(**options))
+    assert (found, type(found)) == (value, type(value))
+    if schema is not None or "schema" not in options:
+        assert log[1] == schema
+    if options.get("schema") == list[float] and "parse" not in options:
+        assert type(found[0]) is float
+
+
 @pytest.mark.rows("PY-075")
 def test_what_is_accepted_by_hand_is_what_follows(engine):
     log = engine.log
@@ -399,6 +487,7 @@ def test_what_is_accepted_by_hand_is_what_follows(engine):
     ]
 
 
+@pytest.mark.rows("PY-043")
 def test_a_generator_needs_a_sampler_that_draws(engine):
     for make in (Sampler.dist, Sampler.embedding):
         with pytest.raises(TypeError, match="a probe draws nothing, give it to probe_each_step"):

@@ -94,6 +94,7 @@ ASKED = {
 }
 
 
+@pytest.mark.rows("PY-048 PY-050 PY-067..068 PY-070 OLD-050..053")
 @pytest.mark.parametrize("name", ASKED)
 def test_every_way_to_run_a_generator_gives_the_same_tokens(dummy: Engine, name: str) -> None:
     program = """
@@ -146,6 +147,7 @@ async def main(input):
 """
 
 
+@pytest.mark.rows("PY-048 PY-050 PY-067..068")
 @pytest.mark.parametrize("collect", ["collect_tokens", "collect_text"])
 @pytest.mark.parametrize(("options", "n"), [("constrain=Throws(1)", 0), ("constrain=Throws(3)", 2), ("speculator=Bad()", 0)])
 def test_what_is_thrown_comes_out_and_the_context_is_as_before(dummy: Engine, options: str, n: int, collect: str) -> None:
@@ -236,6 +238,7 @@ async def main(input):
 """
 
 
+@pytest.mark.rows("PY-048..050 PY-054 PY-056 PY-064 PY-073 PY-075 PY-117 PY-134")
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_of_a_step_has_its_code_and_changes_nothing(dummy: Engine, name: str) -> None:
     body, code = BAD[name]

@@ -69,6 +69,7 @@ def test_samplers_take_both_spellings(sampler, record):
     assert sampler._raw == sampling.Sampler(*record)
 
 
+@pytest.mark.rows("PY-098..099 PY-102")
 @pytest.mark.parametrize(
     ("make", "code", "message"),
     [
@@ -101,12 +102,14 @@ def test_an_unknown_code_is_still_an_error():
     assert (type(error), error.code, str(error), error.details) == (InferletError, "of-a-newer-engine", "text", {"a": 1})
 
 
+@pytest.mark.rows("PY-149 PY-155 PY-157..159")
 @pytest.mark.parametrize("call", [chat.cue, chat.seal, chat.stop_tokens, lambda it: chat.user(it, "u"), chat.Decoder])
 def test_what_is_no_model_is_refused(call):
     with pytest.raises(ArgumentTypeError, match="it must be a Model"):
         call("tiny")
 
 
+@pytest.mark.rows("PY-150..151")
 def test_events_are_values():
     event = chat.Event.Delta("a")
     assert {event: 1}[chat.Event.Delta("a")] == 1
@@ -115,6 +118,7 @@ def test_events_are_values():
         event.text = "b"
 
 
+@pytest.mark.rows("PY-105..107")
 def test_probes_are_values():
     assert Distribution(0.5, 3) == Distribution(0.5, 3) != Distribution(0.5, 4)
     assert hash(Logprob(7)) == hash(Logprob(7))

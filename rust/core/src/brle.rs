@@ -123,6 +123,7 @@ mod tests {
         prop::collection::vec(0u32..6, 0..8)
     }
 
+    // rows: RS-138
     #[test]
     fn the_example_of_the_definition() {
         assert_eq!(bits(&[2, 3, 1], 6), [false, false, true, true, true, false]);
@@ -131,6 +132,7 @@ mod tests {
         assert_eq!(allowed(&[0], 3).count(), 0);
     }
 
+    // rows: RS-138
     #[test]
     fn a_mask_that_allows_everything_restricts_nothing() {
         for full in [&[0, 5][..], &[0, 9], &[0, 2, 0, 3], &[0, 5, 4]] {
@@ -141,6 +143,7 @@ mod tests {
         assert_eq!(shortest(&[7], 5), [0]);
     }
 
+    // rows: RS-138
     #[test]
     fn runs_longer_than_the_row_are_refused() {
         assert!(check(&[2, 3], 5).is_ok());
@@ -154,6 +157,7 @@ mod tests {
     }
 
     proptest! {
+        // rows: RS-138
         #[test]
         fn ranges_are_the_set_bits(runs in runs(), n_beyond in 0u32..20) {
             let len = runs.iter().sum::<u32>() + n_beyond;
@@ -173,6 +177,7 @@ mod tests {
             prop_assert_eq!(found, expected);
         }
 
+        // rows: RS-138
         #[test]
         fn the_shortest_runs_are_equal_exactly_when_the_masks_are(left in runs(), right in runs(), len in 1u32..30) {
             let (short, other) = (shortest(&left, len), shortest(&right, len));
@@ -181,6 +186,7 @@ mod tests {
             prop_assert_eq!(short == other, cut(&left) == cut(&right));
         }
 
+        // rows: RS-135 RS-138
         #[test]
         fn conjunction_is_elementwise_and_canonical(left in runs(), right in runs()) {
             let len = 50;

@@ -326,6 +326,7 @@ mod tests {
     }
 
     proptest! {
+        // rows: RS-138
         #[test]
         fn masks_are_what_their_bits_are((len, masks) in row_and_masks(), seed: u64) {
             let mut all = vec![true; len as usize];
@@ -351,6 +352,7 @@ mod tests {
             prop_assert_eq!(intersection(&masks, len)?, of_bits(&all));
         }
 
+        // rows: RS-091 RS-138
         #[test]
         fn attention_masks_show_what_they_say(start in 0u32..40, n in 0u32..9, size in 1u32..50, sinks in 0u32..50) {
             let (windows, causals) = (window(start, n, size, sinks)?, causal(start, n)?);
@@ -365,6 +367,7 @@ mod tests {
         }
     }
 
+    // rows: RS-138
     #[test]
     fn what_does_not_fit_is_refused_before_anything_is_made() {
         let invalid = ErrorCode::InvalidArgument;
@@ -394,6 +397,7 @@ mod tests {
         assert_eq!(code(intersection(&[&[]; 2], long)), invalid);
     }
 
+    // rows: RS-138
     #[test]
     fn a_row_of_no_elements_has_one_form() {
         assert_eq!(shortest(&[0], 0), Ok(vec![]));
@@ -406,6 +410,7 @@ mod tests {
     }
 
     /// Ten million runs, and a million masks beside a long one: what is not bounded shows as a test that does not end.
+    // rows: RS-138
     #[test]
     fn hostile_lists_take_no_more_than_their_length() {
         let runs = vec![1; 10_000_000];

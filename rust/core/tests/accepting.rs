@@ -39,6 +39,7 @@ fn all(world: &World, context: ContextId) -> Vec<u32> {
     world.engine.tail(context, 1000).unwrap()
 }
 
+// rows: RS-080 RS-086
 #[test]
 fn what_is_accepted_stands_in_place_of_what_was_drawn_and_generation_goes_on_from_it() {
     let mut world = world();
@@ -56,6 +57,7 @@ fn what_is_accepted_stands_in_place_of_what_was_drawn_and_generation_goes_on_fro
     assert_eq!(world.engine.tokens_generated(generator).unwrap(), 4);
 }
 
+// rows: RS-086
 #[test]
 fn it_may_be_said_again_until_the_program_goes_on() {
     let goes_on: [(&str, GoOn); 8] = [
@@ -106,6 +108,7 @@ fn it_may_be_said_again_until_the_program_goes_on() {
     }
 }
 
+// rows: RS-068..069 RS-086
 #[test]
 fn what_is_accepted_is_cut_behind_a_stop_token_and_at_the_cap_and_the_end_is_judged_anew() {
     let mut world = world();
@@ -135,6 +138,7 @@ fn what_is_accepted_is_cut_behind_a_stop_token_and_at_the_cap_and_the_end_is_jud
     );
 }
 
+// rows: RS-086
 #[test]
 fn a_context_takes_no_more_than_the_model_knows() {
     let mut small = config();
@@ -150,6 +154,35 @@ fn a_context_takes_no_more_than_the_model_knows() {
     assert_eq!(world.engine.next_step(generator).unwrap(), None);
 }
 
+// rows: RS-073 RS-086
+#[test]
+fn what_stays_of_a_step_with_drafts_is_not_computed_again() {
+    let mut config = config();
+    config.run_ahead = false;
+    let mut world = World::with_process(config, 7);
+    let context = world.context(&prompt(8, 1));
+    let generator = world.generator(context, 9);
+    let tokens = expected(&prompt(8, 1), 4);
+    world.engine.next_step(generator).unwrap();
+    // None of them fills a page, which would be found again.
+    let positions = [8, 9, 10];
+    world
+        .engine
+        .draft(generator, &tokens[..3], &positions)
+        .unwrap();
+    let request = world.submit(Submission::Step(generator)).unwrap();
+    world.wait(request).unwrap();
+    assert_eq!(all(&world, context), [&prompt(8, 1)[..], &tokens].concat());
+    let other = [tokens[0], tokens[1], (tokens[2] + 1) % 9];
+    assert_eq!(world.engine.accept(generator, &other).unwrap(), other);
+    let n_tokens = world.engine.stats().n_tokens;
+    let next = world.step(generator).unwrap().unwrap().tokens;
+    let text = [&prompt(8, 1)[..], &other].concat();
+    assert_eq!(next, expected(&text, 1));
+    assert_eq!(world.engine.stats().n_tokens - n_tokens, 1);
+}
+
+// rows: RS-086
 #[test]
 fn what_cannot_be_accepted_changes_nothing() {
     let mut world = world();
@@ -173,6 +206,7 @@ fn what_cannot_be_accepted_changes_nothing() {
     assert_eq!(budget.left(), 0);
 }
 
+// rows: RS-086
 #[test]
 fn a_program_that_takes_back_whatever_is_drawn_uses_up_its_token_budget() {
     for is_cleared in [false, true] {
@@ -202,6 +236,7 @@ fn a_program_that_takes_back_whatever_is_drawn_uses_up_its_token_budget() {
     }
 }
 
+// rows: RS-086
 #[test]
 fn nothing_is_accepted_before_a_step_or_while_one_is_under_way() {
     let mut world = world();
@@ -217,6 +252,7 @@ fn nothing_is_accepted_before_a_step_or_while_one_is_under_way() {
     world.engine.accept(generator, &[1]).unwrap();
 }
 
+// rows: RS-084 RS-086
 #[test]
 fn a_step_whose_sampler_is_cleared_draws_nothing_and_the_program_says_what_follows() {
     let mut world = world();
@@ -241,6 +277,7 @@ fn a_step_whose_sampler_is_cleared_draws_nothing_and_the_program_says_what_follo
     assert_eq!(world.run(generator).unwrap().tokens, expected(&text, 4));
 }
 
+// rows: RS-084 RS-086
 #[test]
 fn a_step_that_draws_nothing_has_nothing_to_compute_where_all_is_computed() {
     let mut world = world();
@@ -260,6 +297,7 @@ fn a_step_that_draws_nothing_has_nothing_to_compute_where_all_is_computed() {
     );
 }
 
+// rows: RS-086
 #[test]
 fn what_ran_ahead_is_used_where_a_step_is_accepted_as_it_is_and_forgotten_where_it_is_not() {
     let mut world = world();
@@ -285,6 +323,7 @@ fn what_ran_ahead_is_used_where_a_step_is_accepted_as_it_is_and_forgotten_where_
     );
 }
 
+// rows: RS-039..040 RS-049 RS-086
 #[test]
 fn accepted_tokens_are_forked_saved_and_dropped_as_the_pending_one() {
     let mut world = world();

@@ -58,7 +58,8 @@ fn drive(
         };
         assert_eq!(wanted.request, request);
         let drafts = draft(&wanted);
-        world.engine.give_drafts(request, wanted.length(), &drafts);
+        let drafts = Ok(&drafts[..]);
+        world.engine.give_drafts(request, wanted.length(), drafts);
         world.check();
     }
 }
@@ -80,6 +81,7 @@ fn run(world: &mut World, id: GeneratorId, draft: impl FnMut(&DraftsWanted) -> V
     output(drive(world, request, draft).unwrap())
 }
 
+// rows: RS-074
 #[test]
 fn drafts_that_are_drawn_are_accepted_and_become_more() {
     let mut world = world();
@@ -108,6 +110,7 @@ fn drafts_that_are_drawn_are_accepted_and_become_more() {
     assert_eq!(world.engine.stats().n_batches, 6);
 }
 
+// rows: RS-074
 #[test]
 fn who_has_no_drafts_to_give_is_asked_less_and_told_all_again() {
     let mut world = world();
@@ -128,6 +131,7 @@ fn who_has_no_drafts_to_give_is_asked_less_and_told_all_again() {
     assert!(n_asked < 10, "{n_asked}");
 }
 
+// rows: RS-074
 #[test]
 fn what_is_cancelled_while_it_is_drafted_for_is_done_again() {
     let mut world = world();
@@ -142,7 +146,8 @@ fn what_is_cancelled_while_it_is_drafted_for_is_done_again() {
         [DraftEvent::Unwanted(id)]
     );
     // Drafts that come too late are of no use.
-    world.engine.give_drafts(request, first.length(), &[1, 2]);
+    let late = Ok(&[1, 2][..]);
+    world.engine.give_drafts(request, first.length(), late);
     assert_eq!(world.engine.next_step(id).unwrap(), Some(0));
     let request = world.submit(Submission::Step(id)).unwrap();
     let tokens = expected(&prompt(10, 1), 3);
@@ -153,6 +158,7 @@ fn what_is_cancelled_while_it_is_drafted_for_is_done_again() {
     assert_eq!(output(answer.unwrap()).tokens, tokens);
 }
 
+// rows: RS-074
 #[test]
 fn nobody_drafts_for_what_ended() {
     let cases: [(&str, Act); 4] = [
@@ -177,6 +183,7 @@ fn nobody_drafts_for_what_ended() {
     }
 }
 
+// rows: RS-074
 #[test]
 fn a_pass_that_is_drafted_for_fails_with_its_context_and_with_the_model() {
     let mut world = world();
@@ -193,6 +200,109 @@ fn a_pass_that_is_drafted_for_fails_with_its_context_and_with_the_model() {
     assert_eq!(error.code, ErrorCode::ModelUnavailable);
 }
 
+/// How many tokens a step accepts can be seen, so a step for which nobody could draft fails, and is the same when it is
+/// run again. A run to the end shows no steps.
+#[test]
+fn a_step_fails_with_what_kept_another_model_from_drafting() {
+    let lost = || Error::new(ErrorCode::DriverLost, "its driver was lost");
+    let fail = |world: &mut World, request| {
+        let length = wanted(world).unwrap().length();
+        world.engine.give_drafts(request, length, Err(lost()));
+        world.check();
+    };
+    let mut world = world();
+    let (context, id) = generator(&mut world, drafted(Method::Argmax));
+    let tokens = expected(&prompt(10, 1), 12);
+    for n_failures in [0, 1, 3] {
+        for _ in 0..n_failures {
+            assert!(world.engine.next_step(id).unwrap().is_some());
+            let before = world.engine.tail(context, 100).unwrap();
+            let request = world.submit(Submission::Step(id)).unwrap();
+            fail(&mut world, request);
+            assert_eq!(world.wait(request).unwrap_err(), lost());
+            assert_eq!(world.engine.tail(context, 100).unwrap(), before);
+        }
+        assert!(world.engine.next_step(id).unwrap().is_some());
+        let request = world.submit(Submission::Step(id)).unwrap();
+        let answer = output(
+            drive(&mut world, request, |wanted| {
+                if n_failures > 0 {
+                    // What was told to who failed is told again.
+                    assert_eq!(wanted.n_known, 0);
+                }
+                vec![tokens[wanted.length() as usize - 10]]
+            })
+            .unwrap(),
+        );
+        assert_eq!(answer.tokens.len(), 2);
+    }
+    assert_eq!(world.engine.tail(context, 6).unwrap(), tokens[..6]);
+    world.engine.set_max_tokens(id, 12).unwrap();
+    let request = world.submit(Submission::Run(id)).unwrap();
+    fail(&mut world, request);
+    let answer = drive(&mut world, request, |_| Vec::new());
+    assert_eq!(output(answer.unwrap()).tokens, tokens[6..]);
+}
+
+/// When another model drafts depends on load. What a program may have beside it does not.
+#[test]
+fn what_drafts_takes_no_room_of_requests_and_generators() {
+    let mut world = World::with_process(
+        pie_core::EngineConfig {
+            max_contexts: 3,
+            max_process_contexts: 2,
+            max_user_contexts: 2,
+            max_waiting: 2,
+            max_process_waiting: 1,
+            ..config()
+        },
+        7,
+    );
+    let drafts = world.engine.new_draft_context(ProcessId(1)).unwrap();
+    world.engine.follow(drafts, 0, &prompt(10, 1)).unwrap();
+    let context = world.context(&prompt(9, 2));
+    // Two contexts have eight generators.
+    let full: Vec<GeneratorId> = std::iter::from_fn(|| {
+        let made = options(Method::Argmax);
+        world.engine.new_generator(context, made).ok()
+    })
+    .take(100)
+    .collect();
+    assert_eq!(full.len(), 8);
+    let waiting = world.submit(Submission::Flush(context)).unwrap();
+    for _ in 0..3 {
+        let made = GeneratorOptions {
+            max_tokens: Some(2),
+            ..options(Method::Argmax)
+        };
+        let drafting = world.engine.new_generator(drafts, made).unwrap();
+        let run = world.submit(Submission::Run(drafting)).unwrap();
+        world.check();
+        let drawn = output(world.wait(run).unwrap());
+        assert_eq!(drawn.tokens, expected(&prompt(10, 1), 2));
+        world.engine.drop_generator(drafting);
+        world.engine.follow(drafts, 0, &prompt(10, 1)).unwrap();
+        world.check();
+    }
+    world.wait(waiting).unwrap();
+    // The other way round, too.
+    let drafting = world
+        .engine
+        .new_generator(drafts, options(Method::Argmax))
+        .unwrap();
+    world.engine.drop_generator(full[0]);
+    let made = world.engine.new_generator(context, options(Method::Argmax));
+    world.submit(Submission::Run(drafting)).unwrap();
+    made.unwrap();
+    let request = world.submit(Submission::Flush(context)).unwrap();
+    world.engine.release(drafts);
+    world.check();
+    world.wait(request).unwrap();
+    world.engine.end_process(ProcessId(1));
+    world.check();
+}
+
+// rows: RS-074
 #[test]
 fn a_context_follows_and_keeps_what_is_alike() {
     let mut world = world();
@@ -241,6 +351,7 @@ fn a_context_follows_and_keeps_what_is_alike() {
     );
 }
 
+// rows: RS-074
 #[test]
 fn drafting_changes_no_seed_of_a_program() {
     let draws = |drafts: bool| {
@@ -258,6 +369,7 @@ fn drafting_changes_no_seed_of_a_program() {
 
 proptest! {
     /// Whatever is drafted, and however often it is given up, the tokens are those without drafts.
+    // rows: RS-074
     #[test]
     fn drafts_of_another_model_change_no_token(
         temperature in prop_oneof![Just(0.0f32), Just(1.0)],

@@ -91,6 +91,7 @@ fn logits(slot: &Slot) -> Vec<f32> {
     row_of(MODEL, 50, slot)
 }
 
+// rows: RS-089 RS-093..094 RS-097 RS-100
 #[test]
 fn rows_come_in_the_order_in_which_they_were_asked_for_and_each_has_a_slot_of_its_own() {
     let mut world = World::with_process(config(), 9);
@@ -129,6 +130,7 @@ fn rows_come_in_the_order_in_which_they_were_asked_for_and_each_has_a_slot_of_it
     assert_eq!(world.engine.seq_len(context).unwrap(), 5);
 }
 
+// rows: RS-092 RS-094 RS-102..105 RS-119 RS-126
 #[test]
 fn probes_read_the_raw_row_whatever_is_drawn_and_masked() {
     let mut world = World::with_process(config(), 9);
@@ -169,6 +171,7 @@ fn probes_read_the_raw_row_whatever_is_drawn_and_masked() {
     assert_eq!(rows[1].readings, [Reading::Embedding(state.into())]);
 }
 
+// rows: RS-094 RS-122..125
 #[test]
 fn what_probes_may_ask_for_is_bounded() {
     let mut world = World::with_process(config(), 9);
@@ -225,6 +228,7 @@ fn what_probes_may_ask_for_is_bounded() {
     assert_eq!(world.engine.stats().n_batches, 0);
 }
 
+// rows: RS-090..091 RS-095
 #[test]
 fn positions_masks_and_adapters_reach_the_driver_and_stay_with_their_tokens() {
     let mut world = World::with_process(config(), 9);
@@ -256,6 +260,7 @@ fn positions_masks_and_adapters_reach_the_driver_and_stay_with_their_tokens() {
     assert_eq!(values(&rows[0]), Some(&logits(&last)[..]));
 }
 
+// rows: RS-095..096
 #[test]
 fn pages_are_shared_by_those_who_wrote_the_same_and_by_no_others() {
     let mut world = World::with_process(config(), 9);
@@ -282,6 +287,7 @@ fn pages_are_shared_by_those_who_wrote_the_same_and_by_no_others() {
     assert_eq!(others.map(n_computed), [8, 8, 8]);
 }
 
+// rows: RS-094
 #[test]
 fn tokens_whose_rows_are_wanted_are_computed_though_they_are_known() {
     let mut world = World::with_process(config(), 9);
@@ -301,6 +307,7 @@ fn tokens_whose_rows_are_wanted_are_computed_though_they_are_known() {
     assert_eq!(values(&rows[0]), Some(&logits(&slots[9])[..]));
 }
 
+// rows: RS-089..094 RS-096..097
 #[test]
 fn a_pass_that_is_wrong_is_refused_by_name_and_changes_nothing() {
     let mut world = World::with_process(config(), 9);
@@ -376,6 +383,7 @@ fn a_pass_that_is_wrong_is_refused_by_name_and_changes_nothing() {
     assert_eq!(world.engine.stats().n_batches, 0);
 }
 
+// rows: RS-090..091 RS-095
 #[test]
 fn what_the_driver_does_not_serve_is_refused_by_name() {
     let config = EngineConfig {
@@ -416,6 +424,7 @@ fn what_the_driver_does_not_serve_is_refused_by_name() {
     run(&mut world, context, forward(&[1])).unwrap();
 }
 
+// rows: RS-089 RS-097
 #[test]
 fn tokens_of_a_pass_count_against_the_budget_when_they_enter() {
     let mut world = World::with_process(config(), 9);
@@ -436,6 +445,7 @@ fn tokens_of_a_pass_count_against_the_budget_when_they_enter() {
     );
 }
 
+// rows: RS-056..062
 #[test]
 fn working_pages_are_the_programs_to_commit_and_to_drop() {
     let mut world = World::with_process(config(), 9);
@@ -478,6 +488,7 @@ fn working_pages_are_the_programs_to_commit_and_to_drop() {
     assert_eq!(error.code, ErrorCode::OutOfPages);
 }
 
+// rows: RS-055
 #[test]
 fn committed_pages_are_dropped_from_the_end_and_stay_with_who_shares_them() {
     let mut world = World::with_process(config(), 9);
@@ -532,6 +543,7 @@ fn committed_pages_are_dropped_from_the_end_and_stay_with_who_shares_them() {
 }
 
 /// What a context has cut is in the arena before; what it finds computed in its place is not.
+// rows: RS-049 RS-089
 #[test]
 fn pages_that_come_in_the_place_of_others_are_in_the_next_arena() {
     let mut world = World::with_process(config(), 9);
@@ -556,6 +568,7 @@ fn pages_that_come_in_the_place_of_others_are_in_the_next_arena() {
     assert_eq!(values(&rows[0]), Some(&expected[..]));
 }
 
+// rows: RS-093
 #[test]
 fn a_batch_has_no_more_rows_than_the_driver_takes() {
     let narrow = EngineConfig {
@@ -636,6 +649,7 @@ fn what_forward_passes_keep_is_bounded() {
 }
 
 /// However it is written down, a mask that allows every token is none: what was computed without one is found.
+// rows: RS-091
 #[test]
 fn an_attention_mask_that_allows_everything_is_none() {
     let mut world = World::with_process(config(), 9);
@@ -655,6 +669,7 @@ fn an_attention_mask_that_allows_everything_is_none() {
     }
 }
 
+// rows: RS-091
 #[test]
 fn the_runs_of_an_attention_mask_are_bounded() {
     let mut world = World::with_process(
@@ -683,6 +698,7 @@ fn the_runs_of_an_attention_mask_are_bounded() {
     pass(1024).unwrap();
 }
 
+// rows: RS-058
 #[test]
 fn an_empty_page_is_released_without_what_is_pending() {
     let mut world = World::with_process(config(), 1);

@@ -92,6 +92,7 @@ fn steps_on(world: &mut World, generator: GeneratorId, own: &[u32]) {
     assert_eq!(tokens(world, request), expected(own, &[ODD, EVEN])[1..]);
 }
 
+// rows: RS-071
 #[test]
 fn a_row_that_waits_for_its_mask_does_not_hold_its_batch() {
     let mut world = world();
@@ -110,6 +111,7 @@ fn a_row_that_waits_for_its_mask_does_not_hold_its_batch() {
     assert_eq!(tokens(&mut world, waiting), expected(&own, &[ODD]));
 }
 
+// rows: RS-071
 #[test]
 fn the_token_is_the_same_whenever_the_mask_comes() {
     let own = prompt(9, 3);
@@ -170,6 +172,7 @@ fn the_token_is_the_same_whenever_the_mask_comes() {
     }
 }
 
+// rows: RS-071 RS-084
 #[test]
 fn a_step_that_was_refused_or_draws_nothing_takes_its_mask_without_a_word() {
     let mut world = world();
@@ -201,6 +204,7 @@ fn a_step_that_was_refused_or_draws_nothing_takes_its_mask_without_a_word() {
         .unwrap();
 }
 
+// rows: RS-071
 #[test]
 fn a_mask_that_comes_while_its_batch_is_drawn_from_is_not_lost() {
     let mut world = world();
@@ -220,6 +224,7 @@ fn a_mask_that_comes_while_its_batch_is_drawn_from_is_not_lost() {
     assert_eq!(tokens(&mut world, request), expected(&own, &[ODD]));
 }
 
+// rows: RS-071
 #[test]
 fn what_runs_ahead_gets_its_mask_when_it_is_asked_for() {
     let mut world = world();
@@ -253,6 +258,7 @@ fn what_runs_ahead_gets_its_mask_when_it_is_asked_for() {
     );
 }
 
+// rows: RS-071
 #[test]
 fn a_pass_waits_for_its_masks_for_so_long() {
     let mut world = World::with_process(
@@ -358,6 +364,7 @@ fn rows_of_a_forward_pass_wait_each_for_its_own_mask() {
     assert_eq!(outputs[1].readings, [Reading::Logits(Arc::from(row))]);
 }
 
+// rows: RS-071
 #[test]
 fn what_ends_while_it_waits_ends_as_ever() {
     let own = prompt(6, 1);
@@ -594,6 +601,7 @@ fn rows_that_wait_are_charged_by_their_bytes() {
     );
 }
 
+// rows: RS-071
 #[test]
 fn masks_that_do_not_fit_are_refused() {
     let mut world = world();

@@ -99,6 +99,7 @@ fn check(case: &Value, config: EngineConfig, steps: bool) -> usize {
     n_tokens
 }
 
+// rows: RS-064 RS-066 RS-083
 #[test]
 fn every_case_for_every_chunk_and_page_size() {
     let path = concat!(

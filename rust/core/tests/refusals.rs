@@ -12,6 +12,7 @@ mod support;
 use pie_core::{EngineConfig, ErrorCode, Forward, Method, Probe, RowRequest, Sampler, Submission};
 use support::world::{World, config, options, output, prompt};
 
+// rows: RS-084 RS-086
 #[test]
 fn a_step_that_follows_one_which_drew_nothing_names_that() {
     let mut world = World::with_process(config(), 7);
@@ -33,6 +34,7 @@ fn a_step_that_follows_one_which_drew_nothing_names_that() {
     }
 }
 
+// rows: RS-085
 #[test]
 fn a_row_that_no_step_has_is_refused_with_how_many_there_are() {
     let mut world = World::with_process(config(), 7);

@@ -56,6 +56,7 @@ fn all_drawn(logits: &[f32], params: &Params) -> BTreeSet<u32> {
 }
 
 /// The tokens *at least* `p` times as probable as the most probable one.
+// rows: RS-115
 #[test]
 fn min_p_keeps_what_lies_on_its_bound() {
     // With p = 1 those as probable as the most probable one stay.
@@ -81,6 +82,7 @@ fn min_p_keeps_what_lies_on_its_bound() {
 }
 
 /// The *fewest* most probable tokens whose probabilities *reach* `p`: no more are kept than reach it exactly.
+// rows: RS-113
 #[test]
 fn top_p_ends_where_its_bound_is_reached() {
     for n in [2u32, 4, 8, 16, 64] {
@@ -99,6 +101,7 @@ fn top_p_ends_where_its_bound_is_reached() {
 }
 
 /// Of equals those with the lowest ids are kept.
+// rows: RS-114
 #[test]
 fn top_k_keeps_the_lowest_ids_of_equals() {
     let logits = [1.0, 3.0, 2.0, 2.0, 2.0, 0.0];
@@ -175,6 +178,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     /// The same token to the bit, also where the bounds of the filters fall on tokens.
+    // rows: RS-112..117
     #[test]
     fn draws_what_the_naive_sampler_draws(
         logits in rows(),

@@ -71,6 +71,7 @@ fn a_long_prefill_delays_no_token_of_a_running_generation() {
     );
 }
 
+// rows: RS-040
 #[test]
 fn forks_share_pages_until_they_write() {
     let mut world = World::with_process(config(), 1);
@@ -101,6 +102,7 @@ fn forks_share_pages_until_they_write() {
     assert_eq!(world.engine.stats().n_copies, 8);
 }
 
+// rows: RS-048 RS-066
 #[test]
 fn the_last_token_is_read_again_without_being_written() {
     let mut world = World::with_process(config(), 1);
@@ -266,6 +268,7 @@ fn a_program_that_waits_for_one_context_while_it_holds_another_never_keeps_the_p
 
 /// Two steps are under way where the budget has one token left: the second to be taken is refused, and so is what ran
 /// ahead of it.
+// rows: RS-048
 #[test]
 fn what_somebody_computed_is_not_computed_again() {
     let mut world = World::with_process(config(), 1);
@@ -335,6 +338,7 @@ fn pages_of_a_batch_in_flight_are_not_given_to_others() {
     assert_eq!(world.engine.stats().n_pages_used, 2);
 }
 
+// rows: RS-083
 #[test]
 fn a_cancelled_pass_keeps_its_pages_until_its_batch_is_done() {
     let mut world = World::with_process(config(), 1);
@@ -473,6 +477,7 @@ fn the_end_of_a_process_leaves_nothing_behind() {
     assert!(world.engine.new_context(ProcessId(2)).is_ok());
 }
 
+// rows: RS-040 RS-064
 #[test]
 fn forks_without_seeds_differ_and_a_launch_repeats() {
     let launch = |seed: u64| -> Vec<Vec<u32>> {
@@ -489,6 +494,7 @@ fn forks_without_seeds_differ_and_a_launch_repeats() {
     assert_draws_repeat(launch);
 }
 
+// rows: RS-064
 #[test]
 fn a_seed_may_be_given_until_a_step_is_opened() {
     let drawn = |sampler_seed: Option<u64>, given: Option<u64>, set: Option<u64>| {

@@ -23,6 +23,7 @@ fn nothing() -> HostData {
     Arc::new(())
 }
 
+// rows: RS-035 RS-038 RS-041
 #[test]
 fn a_snapshot_outlives_its_process_uses_no_page_and_is_not_computed_again() {
     let mut world = World::with_process(config(), 1);
@@ -45,6 +46,7 @@ fn a_snapshot_outlives_its_process_uses_no_page_and_is_not_computed_again() {
     assert_eq!(world.engine.stats().n_tokens - n_before, 4);
 }
 
+// rows: RS-035 RS-038
 #[test]
 fn saving_again_replaces_and_opening_leaves_it() {
     let mut world = World::with_process(config(), 1);
@@ -60,6 +62,7 @@ fn saving_again_replaces_and_opening_leaves_it() {
     world.engine.check().unwrap();
 }
 
+// rows: RS-036
 #[test]
 fn of_two_that_take_it_one_gets_it() {
     let mut world = World::with_process(config(), 1);
@@ -81,6 +84,7 @@ fn of_two_that_take_it_one_gets_it() {
     }
 }
 
+// rows: RS-035..038
 #[test]
 fn a_user_sees_only_his_own() {
     let mut world = World::with_process(config(), 1);
@@ -100,6 +104,7 @@ fn a_user_sees_only_his_own() {
 }
 
 /// A program sees its names: they say nothing of what others did, and are the same in every launch of a seed.
+// rows: RS-039
 #[test]
 fn names_that_are_made_up_follow_from_the_launch_and_the_path() {
     let launch = |seed, n_others: u64, user| {
@@ -123,6 +128,7 @@ fn names_that_are_made_up_follow_from_the_launch_and_the_path() {
     assert!(launch(8, 0, 2).iter().all(|name| !names.contains(name)));
 }
 
+// rows: RS-039
 #[test]
 fn names_that_are_made_up_are_new() {
     let mut world = World::with_process(config(), 1);
@@ -312,6 +318,7 @@ fn what_is_opened_counts_against_the_budget_and_a_refused_one_stays() {
     assert_eq!(world.engine.snapshots(P).unwrap(), ["a"]);
 }
 
+// rows: RS-035 RS-064
 #[test]
 fn what_is_opened_draws_tokens_of_its_own_and_a_launch_repeats() {
     let launch = |seed: u64| -> Vec<Vec<u32>> {
@@ -334,6 +341,7 @@ fn what_is_opened_draws_tokens_of_its_own_and_a_launch_repeats() {
     assert_draws_repeat(launch);
 }
 
+// rows: RS-039..040
 #[test]
 fn a_snapshot_is_a_fork_apart_from_the_others_of_its_context() {
     let mut world = World::with_process(config(), 7);
@@ -345,6 +353,7 @@ fn a_snapshot_is_a_fork_apart_from_the_others_of_its_context() {
     assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2]);
 }
 
+// rows: RS-035 RS-041
 #[test]
 fn a_snapshot_whose_pages_were_needed_is_computed_again() {
     let small = EngineConfig {

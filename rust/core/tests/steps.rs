@@ -48,6 +48,7 @@ const fn speculation(n_drafted: u32, n_accepted: u32) -> Speculation {
     }
 }
 
+// rows: RS-073 RS-080
 #[test]
 fn drafts_that_are_drawn_are_accepted_together_and_one_token_more() {
     let mut world = world();
@@ -72,6 +73,7 @@ fn drafts_that_are_drawn_are_accepted_together_and_one_token_more() {
     assert_eq!(world.step(id).unwrap().unwrap().tokens, tokens[7..8]);
 }
 
+// rows: RS-068..069 RS-073
 #[test]
 fn an_accepted_run_is_cut_at_a_stop_token_and_at_the_cap_and_what_is_kept_is_charged() {
     let tokens = expected(&prompt(10, 1), 9);
@@ -101,6 +103,7 @@ fn an_accepted_run_is_cut_at_a_stop_token_and_at_the_cap_and_what_is_kept_is_cha
     }
 }
 
+// rows: RS-073 RS-156
 #[test]
 fn wrong_drafts_are_refused_and_those_of_no_use_left_out() {
     let mut world = world();
@@ -153,6 +156,7 @@ fn wrong_drafts_are_refused_and_those_of_no_use_left_out() {
     );
 }
 
+// rows: RS-073 RS-083
 #[test]
 fn a_step_with_drafts_that_is_cancelled_leaves_the_context_as_it_was_and_is_run_again() {
     let mut world = world();
@@ -172,6 +176,7 @@ fn a_step_with_drafts_that_is_cancelled_leaves_the_context_as_it_was_and_is_run_
     assert_eq!(draft(&mut world, id, context, &tokens[..3]).tokens, tokens);
 }
 
+// rows: RS-071 RS-073 RS-135
 #[test]
 fn a_mask_of_the_generator_restricts_every_draw_with_and_without_drafts() {
     let mut world = world();
@@ -228,6 +233,7 @@ fn entropy(reading: &Reading) -> f32 {
     }
 }
 
+// rows: RS-078
 #[test]
 fn a_step_that_ran_ahead_is_refused_a_row_that_it_does_not_have() {
     let mut world = world();
@@ -243,6 +249,7 @@ fn a_step_that_ran_ahead_is_refused_a_row_that_it_does_not_have() {
     assert!(refused.message.starts_with("row 1 of a step is read"));
 }
 
+// rows: RS-076
 #[test]
 fn what_ran_ahead_with_another_adapter_is_of_no_use() {
     let mut world = world();
@@ -256,6 +263,7 @@ fn what_ran_ahead_with_another_adapter_is_of_no_use() {
     assert_eq!(refused.code, ErrorCode::InvalidArgument);
 }
 
+// rows: RS-078 RS-085
 #[test]
 fn probes_of_every_step_and_of_one_are_read_in_the_order_in_which_they_were_attached() {
     let mut world = world();
@@ -306,6 +314,7 @@ fn probes_of_every_step_and_of_one_are_read_in_the_order_in_which_they_were_atta
     assert_eq!(world.engine.length(context).unwrap(), 17);
 }
 
+// rows: RS-084..086
 #[test]
 fn a_step_without_a_sampler_reads_rows_and_its_program_decides() {
     let mut world = world();
@@ -353,6 +362,7 @@ fn a_step_without_a_sampler_reads_rows_and_its_program_decides() {
     assert_eq!(output(world.wait(request).unwrap()).readings.len(), 1);
 }
 
+// rows: RS-078 RS-085
 #[test]
 fn what_cannot_be_read_is_refused() {
     let mut config = config();
@@ -393,6 +403,7 @@ fn what_cannot_be_read_is_refused() {
     assert_eq!(error.code, ErrorCode::InvalidArgument);
 }
 
+// rows: RS-075..077
 #[test]
 fn adapters_perturbations_and_horizons() {
     let mut served = config();
@@ -449,6 +460,7 @@ proptest! {
 
     /// Whoever drafts what, at any temperature, in steps and in runs, however batches are cut: the tokens are those of
     /// the same generator without drafts.
+    // rows: RS-073..074
     #[test]
     fn drafts_change_no_token(
         text in prop::collection::vec(0u32..4, 1..30),
@@ -500,6 +512,7 @@ proptest! {
     }
 }
 
+// rows: RS-074
 #[test]
 fn a_text_that_repeats_itself_takes_few_batches_and_one_that_does_not_hardly_more() {
     let n_batches = |drafting, token_mask: Vec<u32>, n: u32| {
@@ -527,6 +540,7 @@ fn a_text_that_repeats_itself_takes_few_batches_and_one_that_does_not_hardly_mor
     assert!(drafted.1 <= plain.1 * 102 / 100, "{drafted:?} {plain:?}");
 }
 
+// rows: RS-071
 #[test]
 fn a_mask_of_a_step_that_cannot_be_fails_the_step_and_the_context_is_as_it_was() {
     for launches_first in [false, true] {
@@ -562,6 +576,7 @@ fn a_mask_of_a_step_that_cannot_be_fails_the_step_and_the_context_is_as_it_was()
 /// Sets an option of a generator.
 type SetOption = fn(&mut World, GeneratorId);
 
+// rows: RS-066 RS-069..070 RS-074..078 RS-083
 #[test]
 fn a_run_and_its_steps_draw_the_same_with_every_option() {
     let set: [(&str, SetOption); 9] = [
@@ -630,6 +645,7 @@ fn a_run_and_its_steps_draw_the_same_with_every_option() {
     }
 }
 
+// rows: RS-083..085
 #[test]
 fn a_step_that_was_given_up_comes_again_with_all_that_was_wanted_of_it() {
     let text = expected(&prompt(10, 1), 3);
@@ -692,6 +708,7 @@ fn a_step_that_was_given_up_comes_again_with_all_that_was_wanted_of_it() {
     }
 }
 
+// rows: RS-084 RS-086
 #[test]
 fn drafts_of_a_step_that_draws_nothing_are_no_answer_though_all_of_them_are_known() {
     let mut world = world();
@@ -717,6 +734,7 @@ fn drafts_of_a_step_that_draws_nothing_are_no_answer_though_all_of_them_are_know
 }
 
 /// How many tokens a step accepts is the same whether it was given up before, and whether anything ran ahead.
+// rows: RS-074
 #[test]
 fn what_the_engine_drafts_depends_on_what_was_taken_alone() {
     let made = |run_ahead: bool, gives_up: fn(usize) -> bool| {
@@ -761,6 +779,7 @@ fn what_the_engine_drafts_depends_on_what_was_taken_alone() {
 }
 
 /// Rows are read though others computed, or came to have, all that the step has.
+// rows: RS-084..085
 #[test]
 fn a_step_that_draws_nothing_reads_its_row_whatever_others_computed() {
     let mut world = world();

@@ -326,6 +326,29 @@ mod tests {
         }
     }
 
+    /// The slot behind the last one is the first of the next head.
+    #[test]
+    #[should_panic(expected = "slots are checked before")]
+    fn a_slot_behind_its_page_is_not_written() {
+        let shape = KvShape {
+            n_pages: 1,
+            page_size: 2,
+            n_layers: 1,
+            n_kv_heads: 2,
+            head_dim: 3,
+        };
+        let mut pool = vec![0.0f32; shape.checked_len().unwrap()];
+        let memory = KvMemory {
+            start: pool.as_mut_ptr().cast(),
+            shape,
+            element_bytes: 4,
+        };
+        // SAFETY: nobody else has the pool.
+        unsafe {
+            memory.layer::<f32>(0).write(0, 2, 0, &[1.0; 3], &[2.0; 3]);
+        }
+    }
+
     #[test]
     fn pages_of_large_pools_begin_with_their_first_head() {
         let shape = KvShape {

@@ -340,6 +340,32 @@ mod tests {
         }
     }
 
+    /// The closure lives on the stack of the caller: nobody may be in it any more.
+    #[test]
+    fn the_caller_waits_for_all_who_have_joined() {
+        let mut pool = Pool::new(4).unwrap();
+        let (n_inside, n_left) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let is_over = AtomicBool::new(false);
+        pool.run(&|thread_idx| {
+            if thread_idx == 0 {
+                while n_inside.load(Ordering::Acquire) < 3 {
+                    std::thread::yield_now();
+                }
+                is_over.store(true, Ordering::Release);
+                return;
+            }
+            n_inside.fetch_add(1, Ordering::AcqRel);
+            while !is_over.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            // Longer than the caller needs to return.
+            (0..200).for_each(|_| std::thread::yield_now());
+            n_left.fetch_add(1, Ordering::AcqRel);
+        })
+        .unwrap();
+        assert_eq!(n_left.load(Ordering::Acquire), 3);
+    }
+
     #[test]
     fn nobody_waits_for_a_thread_that_has_not_begun() {
         let mut pool = Pool::new(2).unwrap();

@@ -22,6 +22,7 @@ fn check(template: &str, steps: impl FnOnce(&mut Context), text: &str) {
     assert_eq!(context.tokens, chat.tokenizer().encode(text).unwrap());
 }
 
+// rows: RS-042..046
 #[test]
 fn chatml() {
     check(
@@ -38,6 +39,7 @@ fn chatml() {
     );
 }
 
+// rows: RS-042..043
 #[test]
 fn a_template_may_put_a_system_prompt_first() {
     check(
@@ -57,6 +59,7 @@ fn a_template_may_put_a_system_prompt_first() {
     );
 }
 
+// rows: RS-044
 #[test]
 fn an_assistant_message_is_written_as_history() {
     check(
@@ -71,6 +74,7 @@ fn an_assistant_message_is_written_as_history() {
     );
 }
 
+// rows: RS-044
 #[test]
 fn what_the_model_thought_is_kept() {
     check(
@@ -84,6 +88,7 @@ fn what_the_model_thought_is_kept() {
     );
 }
 
+// rows: RS-042..045
 #[test]
 fn llama3_trims_and_begins_once() {
     check(
@@ -102,6 +107,7 @@ fn llama3_trims_and_begins_once() {
     );
 }
 
+// rows: RS-042..043
 #[test]
 fn gemma_merges_the_system_prompt_into_the_question() {
     let chat = chat(GEMMA);
@@ -125,6 +131,7 @@ fn gemma_merges_the_system_prompt_into_the_question() {
     );
 }
 
+// rows: RS-042..043
 #[test]
 fn mistral_keeps_the_system_prompt_where_it_was_said() {
     check(
@@ -147,6 +154,7 @@ fn mistral_keeps_the_system_prompt_where_it_was_said() {
     );
 }
 
+// rows: RS-042..044
 #[test]
 fn content_never_becomes_a_control_token() {
     for template in [
@@ -181,6 +189,7 @@ fn content_never_becomes_a_control_token() {
     }
 }
 
+// rows: RS-042..044
 #[test]
 fn content_may_complete_no_control_token_of_the_template() {
     // A template whose last characters before the content begin a control token.
@@ -197,6 +206,7 @@ fn content_may_complete_no_control_token_of_the_template() {
     assert_eq!(context.text(), "<|im_start|>user<|im_end|>x<|im_end|>");
 }
 
+// rows: RS-045..046
 #[test]
 fn cue_and_seal_are_idempotent() {
     let mut context = Context::new(&chat(CHATML));
@@ -210,6 +220,7 @@ fn cue_and_seal_are_idempotent() {
     assert!(Context::new(&chat(CHATML)).seal().tokens.is_empty());
 }
 
+// rows: RS-046
 #[test]
 fn what_the_model_wrote_of_the_closing_is_not_repeated() {
     for written in ["Hi", "Hi<|im_end|>", "Hi<|im_end|>\n"] {
@@ -227,6 +238,7 @@ fn what_the_model_wrote_of_the_closing_is_not_repeated() {
     assert!(context.text().ends_with("Hi<|endoftext|><|im_end|>\n"));
 }
 
+// rows: RS-046
 #[test]
 fn an_empty_reply_is_closed_too() {
     // The header ends with a line break and so does the closing: the header is never taken for it.
@@ -239,6 +251,7 @@ fn an_empty_reply_is_closed_too() {
     );
 }
 
+// rows: RS-043
 #[test]
 fn a_users_words_are_never_taken_for_a_marker() {
     let mut context = Context::new(&chat(CHATML));
@@ -250,6 +263,7 @@ fn a_users_words_are_never_taken_for_a_marker() {
     );
 }
 
+// rows: RS-045
 #[test]
 fn generating_cues_after_a_chat_turn_only() {
     let chat = chat(CHATML);
@@ -269,6 +283,7 @@ fn generating_cues_after_a_chat_turn_only() {
     assert!(context.state.needs_cue());
 }
 
+// rows: RS-045 RS-047
 #[test]
 fn raw_tokens_of_the_cue_open_the_turn() {
     let chat = chat(CHATML);
@@ -288,6 +303,7 @@ fn raw_tokens_of_the_cue_open_the_turn() {
     );
 }
 
+// rows: RS-045..047
 #[test]
 fn after_raw_tokens_the_tail_is_compared() {
     let mut context = Context::new(&chat(CHATML));
@@ -299,6 +315,7 @@ fn after_raw_tokens_the_tail_is_compared() {
     assert!(context.state.needs_cue());
 }
 
+// rows: RS-042..043 RS-047
 #[test]
 fn messages_after_raw_tokens_do_not_begin_the_conversation() {
     let mut context = Context::new(&chat(LLAMA3));
@@ -315,6 +332,7 @@ fn messages_after_raw_tokens_do_not_begin_the_conversation() {
     );
 }
 
+// rows: RS-044
 #[test]
 fn the_assistant_may_begin() {
     for (template, text) in [
@@ -341,6 +359,7 @@ fn the_assistant_may_begin() {
     }
 }
 
+// rows: RS-043
 #[test]
 fn a_template_that_breaks_its_engine_is_an_error() {
     let template = "{% for m in messages[1:][::-1] %}{{ m.role }}{% endfor %}{% for m in messages %}{{ m.content }}|{% endfor %}";
@@ -351,6 +370,7 @@ fn a_template_that_breaks_its_engine_is_an_error() {
     assert_eq!(error.code(), "template-error");
 }
 
+// rows: RS-042..046
 #[test]
 fn the_tokens_of_single_pieces() {
     let chat = chat(LLAMA3);
@@ -376,6 +396,7 @@ fn the_tokens_of_single_pieces() {
     assert_eq!(text(chat.stop_tokens().unwrap()), "<|eot_id|>");
 }
 
+// rows: RS-171
 #[test]
 fn stop_tokens_stand_right_behind_the_reply() {
     let stop = |template| {
@@ -394,6 +415,7 @@ fn stop_tokens_stand_right_behind_the_reply() {
     );
 }
 
+// rows: RS-046
 #[test]
 fn a_closing_at_the_very_end_is_not_the_messages() {
     let template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n\
@@ -403,6 +425,7 @@ fn a_closing_at_the_very_end_is_not_the_messages() {
     assert!(!context.text().contains("<|endoftext|>"));
 }
 
+// rows: RS-042..045
 #[test]
 fn without_a_template_the_plain_one_is_used() {
     let chat = Arc::new(Chat::new(tokenizer(&byte_level()), None, vec![1]));
@@ -417,6 +440,7 @@ fn without_a_template_the_plain_one_is_used() {
     assert_eq!(chat.end_tokens(), [1]);
 }
 
+// rows: RS-042..044
 #[test]
 fn a_message_that_the_template_leaves_out_is_an_error() {
     let template = "{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}";
@@ -428,6 +452,7 @@ fn a_message_that_the_template_leaves_out_is_an_error() {
     );
 }
 
+// rows: RS-042..044
 #[test]
 fn a_message_that_is_too_long_is_an_error() {
     let chat = chat(CHATML);
@@ -437,6 +462,7 @@ fn a_message_that_is_too_long_is_an_error() {
     assert_eq!(error.code(), "invalid-argument");
 }
 
+// rows: RS-043..044
 #[test]
 fn long_conversations_stay_cheap_and_right() {
     for template in [CHATML, LLAMA3, GEMMA] {
@@ -456,6 +482,7 @@ fn long_conversations_stay_cheap_and_right() {
     }
 }
 
+// rows: RS-049
 #[test]
 fn truncation_restores_the_turn_state() {
     let chat = chat(CHATML);
@@ -479,6 +506,7 @@ fn truncation_restores_the_turn_state() {
     }
 }
 
+// rows: RS-049
 #[test]
 fn truncation_into_a_reply_leaves_its_turn_open() {
     let mut context = Context::new(&chat(CHATML));
@@ -496,6 +524,7 @@ fn truncation_into_a_reply_leaves_its_turn_open() {
     );
 }
 
+// rows: RS-049
 #[test]
 fn truncation_into_a_marker_completes_it() {
     let chat = chat(CHATML);
@@ -511,6 +540,7 @@ fn truncation_into_a_marker_completes_it() {
     assert_eq!(context.tokens, sealed);
 }
 
+// rows: RS-049 RS-053
 #[test]
 fn the_buffer_survives_truncation() {
     // Kept: a question. Buffered: what was said after it. The cut goes into the question.
@@ -540,6 +570,7 @@ fn the_state_of_a_model_can_be_shared() {
     shared::<ChatState>();
 }
 
+// rows: RS-042..044
 #[test]
 fn any_sequence_of_roles_goes_on_for_long() {
     let chat = chat(CHATML);
@@ -558,6 +589,7 @@ fn any_sequence_of_roles_goes_on_for_long() {
     }
 }
 
+// rows: RS-043
 #[test]
 fn what_is_said_during_a_step_lies_behind_its_token() {
     // A step is under way; the program asks the next question; then it takes the token of the step.

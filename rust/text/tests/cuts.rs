@@ -30,6 +30,7 @@ fn check_cut(kept: &str, step: impl FnOnce(&mut Context) -> &mut Context, text: 
     );
 }
 
+// rows: RS-042..046 RS-049
 #[test]
 fn a_message_that_was_cut_is_closed_by_whatever_comes_next() {
     let system = "<|im_start|>system\nBe brief.<|im_end|>\n";
@@ -58,6 +59,7 @@ fn a_message_that_was_cut_is_closed_by_whatever_comes_next() {
     }
 }
 
+// rows: RS-042..046 RS-049
 #[test]
 fn a_header_that_was_cut_becomes_the_next_one_or_is_completed() {
     let before = "<|im_start|>system\nBe brief.<|im_end|>\n";
@@ -82,6 +84,7 @@ fn a_header_that_was_cut_becomes_the_next_one_or_is_completed() {
     check_cut(&kept, |it| it.seal(), &empty);
 }
 
+// rows: RS-045 RS-049
 #[test]
 fn a_cue_that_was_cut_becomes_the_next_header_or_is_completed() {
     let before = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello there<|im_end|>\n\
@@ -109,6 +112,7 @@ fn a_cue_that_was_cut_becomes_the_next_header_or_is_completed() {
     check_cut(&kept, |it| it.seal(), &empty);
 }
 
+// rows: RS-044 RS-046 RS-049
 #[test]
 fn what_closes_an_answer_is_completed_too() {
     let chat = chat(CHATML);
@@ -124,6 +128,7 @@ fn what_closes_an_answer_is_completed_too() {
     assert!(context.user("x").tokens.starts_with(&sealed));
 }
 
+// rows: RS-049
 #[test]
 fn a_message_may_be_cut_again_and_again() {
     let chat = chat(CHATML);
@@ -148,6 +153,7 @@ fn a_message_may_be_cut_again_and_again() {
     }
 }
 
+// rows: RS-049
 #[test]
 fn what_is_buffered_moves_up_with_its_turns() {
     // Kept: a question. Buffered: another one, and a cue. All of the first is cut.
@@ -167,6 +173,7 @@ fn what_is_buffered_moves_up_with_its_turns() {
     assert_eq!(context.cue().tokens, afresh.tokens);
 }
 
+// rows: RS-045 RS-047 RS-049
 #[test]
 fn a_cue_that_is_appended_raw_opens_the_turn() {
     let chat = chat(CHATML);
@@ -178,6 +185,7 @@ fn a_cue_that_is_appended_raw_opens_the_turn() {
     assert_eq!(context.text(), text);
 }
 
+// rows: RS-045 RS-047 RS-049
 #[test]
 fn a_cue_that_begins_in_raw_tokens_is_cut_as_those() {
     let chat = chat(CHATML);
@@ -204,6 +212,7 @@ fn a_cue_that_begins_in_raw_tokens_is_cut_as_those() {
     }
 }
 
+// rows: RS-045 RS-047 RS-049
 #[test]
 fn a_cue_behind_a_turn_that_begins_in_raw_tokens_is_cut_as_those() {
     let chat = chat(CHATML);
@@ -227,6 +236,7 @@ fn a_cue_behind_a_turn_that_begins_in_raw_tokens_is_cut_as_those() {
     );
 }
 
+// rows: RS-043 RS-049
 #[test]
 fn a_header_that_runs_into_its_content_is_not_taken_for_itself() {
     // The header ends with the tokens `he` and `l`, and with an `o` behind it with one token.

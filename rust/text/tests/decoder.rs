@@ -24,6 +24,7 @@ fn decoder() -> (ChatDecoder, impl Fn(&str) -> Vec<u32>) {
     })
 }
 
+// rows: RS-168 RS-170..172
 #[test]
 fn a_turn_token_by_token() {
     let (mut it, encode) = decoder();
@@ -35,6 +36,7 @@ fn a_turn_token_by_token() {
     assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
 }
 
+// rows: RS-168 RS-170..172
 #[test]
 fn one_event_a_feed_and_delta_before_done() {
     let (mut it, encode) = decoder();
@@ -73,6 +75,7 @@ fn what_it_will_hold_at_most_is_known_before_it_is_fed() {
     }
 }
 
+// rows: RS-170..171
 #[test]
 fn characters_are_never_torn() {
     let (mut it, _) = decoder();
@@ -82,6 +85,7 @@ fn characters_are_never_torn() {
     assert_eq!(events, [Idle, delta("é"), Idle, Idle, Idle, delta("😀")]);
 }
 
+// rows: RS-170..171
 #[test]
 fn nothing_is_lost_of_what_is_torn() {
     let (mut it, encode) = decoder();
@@ -92,6 +96,7 @@ fn nothing_is_lost_of_what_is_torn() {
     assert_eq!(it.feed(&[]).unwrap(), done("\u{FFFD}A\u{FFFD}"));
 }
 
+// rows: RS-171
 #[test]
 fn a_turn_without_a_stop_token_can_be_finished() {
     let (mut it, encode) = decoder();
@@ -105,6 +110,7 @@ fn a_turn_without_a_stop_token_can_be_finished() {
     assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
 }
 
+// rows: RS-171 RS-188
 #[test]
 fn a_turn_that_ended_does_not_end_again() {
     let (mut it, encode) = decoder();
@@ -117,6 +123,7 @@ fn a_turn_that_ended_does_not_end_again() {
     assert_eq!(it.feed_last(&[]).unwrap(), ChatEvent::Idle);
 }
 
+// rows: RS-171
 #[test]
 fn a_stop_token_ends_a_turn_in_which_nothing_was_said() {
     let (mut it, encode) = decoder();
@@ -127,6 +134,7 @@ fn a_stop_token_ends_a_turn_in_which_nothing_was_said() {
     assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
 }
 
+// rows: RS-173
 #[test]
 fn control_tokens_interrupt_and_markers_are_text() {
     let (mut it, encode) = decoder();
@@ -140,6 +148,7 @@ fn control_tokens_interrupt_and_markers_are_text() {
     assert_eq!(it.feed(&[]).unwrap(), done("a<think>b"));
 }
 
+// rows: RS-168
 #[test]
 fn bad_tokens_are_refused_whole() {
     let (mut it, encode) = decoder();
@@ -148,6 +157,7 @@ fn bad_tokens_are_refused_whole() {
     assert_eq!(it.finish(), ChatEvent::Idle);
 }
 
+// rows: RS-168
 #[test]
 fn the_queue_is_bounded() {
     let (mut it, encode) = decoder();
@@ -159,6 +169,7 @@ fn the_queue_is_bounded() {
     assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Interrupt(start));
 }
 
+// rows: RS-170
 #[test]
 fn plain_text_is_one_event_however_long() {
     let (mut it, encode) = decoder();
@@ -167,6 +178,7 @@ fn plain_text_is_one_event_however_long() {
     assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
 }
 
+// rows: RS-168
 #[test]
 fn the_text_of_all_undrained_turns_together_is_bounded() {
     let (mut it, encode) = decoder();
@@ -184,6 +196,7 @@ fn the_text_of_all_undrained_turns_together_is_bounded() {
     it.feed(&turn).unwrap();
 }
 
+// rows: RS-168
 #[test]
 fn a_turn_without_end_is_bounded() {
     let (mut it, encode) = decoder();
@@ -197,6 +210,7 @@ fn a_turn_without_end_is_bounded() {
     it.feed(&quarter).unwrap();
 }
 
+// rows: RS-170..171
 #[test]
 fn the_space_that_sentencepiece_puts_first_is_not_said() {
     let chat = Arc::new(Chat::new(tokenizer(&metaspace()), None, vec![2]));

@@ -65,6 +65,7 @@ fn text<'a>(message: &'a Value, key: &str) -> &'a str {
     message[key].as_str().unwrap()
 }
 
+// rows: RS-042..045
 #[test]
 fn whole_renderings_are_those_of_transformers() {
     let conversations = json_of("conversations.json");
@@ -165,6 +166,7 @@ fn whole_of(name: &str, messages: &[Value], tools: Option<&Value>) -> String {
     shown(name, &render(messages, tools, true))
 }
 
+// rows: RS-042..046
 #[test]
 fn pieces_equal_the_whole() {
     let conversations = json_of("conversations.json");
@@ -197,6 +199,7 @@ fn price() -> ToolList {
     ToolList::parse(&[schema]).unwrap()
 }
 
+// rows: RS-044 RS-047
 #[test]
 fn an_answer_that_is_appended_raw_counts_as_one() {
     for name in NAMES.into_iter().filter(|name| FAMILIES[*name].calls > 0) {
@@ -224,6 +227,7 @@ fn an_answer_that_is_appended_raw_counts_as_one() {
     }
 }
 
+// rows: RS-182..183
 #[test]
 fn tools_stand_once_and_where_they_are_given() {
     for name in NAMES.into_iter().filter(|name| FAMILIES[*name].calls > 0) {
@@ -266,6 +270,7 @@ fn tools_stand_once_and_where_they_are_given() {
     }
 }
 
+// rows: RS-182
 #[test]
 fn a_template_without_a_place_for_tools_is_an_error() {
     for name in ["gemma", "phi3"] {
@@ -278,6 +283,7 @@ fn a_template_without_a_place_for_tools_is_an_error() {
     }
 }
 
+// rows: RS-182
 #[test]
 fn schemas_that_are_none_are_refused() {
     for (schemas, why) in [
@@ -351,6 +357,7 @@ fn injections() -> Vec<String> {
     texts
 }
 
+// rows: RS-042..044 RS-183
 #[test]
 fn no_content_becomes_a_control_token() {
     for name in NAMES {

@@ -97,6 +97,7 @@ fn refused(source: Source<'_>) -> String {
     }
 }
 
+// rows: RS-130 RS-142 RS-149 RS-153
 #[test]
 fn documents_of_a_schema_are_accepted_and_no_others() {
     let cases = [
@@ -208,6 +209,7 @@ fn documents_of_a_schema_are_accepted_and_no_others() {
     }
 }
 
+// rows: RS-142 RS-153
 #[test]
 fn what_cannot_be_enforced_is_named_with_its_place() {
     let cases = [
@@ -269,6 +271,7 @@ fn what_cannot_be_enforced_is_named_with_its_place() {
     }
 }
 
+// rows: RS-132 RS-144 RS-147
 #[test]
 fn both_dialects_of_ebnf_are_told_apart() {
     let lark = compiled(Source::Ebnf(
@@ -284,6 +287,7 @@ fn both_dialects_of_ebnf_are_told_apart() {
     assert!(accepts(&nested, "((x))") && !accepts(&nested, "((x)"));
 }
 
+// rows: RS-144 RS-147 RS-153
 #[test]
 fn grammars_that_say_nothing_are_refused() {
     let cases = [
@@ -317,6 +321,7 @@ fn grammars_that_say_nothing_are_refused() {
     assert!(why.contains("more than 1000 rules"), "{why}");
 }
 
+// rows: RS-071
 #[test]
 fn a_stop_token_is_not_forced() {
     let rule = json!({"const": "Alice"}).to_string();
@@ -329,6 +334,7 @@ fn a_stop_token_is_not_forced() {
     assert!(error.contains("fewer stop tokens"), "{error}");
 }
 
+// rows: RS-071
 #[test]
 fn text_that_is_forced_is_written_as_the_tokenizer_writes_it() {
     let rule = json!({"type": "object", "properties": {"name": {"const": "Alice"}, "old": {"type": "boolean"}}, "required": ["name", "old"], "additionalProperties": false});
@@ -349,6 +355,7 @@ fn text_that_is_forced_is_written_as_the_tokenizer_writes_it() {
     assert!(matcher.mask().unwrap().runs().len() > 2);
 }
 
+// rows: RS-149..151
 #[test]
 fn a_text_ends_by_a_stop_token_where_it_may_and_by_itself_where_nothing_follows() {
     let stop = stop();
@@ -369,6 +376,7 @@ fn a_text_ends_by_a_stop_token_where_it_may_and_by_itself_where_nothing_follows(
     assert!(!third.is_terminated() && !third.is_accepting().unwrap());
 }
 
+// rows: RS-149
 #[test]
 fn a_token_that_does_not_fit_changes_nothing() {
     let mut it = matcher(Source::Regex("abc"));

@@ -48,6 +48,7 @@ fn role(name: &str) -> Role {
         .unwrap()
 }
 
+// rows: RS-042..045
 #[test]
 fn conversations() {
     let templates = [
@@ -75,6 +76,7 @@ fn conversations() {
     }
 }
 
+// rows: RS-028..029
 #[test]
 fn texts() {
     let cases: Vec<Text> = serde_json::from_str(include_str!("data/texts.json")).unwrap();
@@ -106,6 +108,7 @@ fn texts() {
     }
 }
 
+// rows: RS-042..044
 #[test]
 fn expressions() {
     let cases: Vec<Expression> =
@@ -126,6 +129,7 @@ fn expressions() {
     }
 }
 
+// rows: RS-028..029
 #[test]
 fn the_embedded_model() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/pie/pie_tiny");

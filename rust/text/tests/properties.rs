@@ -144,6 +144,7 @@ proptest! {
     // No file is written where the sources are.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
+    // rows: RS-042..046
     #[test]
     fn pieces_equal_the_whole(template in 0..5_usize, conversation in conversation()) {
         // Where the family merges the system prompt into the question, pieces that are appended at once cannot equal
@@ -159,6 +160,7 @@ proptest! {
         prop_assert_eq!(context.tokens, chat.tokenizer().encode(&whole).unwrap());
     }
 
+    // rows: RS-042..044
     #[test]
     fn content_keeps_to_itself(template in 0..5_usize, text in hostile_text()) {
         let chat = &CHATS[template];
@@ -170,6 +172,7 @@ proptest! {
         }
     }
 
+    // rows: RS-028..029
     #[test]
     fn encoding_keeps_the_text(text in hostile_text()) {
         // The tokenizer composes characters (NFC): texts that are changed by it are compared after a round.
@@ -179,6 +182,7 @@ proptest! {
         prop_assert_eq!(it.decode(&it.encode(&once).unwrap()).unwrap(), once);
     }
 
+    // rows: RS-042..044
     #[test]
     fn content_holds_no_control_token(text in hostile_text(), which in 0..2_usize) {
         let it = &TOKENIZERS[which];
@@ -187,6 +191,7 @@ proptest! {
         prop_assert!(ids.iter().all(|id| !it.is_control(*id) || unknown.contains(id)), "{ids:?}");
     }
 
+    // rows: RS-170..171
     #[test]
     fn deltas_are_the_decoded_tokens(
         tokens in prop::collection::vec(prop_oneof![0..256_u32, 256..274_u32], 0..40),
@@ -202,6 +207,7 @@ proptest! {
         prop_assert!(whole.strip_prefix(&deltas).is_some_and(|rest| rest.chars().count() <= 1));
     }
 
+    // rows: RS-049
     #[test]
     fn truncation_goes_back(
         template in 0..4_usize,
@@ -236,6 +242,7 @@ proptest! {
         prop_assert_eq!(&context.user("Next").cue().tokens, &again.user("Next").cue().tokens);
     }
 
+    // rows: RS-049
     #[test]
     fn any_cut_leaves_a_context_that_goes_on(template in 0..5_usize, conversation in conversation(), cut in 0..200_usize) {
         let chat = &CHATS[template];

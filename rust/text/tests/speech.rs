@@ -145,6 +145,7 @@ fn written(family: &str) -> Option<String> {
     })
 }
 
+// rows: RS-179..181
 #[test]
 fn a_call_of_each_family() {
     for family in NAMES {
@@ -159,6 +160,7 @@ fn a_call_of_each_family() {
     }
 }
 
+// rows: RS-179..181
 #[test]
 fn calls_in_parallel() {
     let two = [
@@ -205,6 +207,7 @@ fn calls_in_parallel() {
     );
 }
 
+// rows: RS-179..181
 #[test]
 fn what_is_no_call_is_given_back_as_it_was_written() {
     let malformed = |text: &str| [ToolEvent::Start, ToolEvent::Malformed(text.to_owned())];
@@ -248,6 +251,7 @@ fn what_is_no_call_is_given_back_as_it_was_written() {
     check_calls("llama3", r#"The call {"name": "a", "parameters": {}}"#, &[]);
 }
 
+// rows: RS-177 RS-181
 #[test]
 fn text_that_spells_a_marker_is_text() {
     let chat = &CHATS["qwen3"];
@@ -275,6 +279,7 @@ fn text_that_spells_a_marker_is_text() {
     }
 }
 
+// rows: RS-174..178
 #[test]
 fn thoughts_of_each_family() {
     use ReasoningEvent::{Delta, End, Start};
@@ -309,12 +314,14 @@ fn thoughts_of_each_family() {
     }
 }
 
+// rows: RS-178 RS-181
 #[test]
 fn calls_inside_a_thought_are_calls() {
     let text = r#"<think>I call <tool_call>{"name": "a"}</tool_call> first</think>"#;
     check_calls("qwen3", text, &[ToolEvent::Start, call("a", "{}")]);
 }
 
+// rows: RS-168 RS-174 RS-179
 #[test]
 fn what_is_beyond_the_bounds_is_refused_and_not_taken() {
     let chat = &CHATS["qwen3"];
@@ -337,6 +344,7 @@ fn what_is_beyond_the_bounds_is_refused_and_not_taken() {
     assert_eq!(decoder.finish(), ToolEvent::Idle);
 }
 
+// rows: RS-184
 #[test]
 fn a_finished_text_is_parsed_at_once() {
     for family in NAMES {
@@ -380,6 +388,7 @@ fn shown(chat: &Arc<Chat>, tokens: &[u32], sizes: &[usize]) -> Vec<ChatEvent> {
     events
 }
 
+// rows: RS-170
 #[test]
 fn what_is_shown_without_thoughts_and_calls() {
     let check = |family: &str, text: &str, visible: &str| {
@@ -493,6 +502,7 @@ fn speech() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 128, ..ProptestConfig::default() })]
 
+    // rows: RS-168 RS-174..181
     #[test]
     fn events_do_not_depend_on_how_tokens_are_split(
         family in 0..NAMES.len(),

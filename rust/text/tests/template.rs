@@ -32,6 +32,7 @@ fn check_expression(expression: &str, text: &str) {
     );
 }
 
+// rows: RS-042..044
 #[test]
 fn special_tokens_are_variables() {
     check_expression("bos_token + eos_token", "<s></s>");
@@ -44,6 +45,7 @@ fn the_clock_can_be_fixed() {
     check_expression("strftime_now('%d %b %Y')", "18 Dec 2024");
 }
 
+// rows: RS-042..044
 #[test]
 fn loops_may_break_and_continue() {
     check(
@@ -53,6 +55,7 @@ fn loops_may_break_and_continue() {
     );
 }
 
+// rows: RS-042..044
 #[test]
 fn generation_tags_are_tolerated() {
     check(
@@ -61,6 +64,7 @@ fn generation_tags_are_tolerated() {
     );
 }
 
+// rows: RS-042..044
 #[test]
 fn blocks_are_trimmed_and_stripped() {
     check(
@@ -77,6 +81,7 @@ fn error_of(source: &str) -> String {
     error.to_string()
 }
 
+// rows: RS-042..044
 #[test]
 fn errors_tell_what_the_template_said() {
     assert!(
@@ -97,6 +102,7 @@ fn errors_tell_what_the_template_said() {
     );
 }
 
+// rows: RS-042..044
 #[test]
 fn renderings_are_bounded() {
     assert!(
@@ -110,6 +116,7 @@ fn renderings_are_bounded() {
     assert!(error_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}").contains("recursion"));
 }
 
+// rows: RS-042..044
 #[test]
 fn what_a_rendering_looks_at_is_bounded_though_it_writes_little() {
     let many = |looked: &str| {
@@ -156,6 +163,7 @@ fn what_a_source_may_need_of_a_compiler_is_bounded() {
     }
 }
 
+// rows: RS-042..044
 #[test]
 fn values_are_bounded_in_depth_and_hold_no_namespace() {
     let nested = |value: &str| {
@@ -181,6 +189,7 @@ fn values_are_bounded_in_depth_and_hold_no_namespace() {
     }
 }
 
+// rows: RS-042..044
 #[test]
 fn what_python_writes_for_lists_is_written_however_they_were_made() {
     check_expression("[1, 2][0:]", "[1, 2]");
@@ -237,6 +246,7 @@ impl Drop for Dir {
     }
 }
 
+// rows: RS-042..044
 #[test]
 fn a_template_is_found_where_checkpoints_keep_it() {
     let template = |word: &str| {
@@ -279,6 +289,7 @@ fn a_template_is_found_where_checkpoints_keep_it() {
     assert_eq!(json.said(), "four x");
 }
 
+// rows: RS-042..044
 #[test]
 fn special_tokens_may_be_texts_or_objects() {
     let template =
@@ -376,6 +387,7 @@ fn a_model_whose_template_cannot_be_used_can_be_used_without() {
     }
 }
 
+// rows: RS-031
 #[test]
 fn tokens_that_the_configuration_names_are_control_tokens() {
     let config = json!({"chat_template": CHATML, "eos_token": "<|turn|>"});

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::{CONTROL, byte_level, metaspace, tokenizer};
 
+// rows: RS-028
 #[test]
 fn control_tokens_are_parsed_and_nothing_is_added() {
     let it = tokenizer(&byte_level());
@@ -21,6 +22,7 @@ fn control_tokens_are_parsed_and_nothing_is_added() {
     assert!(it.encode("").unwrap().is_empty());
 }
 
+// rows: RS-028
 #[test]
 fn a_post_processor_truncation_and_padding_are_left_aside() {
     let mut json = byte_level();
@@ -53,6 +55,7 @@ fn it_id(json: &Value, content: &str) -> u64 {
         .unwrap()
 }
 
+// rows: RS-042..044
 #[test]
 fn content_stays_text() {
     for json in [byte_level(), metaspace()] {
@@ -76,6 +79,7 @@ fn content_stays_text() {
     }
 }
 
+// rows: RS-042..044
 #[test]
 fn content_stays_text_where_the_vocabulary_of_text_holds_control_tokens() {
     // With `ignore_merges` a word that is in the vocabulary is taken whole.
@@ -92,6 +96,7 @@ fn content_stays_text_where_the_vocabulary_of_text_holds_control_tokens() {
     assert_eq!(ids, b"abc".map(u32::from));
 }
 
+// rows: RS-028
 #[test]
 fn unknown_characters_may_become_the_unknown_token() {
     let mut json = metaspace();
@@ -100,6 +105,7 @@ fn unknown_characters_may_become_the_unknown_token() {
     assert_eq!(it.encode_content("h漢").unwrap(), it.encode("h漢").unwrap());
 }
 
+// rows: RS-029
 #[test]
 fn decoding_shows_control_tokens_and_replaces_torn_bytes() {
     let it = tokenizer(&byte_level());
@@ -122,6 +128,7 @@ fn decoding_shows_control_tokens_and_replaces_torn_bytes() {
     );
 }
 
+// rows: RS-029..030
 #[test]
 fn a_model_may_have_more_ids_than_its_tokenizer() {
     let json = byte_level().to_string();
@@ -135,6 +142,7 @@ fn a_model_may_have_more_ids_than_its_tokenizer() {
     assert!(Tokenizer::from_bytes(json.as_bytes(), u32::MAX).is_err());
 }
 
+// rows: RS-030
 #[test]
 fn vocabs_are_raw_bytes() {
     let it = tokenizer(&byte_level());
@@ -166,6 +174,7 @@ fn the_longest_token_is_as_long_as_any() {
     }
 }
 
+// rows: RS-031
 #[test]
 fn special_tokens_are_the_declared_ones() {
     let it = tokenizer(&byte_level());
@@ -174,6 +183,7 @@ fn special_tokens_are_the_declared_ones() {
     assert!(ids.is_sorted());
 }
 
+// rows: RS-032
 #[test]
 fn the_split_regex_is_the_tokenizers() {
     let regex = |pre_tokenizer: Value| {
@@ -192,6 +202,7 @@ fn the_split_regex_is_the_tokenizers() {
     assert_eq!(tokenizer(&metaspace()).split_regex(), "");
 }
 
+// rows: RS-028..029
 #[test]
 fn sentencepiece_text_keeps_its_spaces() {
     let it = tokenizer(&metaspace());
@@ -240,6 +251,7 @@ fn files_that_cannot_be_used_are_named() {
 }
 
 /// The library takes a step of an unknown type for the first whose fields it has, so its type says nothing.
+// rows: RS-028
 #[test]
 fn what_steps_make_of_a_text_is_bounded_whatever_their_type_says() {
     let replace = json!({"pattern": {"Regex": "."}, "content": "a".repeat(5_000)});
@@ -272,6 +284,7 @@ fn what_steps_make_of_a_text_is_bounded_whatever_their_type_says() {
 }
 
 /// Fifteen bytes of a fuzzer were such a file: of four kilobytes it made half a gigabyte.
+// rows: RS-028
 #[test]
 fn what_a_pre_tokenizer_makes_of_a_text_is_bounded() {
     let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
@@ -292,6 +305,7 @@ fn what_a_pre_tokenizer_makes_of_a_text_is_bounded() {
     );
 }
 
+// rows: RS-028
 #[test]
 fn a_text_that_is_too_long_is_an_error() {
     let it = tokenizer(&byte_level());
@@ -306,6 +320,7 @@ fn a_text_that_is_too_long_is_an_error() {
     }
 }
 
+// rows: RS-029
 #[test]
 fn tokens_of_a_text_that_is_too_long_are_an_error() {
     let it = tokenizer(&byte_level());

@@ -97,6 +97,7 @@ fn values_of(row: &RowResult<'_>) -> Option<Vec<f32>> {
     })
 }
 
+// rows: RS-093 RS-100
 #[test]
 fn each_sequence_gets_the_tokens_of_its_rows() {
     let jobs = jobs(&[vec![row(2)], vec![], vec![row(0), row(2), row(2)]]);
@@ -114,6 +115,7 @@ fn each_sequence_gets_the_tokens_of_its_rows() {
     assert_eq!(sampled.rows(3).unwrap().outputs().count(), 0);
 }
 
+// rows: RS-101 RS-117
 #[test]
 fn several_draws_of_a_row_are_those_of_their_keys() {
     let many = Row {
@@ -133,6 +135,7 @@ fn several_draws_of_a_row_are_those_of_their_keys() {
     assert!(drawn.iter().any(|token| token != &drawn[0]));
 }
 
+// rows: RS-092 RS-119
 #[test]
 fn a_token_mask_restricts_the_draw_and_not_the_kept_row() {
     let masked = Row {
@@ -220,6 +223,7 @@ fn a_driver_fails_sequences_by_name() {
     }
 }
 
+// rows: RS-093
 #[test]
 fn what_a_driver_drew_is_taken_as_what_would_be_drawn() {
     let masked = Row {
@@ -320,6 +324,7 @@ fn a_hidden_state_is_answered_in_the_place_of_a_row() {
     assert_eq!(error.code, ErrorCode::BadLogits);
 }
 
+// rows: RS-071
 #[test]
 fn a_row_whose_mask_came_is_drawn_by_it_and_one_whose_mask_did_not_come_is_kept() {
     let late = |token_idx| Row {

@@ -50,7 +50,7 @@ pub(crate) struct Context {
     /// lane, whatever the program does.
     pub(crate) lease: Option<BatchId>,
     /// It follows the context of another model, for which it drafts. Its tokens are charged to no token budget, and
-    /// count for no seed.
+    /// count for no seed; its generators and requests count among those of nobody.
     pub(crate) drafts: bool,
     /// The program released it; it goes when its lease ends.
     pub(crate) released: bool,
@@ -159,6 +159,11 @@ impl Context {
             n_forks: 0,
             ..self
         }
+    }
+
+    /// Whether its requests count among those of its process and of its user.
+    pub(crate) const fn counts_requests(&self) -> bool {
+        !self.drafts
     }
 
     /// Tokens that were computed.

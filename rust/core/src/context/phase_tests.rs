@@ -125,6 +125,7 @@ fn apply(phase: &Phase, by: &str) -> (Phase, bool) {
     (next, done)
 }
 
+// rows: RS-083 RS-097
 #[test]
 fn the_table_is_all_that_happens() {
     let rows = table();
@@ -149,6 +150,7 @@ fn the_table_is_all_that_happens() {
     }
 }
 
+// rows: RS-083 RS-097
 #[test]
 fn a_phase_says_whom_it_serves_and_whether_it_waits_or_runs() {
     for (name, phase) in phases() {
@@ -288,6 +290,7 @@ fn apply_to(pass: &mut Pass, by: &str, token: u32, flag: bool) -> bool {
 proptest! {
     /// Whatever is asked of a pass, in whatever order, it does what the table says, and keeps its tokens apart: those
     /// taken, those of the answer, and those that ran ahead.
+    // rows: RS-083
     #[test]
     fn tokens_stay_with_whom_they_belong_to(
         buffer in prop::collection::vec(0u32..50, 0..4),

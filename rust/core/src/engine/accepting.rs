@@ -9,8 +9,19 @@ use super::folding::spend;
 use super::requests::Entering;
 use crate::context::Provisional;
 use crate::errors::{Error, ErrorCode, Result};
-use crate::generation::{Drawn, Next, Standing, fold};
+use crate::generation::{Drawn, FinishReason, Next, Standing, fold};
 use crate::ids::{ContextId, GeneratorId};
+
+/// What would come of tokens that a program puts in place of others.
+struct Acceptable {
+    context: ContextId,
+    /// What stands there.
+    before: Provisional,
+    /// What is kept of the tokens.
+    entering: Entering,
+    /// Whether they end the generation.
+    finish: Option<FinishReason>,
+}
 
 impl Engine {
     /// Puts `tokens` in place of what the last step accepted, its end included, and returns those that are kept: cut
@@ -39,35 +50,17 @@ impl Engine {
         tokens: &[u32],
         pay: impl FnOnce(Entering) -> Result<()>,
     ) -> Result<Vec<u32>> {
-        self.check_tokens(tokens)?;
-        let max_context = self.config.max_context();
-        let context = self.owned.idle_generator(id)?.context;
-        let state = self.owned.live(context)?;
-        let provisional = state.provisional.filter(|_| state.generator == Some(id));
-        let before = provisional.ok_or_else(nothing_to_replace)?;
+        let Acceptable {
+            context,
+            before,
+            entering,
+            finish,
+        } = self.acceptable(id, tokens)?;
         let n_before = before.n_tokens;
-        let standing = Standing {
-            n_replaced: n_before,
-            n_drawn: 0,
-            length: state.length() - n_before,
-            max_context,
-            end_tokens: &self.config.end_tokens,
-            budget: None,
-        };
-        let generator = self.owned.generator(id)?;
-        let drafts = tokens.split_last().map_or(tokens, |(_, before)| before);
-        let verdict = fold(generator, Drawn { drafts, tokens }, &standing);
-        let kept = &tokens[..verdict.n_accepted as usize];
-        let finish = match verdict.next {
-            Next::Done(reason) => Some(reason),
-            Next::Go | Next::OverBudget => None,
-        };
-        let entering = Entering {
-            n_tokens: kept.len(),
-            length: standing.length as usize + kept.len(),
-        };
-        let n_charged = before.n_charged.max(entering.n_tokens.max(1) as u32);
+        let kept = &tokens[..entering.n_tokens];
+        let n_charged = before.n_charged.max(kept.len().max(1) as u32);
         let n_more = (n_charged - before.n_charged) as usize;
+        let state = self.owned.live(context)?;
         spend(self.owned.budget_of(state), n_more, || pay(entering))?;
         if let Some(generator) = self.owned.generators.get_mut(id.0) {
             generator.refold(n_before, kept.len() as u32, finish);
@@ -80,6 +73,48 @@ impl Engine {
             });
         }
         Ok(kept.to_vec())
+    }
+
+    /// How many of these tokens [`Engine::accept`] would keep. Nothing changes.
+    ///
+    /// # Errors
+    /// Those of [`Engine::accept`], but for the token budget.
+    pub fn n_acceptable(&self, id: GeneratorId, tokens: &[u32]) -> Result<usize> {
+        Ok(self.acceptable(id, tokens)?.entering.n_tokens)
+    }
+
+    /// What would come of `tokens` in place of those that the last step accepted.
+    fn acceptable(&self, id: GeneratorId, tokens: &[u32]) -> Result<Acceptable> {
+        self.check_tokens(tokens)?;
+        let generator = self.owned.generator(id)?;
+        generator.check_idle()?;
+        let context = generator.context;
+        let state = self.owned.live(context)?;
+        let provisional = state.provisional.filter(|_| state.generator == Some(id));
+        let before = provisional.ok_or_else(nothing_to_replace)?;
+        let standing = Standing {
+            n_replaced: before.n_tokens,
+            n_drawn: 0,
+            length: state.length() - before.n_tokens,
+            max_context: self.config.max_context(),
+            end_tokens: &self.config.end_tokens,
+            budget: None,
+        };
+        let drafts = tokens.split_last().map_or(tokens, |(_, before)| before);
+        let verdict = fold(generator, Drawn { drafts, tokens }, &standing);
+        let n_tokens = verdict.n_accepted as usize;
+        Ok(Acceptable {
+            context,
+            before,
+            entering: Entering {
+                n_tokens,
+                length: standing.length as usize + n_tokens,
+            },
+            finish: match verdict.next {
+                Next::Done(reason) => Some(reason),
+                Next::Go | Next::OverBudget => None,
+            },
+        })
     }
 
     /// Puts tokens in place of the last `n_before` of a context, if they are others.

@@ -274,6 +274,19 @@ impl Engine {
             .values()
             .map(|process| process.generators.len())
             .sum();
+        for (id, process) in &self.owned.processes {
+            let generators = process.generators.iter();
+            let drafting = generators.filter(|id| {
+                let generator = self.owned.generators.get(id.0);
+                generator.is_some_and(|generator| generator.drafts)
+            });
+            let (n_counted, n_drafting) = (process.n_draft_generators, drafting.count());
+            if n_counted != n_drafting {
+                return Err(format!(
+                    "{id:?} counts {n_counted} generators that draft and has {n_drafting}"
+                ));
+            }
+        }
         if n_contexts != n_owned || n_generators != self.owned.generators.len() {
             return Err(format!(
                 "{n_owned} of {n_contexts} contexts and {n_generators} of {} generators have owners",
@@ -306,17 +319,19 @@ impl Engine {
         let mut counts: HashMap<ProcessId, usize> = HashMap::new();
         for state in self.owned.requests.values() {
             let process = match state {
-                RequestState::Active(context) => self
-                    .owned
-                    .contexts
-                    .get(context.0)
-                    .map(|state| state.process),
-                RequestState::Failed { process, .. } => Some(*process),
-                RequestState::Commanded { process: None, .. } => continue,
+                RequestState::Active(context) => {
+                    let context = self.owned.contexts.get(context.0);
+                    let context = context.ok_or("a request is active and its context is gone")?;
+                    context.counts_requests().then_some(context.process)
+                }
+                RequestState::Failed {
+                    process, counts, ..
+                } => counts.then_some(*process),
                 RequestState::Commanded { process, .. } => *process,
             };
-            let process = process.ok_or("a request is active and its context is gone")?;
-            *counts.entry(process).or_insert(0) += 1;
+            if let Some(process) = process {
+                *counts.entry(process).or_insert(0) += 1;
+            }
         }
         for (process, owner) in &self.owned.processes {
             let n_requests = counts.get(process).copied().unwrap_or(0);

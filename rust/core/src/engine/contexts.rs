@@ -46,15 +46,18 @@ impl Engine {
         state.released = true;
         self.waiting.hold.forget(context);
         let (process, pass, generator) = (state.process, state.pass.take(), state.generator.take());
+        let counts = state.counts_requests();
         self.owned.disown(context, process);
         if let Some(pass) = pass {
             self.waiting.queue.remove(pass.id);
             if let Some(request) = pass.request() {
                 self.undo_generation(&pass);
-                let error = super::owned::released();
-                self.owned
-                    .requests
-                    .insert(request, RequestState::Failed { process, error });
+                let failed = RequestState::Failed {
+                    process,
+                    counts,
+                    error: super::owned::released(),
+                };
+                self.owned.requests.insert(request, failed);
                 if !pass.is_ready() {
                     self.ready.push(request);
                 }

@@ -3,7 +3,9 @@
 //! An engine has one model, so whoever has both brings them together. A generation that wants drafts says so
 //! ([`Engine::drain_draft_events`]) and is in no batch until it has some, or none ([`Engine::give_drafts`]). The engine
 //! of the other model has a context that says what the generation has so far ([`Engine::follow`]), and goes on from
-//! there. Such a context is charged as any other, but for token budgets: drafts enter no context of a program.
+//! there. Such a context is charged as any other, but for token budgets: drafts enter no context of a program. Its
+//! generators and its requests count among those of nobody: when there are some depends on load, and what a program may
+//! have does not.
 
 use std::sync::Arc;
 
@@ -25,7 +27,10 @@ impl Engine {
     /// Gives a generation the drafts that it wanted when its context had `length` tokens, at most as many as it wanted,
     /// or none: then it goes on without, and is told all tokens of its context the next time. Drafts that nobody waits
     /// for any more change nothing.
-    pub fn give_drafts(&mut self, request: RequestId, length: u32, drafts: &[u32]) {
+    ///
+    /// Whoever could not draft says why, and a step fails with that: how many tokens it accepts can be seen, and must
+    /// not depend on what happened to another model. A run to the end shows none of its steps, and goes on without.
+    pub fn give_drafts(&mut self, request: RequestId, length: u32, drafts: Result<&[u32]>) {
         let Some(RequestState::Active(id)) = self.owned.requests.get(&request) else {
             return;
         };
@@ -37,6 +42,14 @@ impl Engine {
         };
         let Some(pass) = context.pass.as_mut().filter(|pass| pass.is_drafting()) else {
             return;
+        };
+        let drafts = match (drafts, pass.kind) {
+            (Ok(drafts), _) => drafts,
+            (Err(error), PassKind::Step(_)) => {
+                let pass = pass.id;
+                return self.fail(id, pass, error);
+            }
+            (Err(_), _) => &[],
         };
         let generator = pass.kind.generator();
         let generator = generator.and_then(|id| self.owned.generators.get_mut(id.0));

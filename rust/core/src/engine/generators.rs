@@ -35,7 +35,7 @@ impl Engine {
         let page_size = self.config.driver.page_size;
         let state = self.owned.live_mut(context)?;
         state.settle(page_size);
-        let (process, older) = (state.process, state.generator);
+        let (process, older, drafts) = (state.process, state.generator, state.drafts);
         let mut generator = Generator::new(
             process,
             context,
@@ -47,6 +47,7 @@ impl Engine {
         generator.max_tokens = options.max_tokens;
         generator.adapter = options.adapter;
         generator.mask = mask;
+        generator.drafts = drafts;
         generator.drafter = match options.drafting {
             Drafting::None => None,
             Drafting::NGram => Some(Box::new(Drafter::of_n_grams())),
@@ -58,6 +59,7 @@ impl Engine {
         }
         if let Some(owner) = self.owned.processes.get_mut(&process) {
             owner.generators.insert(id);
+            owner.n_draft_generators += usize::from(drafts);
         }
         if let Some(older) = older {
             self.retire(older);
@@ -187,12 +189,8 @@ impl Engine {
             return;
         };
         state.dropped = true;
-        let (context, process, running) = (
-            state.context,
-            state.process,
-            state.state == StepState::Running,
-        );
-        if running {
+        let (context, process, drafts) = (state.context, state.process, state.drafts);
+        if state.state == StepState::Running {
             return;
         }
         self.drop_ahead(context);
@@ -200,6 +198,7 @@ impl Engine {
         self.owned.generators.remove(generator.0);
         if let Some(owner) = self.owned.processes.get_mut(&process) {
             owner.generators.remove(&generator);
+            owner.n_draft_generators -= usize::from(drafts);
         }
         let page_size = self.config.driver.page_size;
         let state = self.owned.contexts.get_mut(context.0);

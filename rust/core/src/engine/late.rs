@@ -80,7 +80,8 @@ impl Engine {
     /// Gives the token mask of a step that was asked for, which was made apart from the engine. One that is malformed
     /// or allows nothing, by itself or with that of the generator, fails the step, whose context is as it was before.
     /// A step that was refused or has failed takes no mask, since its own error tells more; nor does one whose sampler
-    /// was cleared, which draws nothing.
+    /// was cleared, which draws nothing. The engine does not know one that was refused, and so whoever calls makes sure
+    /// that the answer of the step was not taken.
     ///
     /// # Errors
     /// That of the mask; those of [`Engine::give_mask`].

@@ -32,7 +32,10 @@ pub(super) struct Process {
     /// In their order, so that what happens at the end of the process depends on nothing else.
     pub(super) contexts: BTreeSet<ContextId>,
     pub(super) generators: BTreeSet<GeneratorId>,
-    /// Its requests that were entered and not yet taken.
+    /// So many of the generators are on contexts that follow those of another model.
+    pub(super) n_draft_generators: usize,
+    /// Its requests that were entered and not yet taken. Those of contexts that follow do not count: when one is made
+    /// depends on load, and what the program may enter does not.
     pub(super) n_requests: usize,
     /// None: any number of tokens may enter its contexts.
     pub(super) budget: Option<TokenBudget>,
@@ -54,6 +57,7 @@ impl Process {
             seeds,
             contexts: BTreeSet::new(),
             generators: BTreeSet::new(),
+            n_draft_generators: 0,
             n_requests: 0,
             budget: None,
         }
@@ -156,7 +160,10 @@ impl Owned {
         process: ProcessId,
     ) {
         self.requests.insert(request, RequestState::Active(context));
-        self.count_request(process);
+        let context = self.contexts.get(context.0);
+        if context.is_some_and(Context::counts_requests) {
+            self.count_request(process);
+        }
     }
 
     /// A command of a process, or of nobody's, was entered.
@@ -181,9 +188,13 @@ impl Owned {
         let state = self.requests.remove(&request)?;
         let process = match &state {
             RequestState::Active(context) => {
-                self.contexts.get(context.0).map(|context| context.process)
+                let context = self.contexts.get(context.0);
+                let counted = context.filter(|context| context.counts_requests());
+                counted.map(|context| context.process)
             }
-            RequestState::Failed { process, .. } => Some(*process),
+            RequestState::Failed {
+                process, counts, ..
+            } => counts.then_some(*process),
             RequestState::Commanded { process, .. } => *process,
         };
         if let Some(owner) = process.and_then(|process| self.processes.get_mut(&process)) {

@@ -62,8 +62,12 @@ pub struct Entering {
 pub(super) enum RequestState {
     /// The pass of this context.
     Active(ContextId),
-    /// It failed, and its context is gone.
-    Failed { process: ProcessId, error: Error },
+    /// It failed, and its context is gone. `counts` tells whether it is among those of its process.
+    Failed {
+        process: ProcessId,
+        counts: bool,
+        error: Error,
+    },
     /// It is a command; none: not answered yet.
     Commanded {
         process: Option<ProcessId>,

@@ -38,15 +38,18 @@ impl Engine {
 
     /// `limit-resources` where the process of `context` may not have another generator.
     pub(super) fn check_room_for_generator(&self, context: ContextId) -> Result<()> {
+        let state = self.owned.live(context)?;
+        if state.drafts {
+            // It has one at a time, and whether it may have that does not depend on others.
+            return Ok(());
+        }
+        let owner = self.owned.process(state.process)?;
         let check = |n, n_contexts: u32, why: &str| {
             let limit = n_contexts.saturating_mul(GENERATORS_PER_CONTEXT);
             check_room(ErrorCode::LimitResources, "generators", n, limit, why)
         };
         check(
-            self.owned
-                .process(self.owned.live(context)?.process)?
-                .generators
-                .len(),
+            owner.generators.len() - owner.n_draft_generators,
             self.config.process_contexts(),
             "generators of the program live and one program may hold at most {limit}; drop some, or raise max_process_contexts",
         )?;
@@ -60,10 +63,12 @@ impl Engine {
     /// `limit-queue` where the process of `context` may not enter another request, `model-unavailable` where nobody
     /// may.
     pub(super) fn check_room_for_request(&self, context: ContextId) -> Result<()> {
-        if let Some(refusal) = &self.refusal {
-            return Err(refusal.clone());
+        let state = self.owned.live(context)?;
+        if state.counts_requests() {
+            return self.check_room_for_command(Some(state.process));
         }
-        self.check_room_for_command(Some(self.owned.live(context)?.process))
+        // It has one at a time, so that there are no more of them than contexts.
+        self.refusal.clone().map_or(Ok(()), Err)
     }
 
     /// The same of a process, or of the operator of the engine.

@@ -214,6 +214,7 @@ mod tests {
         }
     }
 
+    // rows: RS-074
     #[test]
     fn what_stood_behind_the_last_tokens_is_drafted_and_the_longer_run_decides() {
         let mut drafter = Drafter::of_n_grams();
@@ -231,6 +232,7 @@ mod tests {
         assert_eq!(make(&mut Drafter::of_n_grams(), &[], 8), [0; 0]);
     }
 
+    // rows: RS-074
     #[test]
     fn drafts_that_are_never_drawn_become_rare() {
         let mut drafter = Drafter::of_n_grams();
@@ -248,6 +250,7 @@ mod tests {
         assert_eq!(drafter.pace.n_drafts, 2);
     }
 
+    // rows: RS-074
     #[test]
     fn looking_ahead_ends_no_rest() {
         let mut drafter = Drafter::of_n_grams();
@@ -266,6 +269,7 @@ mod tests {
     proptest! {
         /// Whatever was asked before, and however far the context came in between, drafts are those that a naive search
         /// finds.
+        // rows: RS-074
         #[test]
         fn a_naive_search_finds_the_same(tokens in prop::collection::vec(0u32..2, 0..60), cuts in prop::collection::vec(0usize..60, 0..6)) {
             let mut drafter = Drafter::of_n_grams();
@@ -287,6 +291,7 @@ mod tests {
         }
     }
 
+    // rows: RS-074
     #[test]
     fn memory_is_bounded() {
         let mut drafter = Drafter::of_n_grams();
@@ -302,6 +307,7 @@ mod tests {
         assert!(grams.held_bytes() <= drafter.n_bytes());
     }
 
+    // rows: RS-074
     #[test]
     fn another_model_is_asked_for_as_much_and_told_what_it_does_not_know() {
         let mut drafter = Drafter::of_model();
@@ -322,6 +328,7 @@ mod tests {
         assert_eq!(drafter.tell(14), 0);
     }
 
+    // rows: RS-074
     #[test]
     fn many_tokens_that_come_at_once_are_followed() {
         let mut drafter = Drafter::of_n_grams();

@@ -70,6 +70,7 @@ mod tests {
         }
     }
 
+    // rows: RS-068..069 RS-079
     #[test]
     fn one_token() {
         let judge = |token: u32, max_tokens, standing: Standing<'_>| {
@@ -112,6 +113,7 @@ mod tests {
         assert_eq!(judge(1, Some(5), later(4, 9)), full);
     }
 
+    // rows: RS-073..074
     #[test]
     fn drafts_count_while_they_are_what_is_drawn() {
         let judge = |drafts: &[u32], tokens: &[u32]| {
@@ -127,6 +129,7 @@ mod tests {
     proptest! {
         /// Whatever is drafted, the tokens that count are those that single rows would draw one after the other. Drafts
         /// change how many there are, and nothing else.
+        // rows: RS-073..074
         #[test]
         fn drafts_change_no_token(
             drawn in prop::collection::vec(0u32..10, 1..8),

@@ -54,6 +54,8 @@ pub(crate) struct Generator {
     pub(crate) retired: bool,
     /// The program dropped it. It ends when its pass is over.
     pub(crate) dropped: bool,
+    /// Its context follows that of another model.
+    pub(crate) drafts: bool,
     /// Its first step was counted among the generators of its origin.
     pub(crate) counted: bool,
     /// Steps in a row for which nothing that ran ahead was of use.
@@ -94,6 +96,7 @@ impl Generator {
             lacks_tokens: false,
             retired: false,
             dropped: false,
+            drafts: false,
             counted: false,
             n_vain: 0,
             n_accepted: 0,

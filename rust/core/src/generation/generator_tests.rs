@@ -18,6 +18,7 @@ fn generator() -> Generator {
 
 const ROOM: u32 = 100;
 
+// rows: RS-082..083
 #[test]
 fn a_step_is_opened_run_and_folded() {
     let mut generator = generator();
@@ -44,6 +45,7 @@ fn a_step_is_opened_run_and_folded() {
     assert_eq!(generator.open(6, ROOM), Ok(Some(1)));
 }
 
+// rows: RS-082..083
 #[test]
 fn a_cancelled_step_is_opened_again() {
     let mut generator = generator();
@@ -55,6 +57,7 @@ fn a_cancelled_step_is_opened_again() {
     assert_eq!(generator.n_accepted(), 0);
 }
 
+// rows: RS-068..070 RS-079
 #[test]
 fn caps_stops_and_room_end_it() {
     let mut generator = generator();
@@ -89,6 +92,7 @@ fn caps_stops_and_room_end_it() {
     assert_eq!(generator.finish_reason(7, ROOM), Some(FinishReason::Length));
 }
 
+// rows: RS-079 RS-082
 #[test]
 fn a_retired_one_is_closed_unless_it_had_ended() {
     let mut retired = generator();
@@ -107,6 +111,7 @@ fn a_retired_one_is_closed_unless_it_had_ended() {
 
 proptest! {
     /// Step numbers count folded steps only, whatever is opened, cancelled and repeated in between.
+    // rows: RS-080 RS-082
     #[test]
     fn numbers_count_what_was_folded(calls in prop::collection::vec(0u8..4, 0..60)) {
         let (mut generator, mut state, mut n_folded) = (generator(), StepState::Closed, 0u32);

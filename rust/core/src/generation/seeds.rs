@@ -110,6 +110,7 @@ impl Counts {
 mod tests {
     use super::*;
 
+    // rows: RS-064
     #[test]
     fn launch_path_tokens_and_count_matter() {
         let mut seeds = Seeds::new(7);
@@ -126,6 +127,7 @@ mod tests {
         assert_ne!(seeds.seed(origin), second);
     }
 
+    // rows: RS-035..036
     #[test]
     fn every_opening_has_a_path_of_its_own_and_a_launch_repeats() {
         let (mut seeds, mut again) = (Seeds::new(7), Seeds::new(7));
@@ -135,6 +137,7 @@ mod tests {
     }
 
     /// All that a few steps can make of a fresh context: no two are on one path.
+    // rows: RS-035..036 RS-038..040
     #[test]
     fn forks_savings_and_openings_have_paths_of_their_own() {
         let mut distinct = std::collections::HashSet::new();

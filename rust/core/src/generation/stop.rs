@@ -81,6 +81,7 @@ fn sorted(mut tokens: Vec<u32>) -> Vec<u32> {
 mod tests {
     use super::*;
 
+    // rows: RS-069..070
     #[test]
     fn layers() {
         let check = |set: &StopSet, expected: [bool; 4]| {
@@ -103,6 +104,21 @@ mod tests {
         check(&set, [false, false, true, false]);
         set.add(&[2]);
         check(&set, [false, true, true, false]);
+    }
+
+    // rows: RS-069..070
+    #[test]
+    fn tokens_are_found_in_whatever_order_they_were_given() {
+        let mut set = StopSet::new(vec![9, 2, 5, 4, 3], vec![8, 1, 6]);
+        set.add(&[7, 0]);
+        let all = |tokens: [u32; 5], set: &StopSet| tokens.iter().all(|&it| set.contains(it, &[]));
+        assert!(all([9, 2, 5, 4, 3], &set) && all([8, 1, 6, 7, 0], &set));
+        assert_eq!(
+            set.tokens(&[12, 11]),
+            [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12]
+        );
+        set.replace(&[17, 12, 15, 14, 13]);
+        assert!(all([17, 12, 15, 14, 13], &set));
     }
 
     #[test]

@@ -191,6 +191,7 @@ fn refused(name: &str, value: impl std::fmt::Display, remedy: &str) -> Error {
 mod tests {
     use super::*;
 
+    // rows: RS-113..117
     #[test]
     fn parameters_out_of_range_are_refused_by_name() {
         let nan = f32::NAN;
@@ -293,6 +294,7 @@ mod tests {
         }
     }
 
+    // rows: RS-112..117
     #[test]
     fn parameters_at_the_bounds_are_taken() {
         for method in [

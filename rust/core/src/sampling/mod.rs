@@ -1,5 +1,7 @@
 //! Sampling: a pure function of logits, parameters, mask and key, the same to the bit on every machine.
 
+mod candidate;
+mod crowd;
 mod method;
 mod philox;
 mod probe;

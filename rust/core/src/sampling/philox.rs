@@ -48,6 +48,7 @@ pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 mod tests {
     use super::*;
 
+    // rows: RS-110 RS-117
     #[test]
     fn known_answers_of_random123() {
         let cases = [
@@ -72,6 +73,7 @@ mod tests {
         }
     }
 
+    // rows: RS-110 RS-117
     #[test]
     fn every_part_of_the_key_matters() {
         let key = Key {

@@ -130,6 +130,7 @@ fn refused(name: &str, value: impl std::fmt::Display, remedy: &str) -> Error {
 mod tests {
     use super::*;
 
+    // rows: RS-122..124
     #[test]
     fn what_cannot_be_read_is_refused_by_name() {
         let distribution = |temperature, k| Probe::Distribution { temperature, k };

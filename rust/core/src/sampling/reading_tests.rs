@@ -42,6 +42,7 @@ fn rows() -> impl Strategy<Value = Vec<f32>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
+    // rows: RS-119 RS-121..125
     #[test]
     fn readings_are_those_of_the_definition(
         logits in rows(),
@@ -87,6 +88,7 @@ proptest! {
     }
 }
 
+// rows: RS-119 RS-122..125
 #[test]
 fn the_ends_of_what_can_be_read() {
     let even = [2.5f32; 1000];

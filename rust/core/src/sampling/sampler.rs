@@ -2,9 +2,11 @@
 
 use std::cmp::Ordering;
 
+use super::candidate::{Candidate, LANES, Scale, last_of_nucleus, part_of};
+use super::crowd::{Crowd, Row};
 use super::method::Params;
 use super::philox::Key;
-use super::weight::{ONE, weight, weights};
+use super::weight::ONE;
 use super::wide::widest;
 use crate::brle;
 
@@ -26,22 +28,15 @@ pub struct Scratch {
     bins: Vec<u64>,
 }
 
+/// What a token is drawn from.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
-    id: u32,
-    logit: f32,
-    weight: u64,
-}
-
-impl Candidate {
-    /// The more probable first, among equals the lower id. Logits are finite, so that they compare.
-    fn rank(&self, other: &Self) -> Ordering {
-        other
-            .logit
-            .partial_cmp(&self.logit)
-            .unwrap_or(Ordering::Equal)
-            .then(self.id.cmp(&other.id))
-    }
+enum Choice<'a> {
+    /// This one alone.
+    One(u32),
+    /// The candidates that [`Scratch`] keeps.
+    Kept,
+    /// So many that no list of them is made for one draw.
+    Crowd(Crowd<'a>),
 }
 
 /// Draws a token: temperature, softmax, top-k, top-p, min-p, each over what is left, then the draw in the order of ids.
@@ -58,8 +53,13 @@ pub fn sample(
     key: Key,
     scratch: &mut Scratch,
 ) -> Result<u32, RowFault> {
-    let best = prepare(logits, params, mask, scratch)?;
-    Ok(draw(&scratch.kept, key).unwrap_or(best))
+    let best = best(logits, mask)?;
+    let drawn = match choice(logits, params, mask, best, scratch) {
+        Choice::One(token) => Some(token),
+        Choice::Kept => draw(&scratch.kept, key),
+        Choice::Crowd(crowd) => crowd.find(target(key, crowd.total)),
+    };
+    Ok(drawn.unwrap_or(best.id))
 }
 
 /// Draws `n_draws` tokens from one row, with the keys whose `draw` counts from 0, and appends them to `drawn`. The row
@@ -76,10 +76,22 @@ pub fn sample_many(
     scratch: &mut Scratch,
     drawn: &mut Vec<u32>,
 ) -> Result<(), RowFault> {
-    let best = prepare(logits, params, mask, scratch)?;
     if n_draws == 1 {
-        drawn.push(draw(&scratch.kept, Key { draw: 0, ..key }).unwrap_or(best));
+        let key = Key { draw: 0, ..key };
+        drawn.push(sample(logits, params, mask, key, scratch)?);
         return Ok(());
+    }
+    let best = best(logits, mask)?;
+    if n_draws == 0 {
+        return Ok(());
+    }
+    match choice(logits, params, mask, best, scratch) {
+        Choice::One(token) => {
+            drawn.extend((0..n_draws).map(|_| token));
+            return Ok(());
+        }
+        Choice::Kept => {}
+        Choice::Crowd(crowd) => crowd.list(&mut scratch.kept),
     }
     // Summed once: thousands of draws cost little more than one.
     let Scratch { kept, sums, .. } = scratch;
@@ -92,23 +104,13 @@ pub fn sample_many(
     drawn.extend((0..n_draws).map(|index| {
         let target = target(Key { draw: index, ..key }, total);
         let chosen = kept.get(sums.partition_point(|&sum| sum <= target));
-        chosen.map_or(best, |candidate| candidate.id)
+        chosen.map_or(best.id, |candidate| candidate.id)
     }));
     Ok(())
 }
 
-/// Puts the tokens that may be drawn, with their weights, into `scratch.kept`, or nothing where no draw is random.
-/// Returns the most probable token.
-fn prepare(
-    logits: &[f32],
-    params: &Params,
-    mask: &[u32],
-    scratch: &mut Scratch,
-) -> Result<u32, RowFault> {
-    let Scratch {
-        kept, ranked, bins, ..
-    } = scratch;
-    kept.clear();
+/// The most probable token of a row, which is checked.
+fn best(logits: &[f32], mask: &[u32]) -> Result<Candidate, RowFault> {
     let Some(top) = greatest(logits) else {
         let token = logits
             .iter()
@@ -116,37 +118,63 @@ fn prepare(
             .unwrap_or(0);
         return Err(RowFault::NotFinite(token as u32));
     };
-    let best = if mask.is_empty() && !logits.is_empty() {
-        candidate(0, logits, top)
-    } else {
-        argmax(logits, mask).ok_or(RowFault::NothingAllowed)?
-    };
+    if mask.is_empty() && !logits.is_empty() {
+        return Ok(candidate(0, logits, top));
+    }
+    argmax(logits, mask).ok_or(RowFault::NothingAllowed)
+}
+
+/// What may be drawn from a row whose most probable token is `best`.
+fn choice<'a>(
+    logits: &'a [f32],
+    params: &Params,
+    mask: &'a [u32],
+    best: Candidate,
+    scratch: &mut Scratch,
+) -> Choice<'a> {
+    let Scratch {
+        kept, ranked, bins, ..
+    } = scratch;
     if params.temperature == 0.0 || params.top_k == 1 {
-        return Ok(best.id);
+        return Choice::One(best.id);
     }
     let scale = Scale {
         top: f64::from(best.logit),
         temperature: f64::from(params.temperature),
     };
-    if params.top_k == 0 {
-        // What min-p drops has no part in the draw, unless top-p counts it first.
-        let is_counted = params.top_p < 1.0 || params.min_p == 0.0;
-        let least = if is_counted { 0.0 } else { params.min_p };
-        keep_above(logits, mask, scale, scale.floor(least), kept);
-    } else {
+    kept.clear();
+    if params.top_k > 0 {
         keep_top_k(logits, mask, params.top_k as usize, kept);
         for candidate in kept.iter_mut() {
             candidate.weight = scale.weight(candidate.logit);
         }
-    }
-    if params.top_p < 1.0 {
-        keep_nucleus(params.top_p, scale, kept, ranked, bins);
+        if params.top_p < 1.0 {
+            keep_nucleus(params.top_p, kept, ranked);
+        }
+    } else if params.top_p < 1.0 || params.min_p == 0.0 {
+        let row = Row {
+            logits,
+            mask,
+            scale,
+        };
+        let crowd = if params.top_p < 1.0 {
+            row.nucleus(params.top_p, ranked, bins)
+        } else {
+            row.all()
+        };
+        if params.min_p == 0.0 {
+            return Choice::Crowd(crowd);
+        }
+        crowd.list(kept);
+    } else {
+        // What min-p drops has no part in the draw.
+        keep_above(logits, mask, scale, scale.floor(params.min_p), kept);
     }
     if params.min_p > 0.0 {
         let least = (f64::from(params.min_p) * ONE as f64).ceil() as u64;
         kept.retain(|candidate| candidate.weight >= least);
     }
-    Ok(best.id)
+    Choice::Kept
 }
 
 /// The greatest allowed logit, ties to the lowest id. The row is finite.
@@ -177,10 +205,6 @@ fn candidate(first: u32, row: &[f32], top: f32) -> Candidate {
     }
 }
 
-/// Values that are looked at side by side, so that the compiler can use vectors: a float's order of comparison is free
-/// here, but only the program may say so.
-const LANES: usize = 16;
-
 /// The greatest of the values, minus infinity when there are none; nothing when one of them is not finite. One pass,
 /// since a batch of rows is larger than the caches.
 pub(super) fn greatest(row: &[f32]) -> Option<f32> {
@@ -208,37 +232,6 @@ pub(super) fn greatest(row: &[f32]) -> Option<f32> {
 
 /// Values that a whole row is gone over by: as many vectors as hide how long one operation waits for the one before.
 const WIDE: usize = 16;
-
-/// What makes weights of logits.
-#[derive(Clone, Copy, Debug)]
-struct Scale {
-    /// The greatest logit.
-    top: f64,
-    temperature: f64,
-}
-
-/// A logit that lies so far below the greatest one, over the temperature, has weight 0.
-const VANISHED: f64 = -30.0;
-
-impl Scale {
-    fn weight(self, logit: f32) -> u64 {
-        weight((f64::from(logit) - self.top) / self.temperature)
-    }
-
-    /// The weights of some logits, side by side.
-    #[inline(always)]
-    fn weights<const N: usize>(self, logits: &[f32; N]) -> [u64; N] {
-        weights(logits.map(|logit| (f64::from(logit) - self.top) / self.temperature))
-    }
-
-    /// No logit below it has a weight and at least `p` times the probability of the greatest. It is a little
-    /// too low, so that no rounding matters.
-    fn floor(self, p: f32) -> f32 {
-        let distance = f64::from(p).ln().max(VANISHED) - 0.01;
-        let floor = self.top + distance * self.temperature;
-        (floor - 1e-6 * floor.abs()) as f32
-    }
-}
 
 /// Keeps the tokens whose logit is not below `floor`, with their weights, in the order of ids.
 fn keep_above(logits: &[f32], mask: &[u32], scale: Scale, floor: f32, kept: &mut Vec<Candidate>) {
@@ -324,67 +317,13 @@ pub(super) fn most_probable<'a>(
 }
 
 /// Keeps the fewest candidates, first by rank, whose weights reach the share `p` of the total. The order of ids stays.
-///
-/// Candidates are counted into bins by their distance to the greatest logit. Only those of one bin have to be ranked.
-fn keep_nucleus(
-    p: f32,
-    scale: Scale,
-    kept: &mut Vec<Candidate>,
-    ranked: &mut Vec<Candidate>,
-    bins: &mut Vec<u64>,
-) {
-    let (top, width) = (scale.top as f32, (-VANISHED * scale.temperature) as f32);
-    let per_bin = N_BINS as f32 / width;
-    // The less probable never lies in an earlier bin, since each operation keeps the order.
-    let bin_of = |logit: f32| (((top - logit) * per_bin) as usize).min(N_BINS - 1);
-    bins.clear();
-    bins.resize(N_BINS, 0);
-    for candidate in kept.iter() {
-        bins[bin_of(candidate.logit)] += candidate.weight;
-    }
-    let total: u64 = bins.iter().sum();
-    let mut wanted = ((f64::from(p) * total as f64).ceil() as u64).min(total);
-    let reached = bins.iter().position(|&sum| {
-        let is_reached = sum >= wanted;
-        wanted -= if is_reached { 0 } else { sum };
-        is_reached
-    });
-    let Some(reached) = reached else { return };
+fn keep_nucleus(p: f32, kept: &mut Vec<Candidate>, ranked: &mut Vec<Candidate>) {
+    let total: u64 = kept.iter().map(|candidate| candidate.weight).sum();
     ranked.clear();
-    ranked.extend(kept.iter().filter(|it| bin_of(it.logit) == reached));
-    if let Some(last) = last_of_nucleus(ranked, wanted) {
+    ranked.extend_from_slice(kept);
+    if let Some(last) = last_of_nucleus(ranked, part_of(p, total)) {
         kept.retain(|candidate| candidate.rank(&last) != Ordering::Greater);
     }
-}
-
-/// Bins of a nucleus.
-const N_BINS: usize = 1024;
-
-/// The last by rank of the fewest candidates, first by rank, whose weights add up to `wanted`. Halves the part that
-/// holds it, so that the expected time is linear.
-fn last_of_nucleus(ranked: &mut [Candidate], mut wanted: u64) -> Option<Candidate> {
-    let mut part = ranked;
-    while part.len() > 16 {
-        let middle = part.len() / 2;
-        part.select_nth_unstable_by(middle, Candidate::rank);
-        let (left, right) = part.split_at_mut(middle);
-        let sum: u64 = left.iter().map(|candidate| candidate.weight).sum();
-        part = if sum >= wanted {
-            left
-        } else {
-            wanted -= sum;
-            right
-        };
-    }
-    part.sort_unstable_by(Candidate::rank);
-    let mut sum = 0;
-    part.iter()
-        .find(|candidate| {
-            sum += candidate.weight;
-            sum >= wanted
-        })
-        .or(part.last())
-        .copied()
 }
 
 /// Which part of a sum of weights a key draws: uniform below `total`.
@@ -406,4 +345,36 @@ fn draw(kept: &[Candidate], key: Key) -> Option<u32> {
             sum > target
         })
         .map(|candidate| candidate.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the whole numbers below the total each belongs to one candidate, and each candidate has as many as it weighs.
+    // rows: RS-110 RS-117
+    #[test]
+    fn a_draw_falls_into_the_share_of_its_candidate() {
+        let weights = [2, 0, 1, 3, 0];
+        let kept = weights.iter().zip(0..).map(|(&weight, id)| Candidate {
+            id,
+            logit: 0.0,
+            weight,
+        });
+        let kept: Vec<Candidate> = kept.collect();
+        let owners = [0, 0, 2, 3, 3, 3];
+        let mut seen = [false; 6];
+        for position in 0..200 {
+            let key = Key {
+                seed: 1,
+                position,
+                slot: 0,
+                draw: 0,
+            };
+            let drawn = target(key, 6) as usize;
+            seen[drawn] = true;
+            assert_eq!(draw(&kept, key), Some(owners[drawn]));
+        }
+        assert_eq!(seen, [true; 6]);
+    }
 }

@@ -84,6 +84,7 @@ proptest! {
 
     /// The drawn token is the one whose interval of the naive cumulative distribution holds the random number, unless
     /// it lies closer to a bound than the two ways of rounding can tell apart.
+    // rows: RS-110 RS-112..117
     #[test]
     fn draws_as_the_naive_sampler(logits in rows(), params in params(), runs in prop::collection::vec(0u32..20, 0..6), seed: u64) {
         let (len, key) = (logits.len() as u32, Key { seed, ..KEY });
@@ -110,16 +111,27 @@ proptest! {
         }
     }
 
+    // rows: RS-116
     #[test]
-    fn large_vocabularies_take_the_same_token(seed: u64, k in 1u32..3000, p in 0.1f32..1.0) {
+    fn large_vocabularies_take_the_same_token(
+        seed: u64,
+        k in prop_oneof![Just(0u32), 1u32..3000],
+        p in prop_oneof![Just(1.0f32), 0.01f32..1.0],
+        // Ties, a spread as that of a model, and one that leaves most tokens without a weight.
+        scale in prop_oneof![Just(0.01f32), Just(1.0), Just(40.0)],
+        temperature in prop_oneof![Just(0.7f32), Just(1e-37), Just(3e38)],
+        runs in prop::collection::vec(0u32..2000, 0..9),
+    ) {
         // Values from a hash over 20,000 tokens: selection runs through every stage of halving and of cutting back.
-        let logits: Vec<f32> = (0..20_000u64).map(|id| (crate::hash::mix(seed ^ id) >> 45) as f32 / 65_536.0).collect();
-        let params = Params { temperature: 0.7, top_k: k, top_p: p, min_p: 0.0 };
-        let mut order: Vec<u32> = (0..20_000).collect();
+        let value = |id: u64| (crate::hash::mix(seed ^ id) >> 45) as f32 / 65_536.0;
+        let logits: Vec<f32> = (0..20_000u64).map(|id| (value(id) * 100.0 * scale).round() / 100.0).collect();
+        let params = Params { temperature, top_k: k, top_p: p, min_p: 0.0 };
+        let mut order: Vec<u32> = brle::allowed(&runs, 20_000).flatten().collect();
+        prop_assume!(!order.is_empty());
         order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
-        order.truncate(k as usize);
+        order.truncate(if k == 0 { 20_000 } else { k as usize });
         let top = f64::from(logits[order[0] as usize]);
-        let weigh = |id: u32| weight((f64::from(logits[id as usize]) - top) / f64::from(0.7f32));
+        let weigh = |id: u32| weight((f64::from(logits[id as usize]) - top) / f64::from(temperature));
         let total: u64 = order.iter().map(|&id| weigh(id)).sum();
         let wanted = if p < 1.0 { (f64::from(p) * total as f64).ceil() as u64 } else { total };
         let mut sum = 0;
@@ -127,13 +139,23 @@ proptest! {
         order.truncate(reached.unwrap() + 1);
         order.sort_unstable();
         let total: u64 = order.iter().map(|&id| weigh(id)).sum();
-        let target = ((u128::from(Key { seed, ..KEY }.bits()) * u128::from(total)) >> 64) as u64;
-        let mut sum = 0;
-        let expected = *order.iter().find(|&&id| { sum += weigh(id); sum > target }).unwrap();
-        prop_assert_eq!(sample(&logits, &params, &[], Key { seed, ..KEY }, &mut Scratch::default()), Ok(expected));
+        let expected = |draw: u32| {
+            let bits = Key { seed, draw, ..KEY }.bits();
+            let target = ((u128::from(bits) * u128::from(total)) >> 64) as u64;
+            let mut sum = 0;
+            *order.iter().find(|&&id| { sum += weigh(id); sum > target }).unwrap()
+        };
+        let (key, mut scratch) = (Key { seed, ..KEY }, Scratch::default());
+        prop_assert_eq!(sample(&logits, &params, &runs, key, &mut scratch), Ok(expected(0)));
+        for n_draws in 0..4 {
+            let mut drawn = Vec::new();
+            sample_many(&logits, &params, &runs, key, n_draws, &mut scratch, &mut drawn).unwrap();
+            prop_assert_eq!(drawn, (0..n_draws).map(expected).collect::<Vec<u32>>());
+        }
     }
 }
 
+// rows: RS-112..117
 #[test]
 fn temperature_0_is_argmax_and_ties_go_to_the_lowest_id() {
     let logits = [1.0, 3.0, -0.0, 3.0, 2.0];
@@ -171,6 +193,7 @@ fn temperature_0_is_argmax_and_ties_go_to_the_lowest_id() {
     );
 }
 
+// rows: RS-112
 #[test]
 fn a_logit_that_is_not_finite_is_named() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
@@ -188,6 +211,7 @@ fn a_logit_that_is_not_finite_is_named() {
     }
 }
 
+// rows: RS-117
 #[test]
 fn frequencies_follow_the_distribution() {
     let logits = [0.0f32, 1.0, 2.0, 0.5];

@@ -117,6 +117,7 @@ mod tests {
 
     use super::*;
 
+    // rows: RS-117
     #[test]
     fn the_ends_of_the_range() {
         assert_eq!(weight(0.0), ONE);
@@ -127,6 +128,7 @@ mod tests {
         assert_eq!(weight(-std::f64::consts::LN_2), ONE / 2);
     }
 
+    // rows: RS-122..125
     #[test]
     fn the_ends_of_the_range_of_doubles() {
         assert_eq!((exponential(0.0), exponential(-0.0)), (1.0, 1.0));
@@ -139,6 +141,7 @@ mod tests {
     }
 
     /// What is rounded is rounded to the nearest: a token has a weight down to 2^-43, and none below.
+    // rows: RS-117
     #[test]
     fn the_least_weights() {
         let at = |weight: f64| (weight / ONE as f64).ln();
@@ -155,6 +158,7 @@ mod tests {
     }
 
     proptest! {
+        // rows: RS-122..125
         #[test]
         fn exponentials_and_logarithms_are_those_of_doubles(x in -690.0f64..=0.0, y in 1.0f64..1e9) {
             prop_assert!((exponential(x) / x.exp() - 1.0).abs() < 1e-14, "{} against {}", exponential(x), x.exp());
@@ -163,6 +167,7 @@ mod tests {
             }
         }
 
+        // rows: RS-117
         #[test]
         fn is_the_exponential_to_the_last_unit(x in -32.0f64..=0.0) {
             let exact = x.exp() * ONE as f64;

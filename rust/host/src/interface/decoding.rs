@@ -3,9 +3,9 @@
 use pie_text::{ChatDecoder, ChatEvent, ReasoningDecoder, ReasoningEvent, ToolDecoder, ToolEvent};
 use wasmtime::component::Resource;
 
+use super::advancing::shown_tokens;
 use super::bindings::pie::core::generation::FinishReason;
 use super::errors::{CallError, CallResult};
-use super::generation::shown_tokens;
 use crate::errors::text_error;
 use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;

@@ -7,6 +7,7 @@
 )]
 
 mod adapter;
+mod advancing;
 pub(crate) mod bindings;
 mod chat;
 mod clocks;

@@ -2,6 +2,11 @@
 //!
 //! Each step asks them for one mask, takes what was accepted on, and where one matcher alone says what may follow, adds
 //! the text that it forces. So a program that declares a grammar has no part in a step.
+//!
+//! What the last step accepted may be replaced. A copy of a matcher is long, so not every step makes one: each matcher
+//! has a copy that stands behind an earlier step, and what was walked since then, which has a bound.
+
+use std::collections::VecDeque;
 
 use pie_core::masks;
 use pie_text::grammar::Matcher;
@@ -10,47 +15,159 @@ use crate::Error;
 use crate::budget::Charge;
 use crate::errors::text_error;
 
+/// Tokens between the copy of a matcher and the last step, about: that many are walked again where a step is replaced.
+const MAX_SINCE: usize = 64;
+/// Matchers for each that walks: itself, its copy, and one while a step is replaced.
+const N_COPIES: u64 = 3;
+
 /// The matchers of one generator.
 #[derive(Debug, Default)]
 pub(crate) struct Constraints {
-    matchers: Vec<Matcher>,
-    /// For what they take.
-    charges: Vec<Charge>,
-    /// What they walked since the generator has them.
-    walked: Vec<u32>,
-    /// How many of these the last step accepted, which the program may still replace.
-    n_last: usize,
+    walks: Vec<Walk>,
     /// The program gives a mask of its own in each step.
     pub(crate) program_asks: bool,
     /// The options have a mask of their own.
-    pub(crate) has_static_mask: bool,
+    has_static_mask: bool,
     /// The mask of the step under way, until that of the program is there.
     mask: Option<Vec<u32>>,
 }
 
-impl Constraints {
-    /// Whether there are any.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.matchers.is_empty()
+/// A matcher, and the way back to where it stood before the last step.
+#[derive(Debug)]
+struct Walk {
+    /// Behind all that was accepted.
+    matcher: Matcher,
+    /// Behind an earlier step.
+    copy: Matcher,
+    /// What was accepted between `copy` and the last step, by the parts in which it was.
+    since: VecDeque<Vec<u32>>,
+    n_since: usize,
+    /// What the last step accepted, by its parts; none: no step was walked.
+    last: Option<Vec<Vec<u32>>>,
+    /// Where the generation stops, as the matcher knows; none: it was never told.
+    stop: Option<Vec<u32>>,
+    /// For what all of this takes.
+    charge: Charge,
+}
+
+/// The matchers behind other tokens than those that the last step accepted; none for one that walked no step.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    matchers: Vec<Option<Matcher>>,
+    tokens: Vec<u32>,
+}
+
+/// What a matcher that walks is charged with.
+pub(crate) fn walk_bytes(matcher: &Matcher) -> u64 {
+    let n_bytes = N_COPIES.saturating_mul(matcher.n_bytes() as u64);
+    n_bytes + (2 * MAX_SINCE * size_of::<u32>()) as u64
+}
+
+impl Walk {
+    fn new(matcher: Matcher, charge: Charge) -> Self {
+        Self {
+            copy: matcher.clone(),
+            matcher,
+            since: VecDeque::new(),
+            n_since: 0,
+            last: None,
+            stop: None,
+            charge,
+        }
     }
 
-    /// Adds one.
+    /// The copy stands where the matcher does.
+    fn copy_anew(&mut self) {
+        self.copy = self.matcher.clone();
+        self.since.clear();
+        self.n_since = 0;
+        self.last = None;
+    }
+
+    /// What may follow, where a generation stops at the tokens of `stop`.
+    fn mask(&mut self, stop: &[u32]) -> Result<Vec<u32>, Error> {
+        if self.stop.as_deref() != Some(stop) {
+            // Another end may have other text before it: what was found to be forced is forgotten, so this is not done
+            // in each step.
+            self.matcher.set_stop(stop);
+            self.stop = Some(stop.to_vec());
+            self.copy_anew();
+        }
+        self.charge.resize(walk_bytes(&self.matcher))?;
+        Ok(self.matcher.mask().map_err(text_error)?.runs())
+    }
+
+    /// A step was taken: the one before it is final.
+    fn begin(&mut self) {
+        let last = self.last.replace(Vec::new()).unwrap_or_default();
+        self.n_since += last.iter().map(Vec::len).sum::<usize>();
+        self.since.extend(last);
+        if self.n_since > MAX_SINCE {
+            self.copy_anew();
+            self.last = Some(Vec::new());
+        }
+    }
+
+    fn go_on(&mut self, tokens: &[u32]) -> Result<(), Error> {
+        self.matcher.accept(tokens).map_err(text_error)?;
+        if let Some(last) = self.last.as_mut().filter(|_| !tokens.is_empty()) {
+            last.push(tokens.to_vec());
+        }
+        Ok(())
+    }
+
+    /// The matcher behind `tokens` in place of what the last step accepted; none where it walked no step.
+    fn replaced(&mut self, tokens: &[u32]) -> Result<Option<Matcher>, Error> {
+        if self.last.is_none() {
+            return Ok(None);
+        }
+        while let Some(part) = self.since.front() {
+            walk_part(&mut self.copy, part)?;
+            self.since.pop_front();
+        }
+        self.n_since = 0;
+        let mut matcher = self.copy.clone();
+        walk_part(&mut matcher, tokens)?;
+        Ok(Some(matcher))
+    }
+}
+
+/// Walks a part as it was walked first: what is forced is looked for before it.
+fn walk_part(matcher: &mut Matcher, tokens: &[u32]) -> Result<(), Error> {
+    if tokens.is_empty() {
+        return Ok(());
+    }
+    matcher.forced().map_err(text_error)?;
+    matcher.accept(tokens).map_err(text_error)
+}
+
+impl Constraints {
+    /// None, of a generator whose options may have a mask of their own.
+    pub(crate) fn new(has_static_mask: bool) -> Self {
+        Self {
+            has_static_mask,
+            ..Self::default()
+        }
+    }
+
+    /// Whether there are any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.walks.is_empty()
+    }
+
+    /// Adds one, charged with [`walk_bytes`]: it walks from the next step on.
     pub(crate) fn add(&mut self, matcher: Matcher, charge: Charge) {
-        self.matchers.push(matcher);
-        self.charges.push(charge);
-        self.walked.clear();
-        self.n_last = 0;
+        self.walks.push(Walk::new(matcher, charge));
     }
 
     /// What all of them allow in the next step, as run lengths, where a generation stops at the tokens of `stop`.
     ///
     /// # Errors
-    /// `invalid-grammar`, `grammar-mismatch`.
+    /// `invalid-grammar`, `grammar-mismatch`, `limit-engine-memory`.
     pub(crate) fn mask(&mut self, stop: &[u32], vocab_size: u32) -> Result<Vec<u32>, Error> {
-        let mut all: Vec<Vec<u32>> = Vec::with_capacity(self.matchers.len());
-        for matcher in &mut self.matchers {
-            matcher.set_stop(stop);
-            let mut runs = matcher.mask().map_err(text_error)?.runs();
+        let mut all: Vec<Vec<u32>> = Vec::with_capacity(self.walks.len());
+        for walk in &mut self.walks {
+            let mut runs = walk.mask(stop)?;
             // A model may have fewer rows than the tokenizer has tokens.
             cut(&mut runs, vocab_size);
             all.push(runs);
@@ -84,12 +201,12 @@ impl Constraints {
         Ok(both)
     }
 
-    /// Takes what a step accepted on.
+    /// Takes what a step accepted on, which may be nothing.
     ///
     /// # Errors
     /// `grammar-mismatch`, `invalid-grammar`.
     pub(crate) fn accept(&mut self, tokens: &[u32]) -> Result<(), Error> {
-        self.n_last = 0;
+        self.walks.iter_mut().for_each(Walk::begin);
         self.go_on(tokens)
     }
 
@@ -98,35 +215,38 @@ impl Constraints {
     /// # Errors
     /// As [`Constraints::accept`].
     pub(crate) fn go_on(&mut self, tokens: &[u32]) -> Result<(), Error> {
-        for matcher in &mut self.matchers {
-            matcher.accept(tokens).map_err(text_error)?;
-        }
-        self.walked.extend_from_slice(tokens);
-        self.n_last += tokens.len();
-        Ok(())
+        self.walks
+            .iter_mut()
+            .try_for_each(|walk| walk.go_on(tokens))
     }
 
-    /// Puts tokens in place of what the last step accepted.
+    /// Where they stand with `tokens` in place of what the last step accepted. [`Constraints::put`] takes them there.
     ///
     /// # Errors
-    /// `grammar-mismatch`, `invalid-grammar`.
-    pub(crate) fn replace(&mut self, tokens: &[u32]) -> Result<(), Error> {
-        if self.is_empty() {
-            return Ok(());
+    /// `grammar-mismatch`, `invalid-grammar`: they stand where they stood.
+    pub(crate) fn replaced(&mut self, tokens: &[u32]) -> Result<Replacement, Error> {
+        let matchers = self.walks.iter_mut().map(|walk| walk.replaced(tokens));
+        Ok(Replacement {
+            matchers: matchers.collect::<Result<_, _>>()?,
+            tokens: tokens.to_vec(),
+        })
+    }
+
+    /// Puts other tokens in place of what the last step accepted.
+    pub(crate) fn put(&mut self, replacement: Replacement) {
+        let Replacement { matchers, tokens } = replacement;
+        for (walk, matcher) in self.walks.iter_mut().zip(matchers) {
+            if let Some(matcher) = matcher {
+                walk.matcher = matcher;
+                walk.last = Some(vec![tokens.clone()]);
+            }
         }
-        self.walked.truncate(self.walked.len() - self.n_last);
-        self.walked.extend_from_slice(tokens);
-        self.n_last = tokens.len();
-        for matcher in &mut self.matchers {
-            matcher.reset();
-            matcher.accept(&self.walked).map_err(text_error)?;
-        }
-        Ok(())
     }
 
     /// Whether nothing may follow.
     pub(crate) fn is_terminated(&self) -> bool {
-        self.matchers.iter().any(Matcher::is_terminated)
+        let mut walks = self.walks.iter();
+        walks.any(|walk| walk.matcher.is_terminated())
     }
 
     /// The tokens that must follow, where one matcher alone says so.
@@ -134,9 +254,10 @@ impl Constraints {
     /// # Errors
     /// `invalid-grammar`.
     pub(crate) fn forced(&mut self) -> Result<Vec<u32>, Error> {
-        match self.matchers.as_mut_slice() {
+        match self.walks.as_mut_slice() {
             [one] if !self.program_asks && !self.has_static_mask => {
-                Ok(one.forced().map_err(text_error)?.iter().copied().collect())
+                let forced = one.matcher.forced().map_err(text_error)?;
+                Ok(forced.iter().copied().collect())
             }
             _ => Ok(Vec::new()),
         }

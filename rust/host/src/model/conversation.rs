@@ -90,12 +90,6 @@ impl Context {
             .with_engine(|engine| engine.follow(self.id, n_known, tokens))
     }
 
-    /// Releases it, and what it is charged with.
-    pub(crate) fn release_uncharged(&self) {
-        self.release();
-        lock(&self.tokens).truncate(0);
-    }
-
     /// The context that the core made from a snapshot, with the state of the conversation that was kept with it.
     ///
     /// # Errors

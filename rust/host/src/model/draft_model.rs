@@ -5,14 +5,16 @@
 //! positions of the generator: so it draws what the generator draws wherever the two models think alike. What is wanted
 //! anew, or no more, ends what is under way.
 //!
-//! Where nothing can be drafted (there is no room for the context, it is full, or the draft model fails), the
-//! generation goes on without drafts, and asks for some again after a rest.
+//! Where the draft model holds no context of that length, the generation goes on without drafts, and asks for some
+//! again after a rest. That follows from the text alone. Whatever else keeps it from drafting (its driver fails, or
+//! there is no memory left) fails the step: how many tokens a step accepts can be seen, and so it must not depend on
+//! load.
 
 use std::sync::Arc;
 
 use pie_core::{
-    Answer, Drafting, DraftsWanted, GeneratorId, GeneratorOptions, ProcessId, RequestId, Sampler,
-    Submission,
+    Answer, ContextId, Drafting, DraftsWanted, ErrorCode, GeneratorId, GeneratorOptions, ProcessId,
+    RequestId, Sampler, Submission,
 };
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -52,12 +54,24 @@ impl DraftModel {
         })
     }
 
-    /// What is drafted; nothing where nothing can be.
-    async fn draft(&self, wanted: &DraftsWanted) -> Vec<u32> {
-        self.try_to_draft(wanted).await.unwrap_or_else(|error| {
+    /// What is drafted; nothing where the draft model holds no context of that length.
+    ///
+    /// # Errors
+    /// Whatever else keeps it from drafting.
+    async fn draft(&self, wanted: &DraftsWanted) -> Result<Vec<u32>, Error> {
+        self.try_to_draft(wanted).await.or_else(|error| {
+            if matches!(error.code, ErrorCode::ContextFull | ErrorCode::OutOfPages) {
+                return Ok(Vec::new());
+            }
             let model = self.context.model.name();
-            tracing::debug!(model, %error, "nothing is drafted; the generation goes on without");
-            Vec::new()
+            tracing::debug!(model, %error, "nothing is drafted");
+            Err(Error {
+                message: format!(
+                    "the draft model {model:?} could not draft: {}",
+                    error.message
+                ),
+                ..error
+            })
         })
     }
 
@@ -97,7 +111,7 @@ impl DraftModel {
 
 impl Drafts for DraftModel {
     fn release(&self) {
-        self.context.release_uncharged();
+        self.context.release();
     }
 }
 
@@ -123,17 +137,26 @@ impl Drop for DraftRun<'_> {
 }
 
 impl Model {
-    /// Has `drafts` draft for a generator of this model, which wants it, until that one ends. A task of `threads` does
-    /// so.
-    pub(crate) fn begin_drafting(
+    /// A generator for which `drafts` drafts until it ends. A task of `threads` does so.
+    ///
+    /// # Errors
+    /// Those of the core.
+    pub(crate) fn new_drafted_generator(
         self: &Arc<Self>,
-        generator: GeneratorId,
+        context: ContextId,
+        options: GeneratorOptions,
         drafts: DraftModel,
         threads: &Handle,
-    ) {
+    ) -> Result<GeneratorId, Error> {
         let drafts = Arc::new(drafts);
-        let wanted = self.drafters.add(generator, drafts.clone());
+        let (generator, wanted) = self.with_engine(|engine| {
+            let generator = engine.new_generator(context, options)?;
+            // Under the lock of the core: nobody can be told of its end before somebody listens.
+            let wanted = self.drafters.add(generator, drafts.clone());
+            Ok::<_, Error>((generator, wanted))
+        })?;
         threads.spawn(draft(self.clone(), drafts, wanted));
+        Ok(generator)
     }
 }
 
@@ -155,7 +178,7 @@ async fn draft(
                     Err(_) => return,
                 },
                 drafted = drafts.draft(&request) => {
-                    model.give_drafts(&request, &drafted);
+                    model.give_drafts(&request, drafted.as_deref().map_err(Clone::clone));
                     break;
                 }
             }

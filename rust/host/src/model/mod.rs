@@ -7,6 +7,7 @@ pub(crate) mod draft_model;
 mod drafters;
 pub(crate) mod driver;
 pub(crate) mod dummy;
+pub(crate) mod generator;
 pub(crate) mod grammars;
 pub(crate) mod inbox;
 pub(crate) mod overdue;
@@ -308,8 +309,8 @@ impl Model {
         self.inbox.ring();
     }
 
-    /// Gives a generation the drafts that it wanted.
-    fn give_drafts(&self, wanted: &DraftsWanted, drafts: &[u32]) {
+    /// Gives a generation the drafts that it wanted, or why there are none.
+    fn give_drafts(&self, wanted: &DraftsWanted, drafts: Result<&[u32], Error>) {
         self.with_engine(|engine| engine.give_drafts(wanted.request, wanted.length(), drafts));
         self.inbox.ring();
     }

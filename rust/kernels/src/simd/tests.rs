@@ -160,3 +160,26 @@ fn the_instruction_sets_of_this_cpu_answer_with_their_codes() {
         }
     }
 }
+
+struct Across([f32; LANES]);
+
+impl Kernel for Across {
+    type Output = (f32, f32);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> (f32, f32) {
+        let v = s.load(&self.0);
+        (s.sum(v), s.greatest(v))
+    }
+}
+
+#[test]
+fn all_lanes_are_summed_and_compared() {
+    for isa in all_isas() {
+        for greatest in 0..LANES {
+            let mut lanes = [-1.0; LANES];
+            lanes[greatest] = 40.0;
+            assert_eq!(isa.run(Across(lanes)), (25.0, 40.0), "lane {greatest}");
+        }
+    }
+}

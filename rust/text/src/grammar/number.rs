@@ -194,6 +194,7 @@ fn same_length(least: &[u8], most: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    // rows: RS-130
     #[test]
     fn patterns_of_ranges_hold_what_lies_in_them() {
         let bounds = [-1205, -1000, -99, -10, -1, 0, 1, 7, 10, 99, 100, 1205];
@@ -216,6 +217,7 @@ mod tests {
         }
     }
 
+    // rows: RS-130
     #[test]
     fn decimals_are_divided_exactly() {
         let multiple = |value: f64, step: f64| Num::Float(value).is_multiple_of(Num::Float(step));

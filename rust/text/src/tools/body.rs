@@ -210,6 +210,7 @@ pub(crate) fn object_of(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    // rows: RS-181 RS-184
     #[test]
     fn a_call_stands_in_one_function_and_in_no_more() {
         let call = r#"{"name":"f","arguments":{}}"#;

@@ -1,0 +1,269 @@
+//! Generators as programs have them: one of the core, what it is charged with, and what constrains it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pie_core::masks::TokenMask;
+use pie_core::{Engine, ErrorCode, FinishReason, GeneratorId, RequestId, Submission};
+use pie_text::grammar::Matcher;
+use tokio::sync::oneshot;
+
+use super::constraints::{Constraints, walk_bytes};
+use super::conversation::Context;
+use super::pass::Pass;
+use crate::Error;
+use crate::budget::{Account, Charge, Purpose};
+use crate::sync::lock;
+
+/// A generator of the core.
+#[derive(Debug)]
+pub(crate) struct Generator {
+    pub(crate) context: Arc<Context>,
+    pub(crate) id: GeneratorId,
+    /// For its options.
+    charge: Mutex<Charge>,
+    /// The step that was executed last, until its answer was taken or it was given up.
+    step: Mutex<Option<RequestId>>,
+    /// It may be charged with what was wanted of one step.
+    has_own: AtomicBool,
+    /// What walks what it accepts.
+    constraints: Mutex<Constraints>,
+}
+
+impl Generator {
+    /// One that the core made, charged with its options, which may have a token mask.
+    pub(crate) fn new(
+        context: Arc<Context>,
+        id: GeneratorId,
+        charge: Charge,
+        has_static_mask: bool,
+    ) -> Self {
+        Self {
+            context,
+            id,
+            charge: Mutex::new(charge),
+            step: Mutex::new(None),
+            has_own: AtomicBool::new(false),
+            constraints: Mutex::new(Constraints::new(has_static_mask)),
+        }
+    }
+
+    /// Runs `work` on the core and the generator of it.
+    pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut Engine, GeneratorId) -> T) -> T {
+        let model = &self.context.model;
+        model.with_engine(|engine| work(engine, self.id))
+    }
+
+    /// Charges it with the options that it has.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`, `generator-retired`.
+    pub(crate) fn recharge(&self) -> Result<(), Error> {
+        let n_bytes = self.with_engine(|engine, id| engine.option_bytes(id))?;
+        lock(&self.charge).resize(n_bytes as u64)
+    }
+
+    /// Changes its options, which take `n_bytes` more at most: it is charged before, and a change that is refused
+    /// leaves nothing.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`, and those of the change.
+    pub(crate) fn change<T>(
+        &self,
+        n_bytes: u64,
+        change: impl FnOnce(&mut Engine, GeneratorId) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        lock(&self.charge).grow(n_bytes)?;
+        let changed = self.with_engine(change);
+        self.recharge()?;
+        changed
+    }
+
+    /// The open step is charged with what is wanted of it.
+    pub(crate) fn note_own(&self) {
+        self.has_own.store(true, Ordering::Relaxed);
+    }
+
+    /// A step was opened, which has what was wanted of the one before only where that one comes again.
+    ///
+    /// # Errors
+    /// `generator-retired`.
+    pub(crate) fn release_own(&self) -> Result<(), Error> {
+        if self.has_own.swap(false, Ordering::Relaxed) {
+            self.recharge()?;
+        }
+        Ok(())
+    }
+
+    /// Has a matcher walk what is generated, from the next step on.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`; those of the core.
+    pub(crate) fn constrain(&self, matcher: &Matcher, account: &Account) -> Result<(), Error> {
+        let charge = account.charge(Purpose::Options, walk_bytes(matcher))?;
+        self.with_engine(|engine, id| engine.set_late_masks(id, true))?;
+        lock(&self.constraints).add(matcher.clone(), charge);
+        Ok(())
+    }
+
+    /// Whether the program gives a mask of its own in each step.
+    ///
+    /// # Errors
+    /// Those of the core.
+    pub(crate) fn ask_masks(&self, ask: bool) -> Result<(), Error> {
+        let mut constraints = lock(&self.constraints);
+        let late = ask || !constraints.is_empty();
+        self.with_engine(|engine, id| engine.set_late_masks(id, late))?;
+        constraints.program_asks = ask;
+        Ok(())
+    }
+
+    /// Submits one step, with its mask where matchers alone say what it is. Where they fail, the step is given up, and
+    /// its receiver tells why.
+    pub(crate) fn submit_step(&self) -> (Pass, oneshot::Receiver<Result<(), Error>>) {
+        let submission = Submission::Step(self.id);
+        let (pass, receiver) = Pass::submit(&self.context.model, submission);
+        *lock(&self.step) = Some(pass.request());
+        let Err(error) = self.give_own_mask(pass.request()) else {
+            return (pass, receiver);
+        };
+        self.cancel(&pass);
+        let (failed, told) = oneshot::channel();
+        drop(failed.send(Err(error)));
+        (pass, told)
+    }
+
+    /// Gives the mask of a step that was submitted, while it is computed. Where the program gives one of its own, it is
+    /// kept until that is there.
+    fn give_own_mask(&self, request: RequestId) -> Result<(), Error> {
+        let mut constraints = lock(&self.constraints);
+        if constraints.is_empty() {
+            return Ok(());
+        }
+        let vocab_size = self.context.model.vocab_size();
+        let stop = self.with_engine(|engine, id| engine.stop_tokens(id))?;
+        let mask = constraints.mask(&stop, vocab_size)?;
+        if constraints.program_asks {
+            constraints.keep_mask(mask);
+            return Ok(());
+        }
+        drop(constraints);
+        let mask = TokenMask::new(&mask, vocab_size);
+        self.with_engine(|engine, _| engine.give_step_mask(request, mask))
+    }
+
+    /// Gives the mask of the program for the step that runs.
+    ///
+    /// # Errors
+    /// `step-pending` where none runs; those of [`Engine::give_step_mask`].
+    pub(crate) fn give_mask(&self, mask: Vec<u32>) -> Result<(), Error> {
+        let Some(request) = *lock(&self.step) else {
+            return Err(Error::new(
+                ErrorCode::StepPending,
+                "a mask is given and no step runs: none was executed, or its answer was taken; give a mask once the \
+                 step was executed, before its answer is taken",
+            ));
+        };
+        let vocab_size = self.context.model.vocab_size();
+        let mask = lock(&self.constraints).with_program(mask, vocab_size)?;
+        // Masks are long: they are read apart from the engine.
+        let mask = TokenMask::new(&mask, vocab_size);
+        self.with_engine(|engine, _| engine.give_step_mask(request, mask))
+    }
+
+    /// Takes the answer of a step, which the constraints walk.
+    ///
+    /// # Errors
+    /// Those of the pass, `limit-engine-memory`; `invalid-grammar`.
+    pub(crate) fn take_step(&self, pass: &Pass) -> Result<pie_core::Output, Error> {
+        self.forget_step(pass);
+        let mut output = self.context.take_generated(pass)?;
+        self.walk(&mut output)?;
+        Ok(output)
+    }
+
+    /// Gives a step or a run up: the context is as it was before.
+    pub(crate) fn cancel(&self, pass: &Pass) {
+        self.forget_step(pass);
+        pass.cancel();
+    }
+
+    fn forget_step(&self, pass: &Pass) {
+        lock(&self.step).take_if(|request| *request == pass.request());
+    }
+
+    /// Has the constraints walk what a step accepted. Text that they force is accepted with it, and where nothing may
+    /// follow, the generation ends.
+    fn walk(&self, output: &mut pie_core::Output) -> Result<(), Error> {
+        let mut constraints = lock(&self.constraints);
+        if constraints.is_empty() {
+            return Ok(());
+        }
+        // A step that drew nothing is one that can be replaced.
+        constraints.accept(&output.tokens)?;
+        if output.tokens.is_empty() {
+            return Ok(());
+        }
+        if output.finish.is_none() && !constraints.is_terminated() {
+            self.jump(&mut constraints, output)?;
+        }
+        if output.finish.is_none() && constraints.is_terminated() {
+            self.end_by_constraint()?;
+            output.finish = Some(FinishReason::Constraint);
+        }
+        Ok(())
+    }
+
+    /// Accepts forced text with the step before it.
+    fn jump(
+        &self,
+        constraints: &mut Constraints,
+        output: &mut pie_core::Output,
+    ) -> Result<(), Error> {
+        let forced = constraints.forced()?;
+        if forced.is_empty() {
+            return Ok(());
+        }
+        let n_drawn = output.tokens.len();
+        let all = [output.tokens.as_slice(), &forced].concat();
+        // Where it may not enter, as beyond a token budget, the step stays what it is, and those behind it draw the
+        // text token by token, for as long as they may.
+        let Ok(kept) = self.context.accept(self.id, &all) else {
+            return Ok(());
+        };
+        output.tokens = kept;
+        constraints.go_on(output.tokens.get(n_drawn..).unwrap_or_default())?;
+        output.finish = self.with_engine(|engine, id| engine.finish_reason(id))?;
+        Ok(())
+    }
+
+    fn end_by_constraint(&self) -> Result<(), Error> {
+        self.with_engine(|engine, id| engine.end_by_constraint(id))
+    }
+
+    /// Puts tokens in place of those that the last step accepted, for the constraints too. Returns those that are kept.
+    ///
+    /// # Errors
+    /// Those of the core; `grammar-mismatch`, `invalid-grammar`; `limit-engine-memory`. Nothing changes then.
+    pub(crate) fn accept(&self, tokens: &[u32]) -> Result<Vec<u32>, Error> {
+        let mut constraints = lock(&self.constraints);
+        if constraints.is_empty() {
+            return self.context.accept(self.id, tokens);
+        }
+        // The matchers come first, apart from the lock of the core: they take long, and may refuse.
+        let n_kept = self.with_engine(|engine, id| engine.n_acceptable(id, tokens))?;
+        let replacement = constraints.replaced(tokens.get(..n_kept).unwrap_or(tokens))?;
+        let kept = self.context.accept(self.id, tokens)?;
+        constraints.put(replacement);
+        if constraints.is_terminated() {
+            self.end_by_constraint()?;
+        }
+        Ok(kept)
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        self.with_engine(Engine::drop_generator);
+    }
+}
