@@ -39,6 +39,7 @@ lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the lin
 	$(BIN)/python tools/gen_stats.py --check
 	$(BIN)/python tools/gen_js_bridge.py --check
 	$(BIN)/python tools/gen_surface.py --check
+	$(BIN)/python tools/gen_guides.py --check
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/python_bindings.py
@@ -59,7 +60,7 @@ test-python: build guests $(STAMPS)/test-requirements
 	$(BIN)/python -m pytest
 
 bench: build guests $(STAMPS)/bench-requirements ## Runs the benchmarks (a quarter of an hour) and writes docs/benchmarks.md; ROWS=Tax runs one.
-	$(CARGO) bench --profile release -p pie-core -p pie-host -p pie-server --no-run --quiet
+	$(CARGO) bench --profile release -p pie-core -p pie-text -p pie-host -p pie-server --no-run --quiet
 	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && \
 	../$(BIN)/asv run --environment existing:../$(BIN)/python --dry-run --show-stderr $(if $(ROWS),--bench '^[a-z]+\.$(ROWS)\.')
 	$(BIN)/python tools/write_benchmarks.py

@@ -49,6 +49,7 @@ EXPRESSIONS = {
     "Context::generate": "|ctx: &inferlet::Context| ctx.generate(inferlet::Sampler::Argmax)",
     "Output::tokens": "|output: inferlet::Output| output.tokens",
     **{f"Output::{name}": f"inferlet::Output::{name}::<inferlet::SampleHandle>" for name in ACCESSORS},
+    "Generator::collect_json": "inferlet::Generator::collect_json::<bool>",
     "Generator::constrain": "inferlet::Generator::constrain::<Box<dyn inferlet::Constrain>>",
     "Generator::constrain_with": "inferlet::Generator::constrain_with::<Box<dyn inferlet::Schema>>",
     "Generator::speculator": "inferlet::Generator::speculator::<Box<dyn inferlet::spec::Speculator>>",

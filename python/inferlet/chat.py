@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from wit_world.imports import chat as _chat
 
 from inferlet import _arguments
+from inferlet._decoding import EventDecoder
 from inferlet.errors import host
 from inferlet.model import Model
 from inferlet.output import Output
@@ -44,54 +44,21 @@ class Event:
 AnyEvent = Event.Idle | Event.Delta | Event.Done | Event.Interrupt
 
 
-class Decoder:
+class Decoder(EventDecoder[AnyEvent]):
     """Turns tokens into text without tearing characters apart.
 
-    One event a `feed`: what a batch of tokens completes beyond the first is queued; `feed([])` drains it, and so does
-    `events`. `hide_thoughts` and `hide_calls` leave out what the decoders of `reasoning` and `tools` tell; what began
-    as a call and is none is shown.
+    `hide_thoughts` and `hide_calls` leave out what the decoders of `reasoning` and `tools` tell; what began as a call
+    and is none is shown.
     """
 
     def __init__(self, model: Model, *, hide_thoughts: bool = False, hide_calls: bool = False) -> None:
         _arguments.of_type("model", model, Model)
-        self._raw = (
+        raw = (
             _chat.Decoder.create_hiding(model._raw, hide_thoughts, hide_calls)
             if hide_thoughts or hide_calls
             else _chat.Decoder.create(model._raw)
         )
-
-    def feed(self, tokens: Iterable[int]) -> AnyEvent:
-        """Takes tokens and returns the first event that is due; an id outside the vocabulary is `invalid-token`."""
-        return _event(host(self._raw.feed, _arguments.tokens("tokens", tokens)))
-
-    def feed_output(self, output: Output) -> AnyEvent:
-        """Takes what a step accepted, else as `feed`.
-
-        Its stop token is not shown, and where the step was the last of the generation, its turn ends with it.
-        """
-        _arguments.of_type("output", output, Output)
-        return _event(host(self._raw.feed_output, output.tokens, output._raw_finish()))
-
-    def finish(self) -> AnyEvent:
-        """Ends a turn that was begun: a character that was torn is shown as U+FFFD.
-
-        One event; `feed([])` drains the rest.
-        """
-        return _event(self._raw.finish())
-
-    def events(self, taken: Iterable[int] | Output) -> Iterator[AnyEvent]:
-        """Takes tokens, or what a step accepted, and gives every event that they complete, idle ones left out."""
-        return self._rest(self.feed_output(taken) if isinstance(taken, Output) else self.feed(taken))
-
-    def reset(self) -> None:
-        """Forgets what was fed."""
-        self._raw.reset()
-
-    def _rest(self, event: AnyEvent) -> Iterator[AnyEvent]:
-        """An event and all that are queued behind it."""
-        while not isinstance(event, Event.Idle):
-            yield event
-            event = self.feed(())
+        super().__init__(raw, _event, Event.Idle)
 
 
 def visible_text(model: Model, output: Output) -> str:

@@ -6,7 +6,7 @@ import inspect
 import json
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
@@ -14,10 +14,10 @@ from wit_world.imports import context as _context
 from wit_world.imports import tools as _tools
 
 from inferlet import _arguments, _json
+from inferlet._decoding import EventDecoder
 from inferlet.errors import ErrorCode, InvalidArgumentError, host
 from inferlet.grammar import Grammar, GrammarConstraint, Matcher
 from inferlet.model import Model
-from inferlet.output import Output
 
 __all__ = [
     "Choice",
@@ -67,49 +67,15 @@ class Event:
 AnyEvent = Event.Idle | Event.Start | Event.Call | Event.Malformed
 
 
-class Decoder:
+class Decoder(EventDecoder[AnyEvent]):
     """Finds the calls of tools in what the model says, inside thoughts too.
 
-    One event a `feed`: what a batch of tokens completes beyond the first is queued; `feed([])` drains it, and so does
-    `events`. Of a model whose template writes no calls every event is `Idle`.
+    Of a model whose template writes no calls every event is `Idle`.
     """
 
     def __init__(self, model: Model) -> None:
         _arguments.of_type("model", model, Model)
-        self._raw = _tools.ToolDecoder.create(model._raw)
-
-    def feed(self, tokens: Iterable[int]) -> AnyEvent:
-        """Takes tokens and returns the first event that is due; an id outside the vocabulary is `invalid-token`."""
-        return _event(host(self._raw.feed, _arguments.tokens("tokens", tokens)))
-
-    def feed_output(self, output: Output) -> AnyEvent:
-        """Takes what a step accepted, else as `feed`.
-
-        Where the step was the last of the generation, its turn ends with it.
-        """
-        _arguments.of_type("output", output, Output)
-        return _event(host(self._raw.feed_output, output.tokens, output._raw_finish()))
-
-    def finish(self) -> AnyEvent:
-        """Ends a turn that was begun, and a call that is open.
-
-        One event; `feed([])` drains the rest.
-        """
-        return _event(self._raw.finish())
-
-    def events(self, taken: Iterable[int] | Output) -> Iterator[AnyEvent]:
-        """Takes tokens, or what a step accepted, and gives every event that they complete, idle ones left out."""
-        return self._rest(self.feed_output(taken) if isinstance(taken, Output) else self.feed(taken))
-
-    def reset(self) -> None:
-        """Forgets what was fed."""
-        self._raw.reset()
-
-    def _rest(self, event: AnyEvent) -> Iterator[AnyEvent]:
-        """An event and all that are queued behind it."""
-        while not isinstance(event, Event.Idle):
-            yield event
-            event = self.feed(())
+        super().__init__(_tools.ToolDecoder.create(model._raw), _event, Event.Idle)
 
 
 def _event(raw: _tools.ToolEvent) -> AnyEvent:

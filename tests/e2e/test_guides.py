@@ -1,5 +1,5 @@
-"""The guides to building, models and limits: their commands run, their TOML is a configuration or a manifest, their
-names exist.
+"""The guides: their commands run, their TOML is a configuration or a manifest, their names exist, and their snippets
+run in three languages.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ import pytest
 from pie.bakery.manifest import parse_manifest
 from pie.config import EMBEDDED_FOLDER, Flags, load
 from pie.config.settings import settings
+from pie.engine import Engine
+from pie.programs import load_program
 from support.command import shell
-from support.launching import ROOT
+from support.launching import ROOT, python_source, typescript_source
+from support.launching import run as run_program
+from tools.gen_guides import PAGES, TARGET, rust, snippets
 
 GUIDES = ROOT / "docs/guide"
 REFERENCE = ROOT / "docs/reference"
@@ -83,3 +87,54 @@ def test_the_guide_to_limits_names_what_there_is() -> None:
     known_codes = {error["code"] for error in tomllib.loads((ROOT / "tools/errors.toml").read_text())["error"]}
     assert len(limits) > 10
     assert (limits - known, codes - known_codes) == (set(), set())
+
+
+PYTHON_FRAME = """
+import ast, inspect
+from inferlet import *
+
+async def main(snippet):
+    names = globals()
+    names["model"] = Model.load("default")
+    names["ctx"] = Context(names["model"]).user("How much does a violin cost?")
+    ran = eval(compile(snippet, "guide.py", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    if inspect.iscoroutine(ran):
+        await ran
+"""
+TYPESCRIPT_FRAME = """
+import {
+  AnyNames
+} from 'inferlet';
+
+export async function main() {
+  const model = Model.load('default');
+  const ctx = new Context(model).user('How much does a violin cost?');
+SNIPPET}
+"""
+NAMES = """anyJson brle chat Context Distribution ebnf Entropy Grammar GrammarConstraint jsonSchema Logits Matcher Model
+reasoning regex Sampler session tools"""
+
+
+@pytest.mark.parametrize("name", snippets("python"))
+def test_a_python_snippet_runs(tiny: Engine, name: str) -> None:
+    outcome = run_program(tiny, python_source(PYTHON_FRAME), snippets("python")[name])
+    assert outcome.code is None, outcome.traceback
+
+
+@pytest.mark.parametrize("name", snippets("typescript"))
+def test_a_typescript_snippet_runs(tiny: Engine, name: str) -> None:
+    frame = TYPESCRIPT_FRAME.replace("AnyNames", ", ".join(NAMES.split()))
+    outcome = run_program(tiny, typescript_source(frame.replace("SNIPPET", snippets("typescript")[name])))
+    assert outcome.code is None, outcome.traceback or outcome.message
+
+
+@pytest.mark.parametrize("name", snippets("rust"))
+def test_a_rust_snippet_runs(tiny: Engine, name: str) -> None:
+    outcome = run_program(tiny, load_program(ROOT / "build/programs/guides.wasm"), name)
+    assert outcome.code is None, outcome.message
+
+
+def test_every_snippet_stands_in_three_languages() -> None:
+    assert snippets("python").keys() == snippets("typescript").keys() == snippets("rust").keys()
+    assert {name.partition("/")[0] for name in snippets("python")} == set(PAGES)
+    assert TARGET.read_text() == rust()

@@ -1,4 +1,4 @@
-"""What a step accepted is replaced where a grammar walks it: the grammar goes back, wherever it began, and may refuse."""
+"""What a step accepted is replaced where a grammar walks it: it goes back, wherever it began, and may refuse."""
 
 from __future__ import annotations
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import dummy, masks, seeds
 from .errors import RefusedError
 from .forward import checked_probe, fitting, masked, sampler_of
+from .grammar import Walker
 from .sampler import Sampler, draw
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class Generation:
     logit_mask: list[int] = field(default_factory=list)
     zo_seed: int | None = None
     constraints: list[Masks] = field(default_factory=list)
+    grammars: list[Walker] = field(default_factory=list)
     speculator: Drafts | None = None
     every_step: list[tuple[str, Op]] = field(default_factory=list)
     """Probes of every step, with their names."""
@@ -109,7 +112,7 @@ class GeneratorOps:
         made.logit_mask = op.get("logit_mask", [])
         if not any(fitting(made.logit_mask, self.model.vocab_size)) or op.get("horizon") == 0:
             raise RefusedError("invalid-argument")
-        made.constraints = [Masks(one["masks"]) for one in op.get("constrain", [])]
+        self.constrain(made, op.get("constrain", []))
         made.speculator = Drafts(**op["speculator"]) if "speculator" in op else None
         made.zo_seed = op.get("zo_seed")
         if made.max_tokens == 0:
@@ -182,7 +185,10 @@ class GeneratorOps:
         for mask in given:
             if not any(fitting(mask, self.model.vocab_size)):
                 raise RefusedError("invalid-argument")
-        mask = masks.intersection([*given, generation.logit_mask], self.model.vocab_size)
+        for walker in generation.grammars:
+            walker.stop = generation.stops()
+        by_grammars = [walker.mask() for walker in generation.grammars]
+        mask = masks.intersection([*given, *by_grammars, generation.logit_mask], self.model.vocab_size)
         if mask == [0]:
             raise RefusedError("invalid-argument")
         generation.opened = True
@@ -192,9 +198,10 @@ class GeneratorOps:
         self.compute(context)
         tokens: list[int] = []
         if draws:
-            tokens = self.draw_run(generation, hashes, mask, [] if given else drafts)
+            tokens = self.draw_run(generation, hashes, mask, [] if given or by_grammars else drafts)
         generation.owes = not draws
         self.fold(generation, tokens, 1)
+        tokens = self.walk(generation, tokens)
         if speculator is not None:
             n_kept = 0 if given else max(len(tokens) - 1, 0)
             if len(drafts) > n_kept:
@@ -203,6 +210,24 @@ class GeneratorOps:
         for constraint in generation.constraints:
             constraint.answer = None
         return tokens, first
+
+    def walk(self, generation: Generation, tokens: list[int]) -> list[int]:
+        """Grammars go on by what was drawn. The text that one alone forces is accepted with it."""
+        walkers = generation.grammars
+        if not walkers or not tokens:
+            return tokens
+        for walker in walkers:
+            walker.accept(tokens)
+        goes_on = generation.finish is None and not any(walker.is_terminated for walker in walkers)
+        if goes_on and len(walkers) == 1 and not generation.constraints and not generation.logit_mask:
+            forced = walkers[0].forced()
+            if forced:
+                kept = self.replace(generation, [*tokens, *forced])
+                walkers[0].accept(kept[len(tokens) :])
+                tokens = kept
+        if generation.finish is None and any(walker.is_terminated for walker in walkers):
+            generation.finish = "constraint"
+        return tokens
 
     def count(self, generation: Generation) -> None:
         """The key of a generation, found at its first step."""
@@ -251,9 +276,13 @@ class GeneratorOps:
     def op_accept(self, op: Op) -> list[int]:
         """Other tokens in place of what the last step accepted, cut behind a stop token and at the cap."""
         generation, given = self.generator(op), op["tokens"]
-        context = generation.context
         if any(token >= self.model.vocab_size for token in given):
             raise RefusedError("invalid-token")
+        return self.replace(generation, given)
+
+    def replace(self, generation: Generation, given: list[int]) -> list[int]:
+        """The same, without a check of the tokens. Grammars stay where they are."""
+        context = generation.context
         n = context.n_provisional
         if n is None:
             raise RefusedError("step-pending")
@@ -282,7 +311,13 @@ class GeneratorOps:
         generation.every_step.append((op["as"], op))
 
     def op_constrain(self, op: Op) -> None:
-        self.generator(op).constraints += [Masks(one["masks"]) for one in op["constrain"]]
+        self.constrain(self.generator(op), op["constrain"])
+
+    def constrain(self, generation: Generation, given: list[Op]) -> None:
+        """Adds constraints: by masks, and by grammars, each of which begins where it is added."""
+        made = [Masks(one["masks"]) if "masks" in one else Walker.of(self.model, one) for one in given]
+        generation.constraints += [one for one in made if isinstance(one, Masks)]
+        generation.grammars += [one for one in made if isinstance(one, Walker)]
 
     def op_horizon(self, op: Op) -> None:
         self.generator(op)
@@ -317,6 +352,17 @@ class GeneratorOps:
         control = {token for token in tokens if token in stops}
         text: str = self.model.chat.tokenizer.decode([token for token in tokens if token not in control], skip_special_tokens=True)
         return text
+
+    def op_collect_json(self, op: Op) -> Any:
+        """The value of a document, which any JSON goes on beside what constrains it, so that no text is jumped over."""
+        generation = self.generator(op)
+        assert generation.grammars, "without a grammar the documents have no end"
+        generation.constraints.append(Masks([]))
+        text = self.op_collect_text(op)
+        generation.constraints.pop()
+        if generation.finish not in ("constraint", "stop"):
+            raise RefusedError("json-cut")
+        return json.loads(text)
 
     def op_tokens_generated(self, op: Op) -> int:
         return self.generators[op["gen"]].n_accepted

@@ -45,15 +45,6 @@ WITHOUT_VECTOR = {
     "forward.forward-pass.set-adapter": "no driver of the tests has adapters",
     "generation.generator.set-adapter": "no driver of the tests has adapters",
     **dict.fromkeys(
-        (
-            "grammar.grammar.create",
-            "grammar.grammar.matcher",
-            *(f"grammar.matcher.{name}" for name in ("mask", "accept", "forced", "is-terminated", "reset", "fork")),
-            "generation.generator.constrain",
-        ),
-        "tests/e2e/test_grammars.py and test_passes.py run grammars in each language",
-    ),
-    **dict.fromkeys(
         ("generation.generator.ask-masks", "generation.generator.give-mask", "generation.generator.draft"),
         "the SDKs call it for constraints and speculators, which are options of `generate` in vectors",
     ),
@@ -69,6 +60,10 @@ OPERATIONS = {
     "forward.forward-pass.set-zo-seed": "pass_zo_seed",
     "masks.intersection": "mask_and",
     **{f"masks.{name}": f"mask_{name}" for name in ("shortest", "allowing", "allowed", "pack", "unpack", "window", "causal")},
+    "grammar.grammar.create": "grammar",
+    **{f"grammar.matcher.{name}": f"matcher_{name}" for name in ("mask", "accept", "forced", "reset", "fork")},
+    "grammar.matcher.is-terminated": "matcher_ended",
+    "generation.generator.constrain": "collect_json",
     "generation.generator.create": "generate",
     "generation.generator.set-stop": "stop",
     "generation.generator.next-step": "step",

@@ -7,7 +7,24 @@ import asyncio
 import contextlib
 
 import inferlet
-from inferlet import Context, InferletError, Model, Sampler, brle, chat, reasoning, runtime, session, tools
+from inferlet import (
+    AnyJson,
+    Context,
+    Ebnf,
+    Grammar,
+    InferletError,
+    JsonSchema,
+    Matcher,
+    Model,
+    Regex,
+    Sampler,
+    brle,
+    chat,
+    reasoning,
+    runtime,
+    session,
+    tools,
+)
 
 
 def sampler_of(spec):
@@ -98,6 +115,19 @@ OPTIONS = (
 )
 
 
+GRAMMARS = {
+    "json_schema": Grammar.from_json_schema,
+    "any_json": lambda _: Grammar.json(),
+    "regex": Grammar.from_regex,
+    "ebnf": Grammar.from_ebnf,
+}
+SCHEMAS = {"json_schema": JsonSchema, "any_json": lambda _: AnyJson(), "regex": Regex, "ebnf": Ebnf}
+
+
+def constraint_of(spec):
+    return Masks(spec["masks"]) if "masks" in spec else SCHEMAS[spec["kind"]](spec["source"])
+
+
 class Masks:
     """A constraint that answers with these masks in turn."""
 
@@ -146,6 +176,8 @@ class Interpreter:
         self.handles = {}
         self.constraints = {}
         self.speculators = {}
+        self.grammars = {}
+        self.matchers = {}
 
     async def run(self, ops):
         return [await self.step(op) for op in ops]
@@ -236,10 +268,10 @@ class Interpreter:
 
     async def op_generate(self, a):
         options = {key: a[key] for key in OPTIONS if key in a}
-        constraints = [Masks(one["masks"]) for one in a.get("constrain", [])]
+        constraints = [constraint_of(one) for one in a.get("constrain", [])]
         if constraints:
             options["constrain"] = constraints
-        self.constraints[a["as"]] = constraints
+        self.constraints[a["as"]] = [one for one in constraints if isinstance(one, Masks)]
         if "speculator" in a:
             options["speculator"] = self.speculators[a["as"]] = Drafts(self.contexts[a["ctx"]], a["speculator"]["drafts"])
         self.generators[a["as"]] = self.contexts[a["ctx"]].generate(sampler_of(a["sampler"]), **options)
@@ -276,6 +308,33 @@ class Interpreter:
 
     async def op_collect_text(self, a):
         return await self.generators[a["gen"]].collect_text()
+
+    async def op_collect_json(self, a):
+        return await self.generators[a["gen"]].collect_json()
+
+    async def op_grammar(self, a):
+        self.grammars[a["as"]] = GRAMMARS[a["kind"]](a["source"])
+
+    async def op_matcher(self, a):
+        self.matchers[a["as"]] = Matcher(self.grammars[a["grammar"]], self.model.tokenizer())
+
+    async def op_matcher_mask(self, a):
+        return self.matchers[a["matcher"]].next_token_logit_mask()
+
+    async def op_matcher_accept(self, a):
+        self.matchers[a["matcher"]].accept_tokens(a["tokens"])
+
+    async def op_matcher_forced(self, a):
+        return self.matchers[a["matcher"]].forced_tokens()
+
+    async def op_matcher_ended(self, a):
+        return self.matchers[a["matcher"]].is_terminated
+
+    async def op_matcher_reset(self, a):
+        self.matchers[a["matcher"]].reset()
+
+    async def op_matcher_fork(self, a):
+        self.matchers[a["as"]] = self.matchers[a["matcher"]].fork()
 
     async def op_tokens_generated(self, a):
         return self.generators[a["gen"]].tokens_generated
@@ -384,6 +443,9 @@ class Interpreter:
             return False
         return matcher.is_terminated
 
+    async def op_chat_all(self, a):
+        return self.every_event(self.decoder(a), a["pieces"])
+
     async def op_thoughts_feed(self, a):
         return event_of(self.decoder(a, reasoning).feed(a["tokens"]))
 
@@ -452,9 +514,9 @@ class Interpreter:
         return self.generators[a["gen"]].accept(a["tokens"])
 
     async def op_constrain(self, a):
-        constraints = [Masks(one["masks"]) for one in a["constrain"]]
+        constraints = [constraint_of(one) for one in a["constrain"]]
         self.generators[a["gen"]].constrain(constraints)
-        self.constraints[a["gen"]] += constraints
+        self.constraints[a["gen"]] += [one for one in constraints if isinstance(one, Masks)]
 
     async def op_horizon(self, a):
         self.generators[a["gen"]].horizon(a["n"])

@@ -4,10 +4,9 @@
  */
 
 import {
-  type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, InferletError, Logits, Logprob, Logprobs,
-  type Matcher, Model, type Output,
-  type Probe, ProbeHandle, SampleHandle, Sampler, type Speculator, brle, chat, reasoning, runtime, session,
-  tools,
+  type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Grammar, InferletError, Logits, Logprob,
+  Logprobs, Matcher, Model, type Output, type Probe, ProbeHandle, SampleHandle, Sampler, type Schema, type Speculator, anyJson, brle, chat, ebnf, jsonSchema,
+  reasoning, regex, runtime, session, tools,
 } from 'inferlet';
 
 /** Any of the three decoders. */
@@ -54,6 +53,14 @@ interface ProbeSpec {
   tokens?: number[];
 }
 
+/** The source of a grammar. */
+interface SourceSpec {
+  kind: 'json_schema' | 'any_json' | 'regex' | 'ebnf';
+  source: string;
+}
+
+type ConstraintSpec = { masks: number[][] } | SourceSpec;
+
 /** Each operation has the arguments that it needs; the vectors say which. */
 interface Arguments {
   as: string;
@@ -98,7 +105,11 @@ interface Arguments {
   system_speculation?: boolean | string;
   zo_seed?: number;
   horizon?: number;
-  constrain?: { masks: number[][] }[];
+  constrain?: ConstraintSpec[];
+  kind: SourceSpec['kind'];
+  source: string;
+  grammar: string;
+  matcher: string;
   speculator?: { drafts: number[][] };
   tool_choice?: tools.Choice;
   choice: tools.Choice;
@@ -165,6 +176,33 @@ function readingOf(out: Output, handle: SampleHandle | ProbeHandle): object {
     embedding: embedding && floats(embedding),
   };
   return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
+}
+
+function grammarOf({ kind, source }: SourceSpec): Grammar {
+  switch (kind) {
+    case 'json_schema':
+      return Grammar.fromJsonSchema(source);
+    case 'any_json':
+      return Grammar.json();
+    case 'regex':
+      return Grammar.fromRegex(source);
+    case 'ebnf':
+      return Grammar.fromEbnf(source);
+  }
+}
+
+function constraintOf(spec: ConstraintSpec): Masks | Schema {
+  if ('masks' in spec) return new Masks(spec.masks);
+  switch (spec.kind) {
+    case 'json_schema':
+      return jsonSchema(spec.source);
+    case 'any_json':
+      return anyJson();
+    case 'regex':
+      return regex(spec.source);
+    case 'ebnf':
+      return ebnf(spec.source);
+  }
 }
 
 function optionsOf(a: Arguments): GenerateOptions {
@@ -238,6 +276,8 @@ class Interpreter {
   readonly handles = new Map<string, SampleHandle | ProbeHandle>();
   readonly constraints = new Map<string, Masks[]>();
   readonly speculators = new Map<string, Drafts>();
+  readonly grammars = new Map<string, Grammar>();
+  readonly matchers = new Map<string, Matcher>();
 
   readonly ops = {
     all: (a: Arguments) => Promise.all(a.ops.map((branch) => this.run(branch))),
@@ -289,9 +329,9 @@ class Interpreter {
     mask_window: (a: Arguments) => brle.window(a.start, a.n, a.window, a.sinks),
     mask_causal: (a: Arguments) => brle.causal(a.start, a.n),
     generate: (a: Arguments) => {
-      const constrain = this.masks(a);
+      const constrain = (a.constrain ?? []).map(constraintOf);
       const speculator = a.speculator && new Drafts(this.context(a), a.speculator.drafts);
-      this.constraints.set(a.as, constrain);
+      this.constraints.set(a.as, constrain.filter((one) => one instanceof Masks));
       if (speculator !== undefined) this.speculators.set(a.as, speculator);
       const options = { ...optionsOf(a), speculator, constrain };
       this.generators.set(a.as, this.context(a).generate(samplerOf(a.sampler), options));
@@ -302,9 +342,9 @@ class Interpreter {
     horizon: (a: Arguments) => void this.generator(a).horizon(a.n),
     zo_seed: (a: Arguments) => void this.generator(a).zoSeed(a.seed!),
     constrain: (a: Arguments) => {
-      const constrain = this.masks(a);
+      const constrain = (a.constrain ?? []).map(constraintOf);
       this.generator(a).constrain(constrain);
-      named(this.constraints, a.gen).push(...constrain);
+      named(this.constraints, a.gen).push(...constrain.filter((one) => one instanceof Masks));
     },
     accept: (a: Arguments) => this.generator(a).accept(a.tokens),
     constraint_log: (a: Arguments) => named(this.constraints, a.gen).map(({ seen }) => seen),
@@ -325,6 +365,15 @@ class Interpreter {
     },
     collect_tokens: (a: Arguments) => this.generator(a).collectTokens(),
     collect_text: (a: Arguments) => this.generator(a).collectText(),
+    collect_json: (a: Arguments) => this.generator(a).collectJson(),
+    grammar: (a: Arguments) => void this.grammars.set(a.as, grammarOf(a)),
+    matcher: (a: Arguments) => void this.matchers.set(a.as, new Matcher(named(this.grammars, a.grammar), this.model.tokenizer())),
+    matcher_mask: (a: Arguments) => this.matcher(a).nextTokenLogitMask(),
+    matcher_accept: (a: Arguments) => this.matcher(a).acceptTokens(a.tokens),
+    matcher_forced: (a: Arguments) => this.matcher(a).forcedTokens(),
+    matcher_ended: (a: Arguments) => this.matcher(a).isTerminated(),
+    matcher_reset: (a: Arguments) => this.matcher(a).reset(),
+    matcher_fork: (a: Arguments) => void this.matchers.set(a.as, this.matcher(a).fork()),
     tokens_generated: (a: Arguments) => this.generator(a).tokensGenerated,
     is_done: (a: Arguments) => this.generator(a).isDone,
     finish_reason: (a: Arguments) => this.generator(a).finishReason,
@@ -371,6 +420,7 @@ class Interpreter {
       const matcher = tools.nativeMatcher(this.model, a.schemas, a.choice)!;
       return a.texts.map((text) => this.isTextOf(matcher, text));
     },
+    chat_all: (a: Arguments) => everyEvent(this.decoder(a), a.pieces),
     thoughts_feed: (a: Arguments) => this.decoder(a, reasoning.Decoder).feed(a.tokens),
     thoughts_finish: (a: Arguments) => this.decoder(a, reasoning.Decoder).finish(),
     thoughts_reset: (a: Arguments) => this.decoder(a, reasoning.Decoder).reset(),
@@ -435,8 +485,8 @@ class Interpreter {
     return matcher.isTerminated();
   }
 
-  masks(a: Arguments): Masks[] {
-    return (a.constrain ?? []).map(({ masks }) => new Masks(masks));
+  matcher(a: Arguments): Matcher {
+    return named(this.matchers, a.matcher);
   }
 
   pass(a: Arguments): Forward {

@@ -4,7 +4,10 @@ jinja2 renders them, and events by the rules of the decoders.
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 from tests.vectors.ops import MODEL, WARM, Op, generate, op
@@ -119,11 +122,20 @@ def bad_tools() -> list[Pair]:
     return [*pairs, (op("buffer", ctx="c"), rendered([{"role": "user", "content": "x"}]))]
 
 
-def fed(name: str, decoder: str, text: str, expected: list[Any], *, size: int) -> list[Pair]:
-    """Tokens of a text in pieces of a size; each event is due with the piece that completes it, or behind it."""
-    tokens = ids(text)
-    pieces = [tokens[start : start + size] for start in range(0, len(tokens), size)]
-    return [(op(f"{decoder}_all", as_=name, pieces=pieces), expected)]
+def chunkings(tokens: list[int]) -> Iterator[tuple[str, list[list[int]]]]:
+    """Tokens in pieces of one size each, all at once, and in random pieces of 1 to 5."""
+    random = Random(len(tokens))
+    sizes = {str(size): [size] * len(tokens) for size in (1, 2, 3, 4, 5, 1000)}
+    sizes |= {f"random {n}": random.choices(range(1, 6), k=len(tokens)) for n in range(4)}
+    for name, each in sizes.items():
+        rest = iter(tokens)
+        pieces = [list(itertools.islice(rest, size)) for size in each]
+        yield name, [piece for piece in pieces if piece]
+
+
+def fed(name: str, decoder: str, tokens: list[int], expected: list[Any]) -> list[Pair]:
+    """However tokens are split, each event is due with the piece that completes it, or behind it."""
+    return [(op(f"{decoder}_all", as_=f"{name}/{how}", pieces=pieces), expected) for how, pieces in chunkings(tokens)]
 
 
 def calls() -> list[Pair]:
@@ -139,8 +151,7 @@ def calls() -> list[Pair]:
     }
     pairs = []
     for name, (text, expected) in cases.items():
-        for size in (1, 2, 3, 4, 5, 1000):
-            pairs += fed(f"{name}/{size}", "calls", text, expected, size=size)
+        pairs += fed(name, "calls", ids(text), expected)
     tokens = ids(f"{CALL}{CALL}")
     pairs += [
         (op("calls_feed", as_="d", tokens=tokens), START),
@@ -177,8 +188,7 @@ def thoughts() -> list[Pair]:
     }
     pairs = []
     for name, (text, expected) in cases.items():
-        for size in (1, 2, 3, 4, 5, 1000):
-            pairs += fed(f"{name}/{size}", "thoughts", text, expected, size=size)
+        pairs += fed(name, "thoughts", ids(text), expected)
     pairs += [
         (op("thoughts_feed", as_="d", tokens=ids("<think>a</think>")), START),
         (op("thoughts_feed", as_="d", tokens=[4_000_000]), {"error": "invalid-token"}),
@@ -194,6 +204,35 @@ def thoughts() -> list[Pair]:
     visible = f"<think>hm</think>4, or {CALL}5.<tool_call>x</tool_call><|im_end|>"
     shown = "4, or 5.<tool_call>x</tool_call>"
     return [*pairs, (op("visible", tokens=ids(visible)), [{"type": "delta", "text": shown}, {"type": "done", "text": shown}])]
+
+
+def shown() -> list[Pair]:
+    """What is shown is the same however the tokens are split: no character is torn, and none is lost."""
+
+    def letters(text: str | bytes) -> list[int]:
+        content = text.encode() if isinstance(text, str) else text
+        return [MODEL.vocabulary.token(bytes([byte])) for byte in content]
+
+    def turn(text: str) -> list[Op]:
+        return [{"type": "delta", "text": text}, {"type": "done", "text": text}]
+
+    (start,), (end, *_) = ids("<|im_start|>"), MODEL.chat.closing()
+    torn = letters("ö")[:1]
+    interrupt = {"type": "interrupt", "token": start}
+    cases: dict[str, tuple[list[int], list[Any]]] = {
+        "words": (ids("Hello, wörld: 漢字 🦊!"), turn("Hello, wörld: 漢字 🦊!")),
+        "bytes": (letters("é漢🦊."), turn("é漢🦊.")),
+        "turns": ([*letters("ö"), end, *letters("a🦊"), end], [*turn("ö"), *turn("a🦊")]),
+        "torn": ([*letters("a"), *torn, end], turn("a\ufffd")),
+        "open": ([*letters("a"), *torn], turn("a\ufffd")),
+        "invalid": (letters(b"a\xffb\xf0\x9f"), turn("a\ufffdb\ufffd")),
+        "interrupted": (
+            [*letters("a"), start, *torn, start, *letters("b")],
+            [turn("a")[0], interrupt, turn("\ufffd")[0], interrupt, {"type": "delta", "text": "b"}, {"type": "done", "text": "a\ufffdb"}],
+        ),
+        "empty": ([end], [{"type": "done", "text": ""}]),
+    }
+    return [pair for name, (tokens, expected) in cases.items() for pair in fed(name, "chat", tokens, expected)]
 
 
 def talks() -> list[Pair]:
@@ -303,6 +342,7 @@ VECTORS = {
         ("bad_tools", bad_tools()),
         ("calls", calls()),
         ("thoughts", thoughts()),
+        ("shown", shown()),
         ("talks", talks()),
         ("native_grammars", native_grammars()),
         ("tool_choices", tool_choices()),
@@ -313,10 +353,11 @@ SHOWS = {
     "tools": "JS-176..177 PY-168..169 RS-182..183",
     "calls": "JS-155 JS-173..175 PY-148 PY-165..167 RS-168 RS-179..181 RS-184 RS-188",
     "native_grammars": "JS-179 PY-171 RS-185 RS-187",
+    "shown": "JS-155 PY-148 RS-168",
     "thoughts": "JS-155 JS-168..172 PY-148 PY-160..164 RS-168 RS-174..178 RS-188",
 }
 
 DOCS = {
     function.__name__: " ".join((function.__doc__ or "").split())
-    for function in (tools, bad_tools, calls, thoughts, talks, native_grammars, tool_choices)
+    for function in (tools, bad_tools, calls, thoughts, shown, talks, native_grammars, tool_choices)
 }

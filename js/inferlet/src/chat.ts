@@ -1,9 +1,10 @@
 /** Chat turns by the template of the checkpoint, and the decoder of what the model says. */
 
 import * as host from 'pie:host';
-import { checkOptions, toBoolean, toText, toTokens, type Tokens } from './arguments.js';
+import { checkOptions, toBoolean, toText } from './arguments.js';
+import { EventDecoder } from './decoding.js';
 import { modelHandle, type Model } from './model.js';
-import { Output, type FinishReason } from './output.js';
+import type { FinishReason } from './output.js';
 
 /** What the tokens of one `feed` meant. */
 export type Event =
@@ -17,59 +18,17 @@ export type Event =
   | { readonly type: 'interrupt'; readonly token: number };
 
 /** Turns tokens into text without tearing characters apart. */
-export class Decoder {
-  readonly #handle: host.DecoderHandle;
-
+export class Decoder extends EventDecoder<Event> {
   /** `hideThoughts` and `hideCalls` leave out what the decoders of `reasoning` and `tools` tell. */
   constructor(model: Model, options: { hideThoughts?: boolean; hideCalls?: boolean } = {}) {
     checkOptions(options, ['hideThoughts', 'hideCalls'], 'chat.Decoder');
     const hideThoughts = options.hideThoughts ?? false;
     const hideCalls = options.hideCalls ?? false;
-    this.#handle =
+    const raw =
       hideThoughts || hideCalls
         ? host.decoderCreateHiding(modelHandle(model), toBoolean(hideThoughts, 'hideThoughts'), toBoolean(hideCalls, 'hideCalls'))
         : host.decoderCreate(modelHandle(model));
-  }
-
-  /**
-   * Takes tokens and gives one event. What they complete beyond the first is queued: `feed([])` drains it, and so does
-   * `events`.
-   */
-  feed(tokens: Tokens): Event {
-    return toEvent(this.#handle.feed(toTokens(tokens, 'tokens')));
-  }
-
-  /**
-   * Takes what a step accepted. Its stop token is not shown, and where the step was the last of the generation, its
-   * turn ends with it. Else as `feed`.
-   */
-  feedOutput({ tokens, finishReason }: Pick<Output, 'tokens' | 'finishReason'>): Event {
-    return toEvent(this.#handle.feedOutput(toTokens(tokens, 'tokens'), finishReason));
-  }
-
-  /**
-   * Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event; `feed([])` drains the rest.
-   */
-  finish(): Event {
-    return toEvent(this.#handle.finish());
-  }
-
-  /**
-   * Takes tokens, or what a step accepted, and gives every event that they complete, idle ones left out. They are taken
-   * at once, also where nobody asks for an event.
-   */
-  events(taken: Tokens | Output): Generator<Event, void> {
-    return this.#rest(taken instanceof Output ? this.feedOutput(taken) : this.feed(taken));
-  }
-
-  /** Forgets what was fed. */
-  reset(): void {
-    this.#handle.reset();
-  }
-
-  /** An event and all that are queued behind it. */
-  *#rest(first: Event): Generator<Event, void> {
-    for (let event = first; event.type !== 'idle'; event = this.feed([])) yield event;
+    super(raw, toEvent);
   }
 }
 

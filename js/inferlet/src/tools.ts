@@ -2,11 +2,11 @@
 
 import * as host from 'pie:host';
 import { show, toText, toTokens, type Tokens } from './arguments.js';
+import { EventDecoder } from './decoding.js';
 import { InferletError, wrongType } from './errors.js';
 import { Grammar, GrammarConstraint, Matcher } from './grammar.js';
 import { toJson } from './json.js';
 import { modelHandle, type Model } from './model.js';
-import { Output } from './output.js';
 
 /** A call that the model made. */
 export interface Call {
@@ -57,44 +57,9 @@ export type Choice =
  * Finds the calls of tools in what the model says, inside thoughts too. Of a model whose template writes no calls every
  * event is idle.
  */
-export class Decoder {
-  readonly #handle: host.ToolDecoderHandle;
-
+export class Decoder extends EventDecoder<Event> {
   constructor(model: Model) {
-    this.#handle = host.toolDecoderCreate(modelHandle(model));
-  }
-
-  /**
-   * Takes tokens and gives one event. What they complete beyond the first is queued: `feed([])` drains it, and so does
-   * `events`.
-   */
-  feed(tokens: Tokens): Event {
-    return toEvent(this.#handle.feed(toTokens(tokens, 'tokens')));
-  }
-
-  /** Takes what a step accepted: where it was the last of the generation, its turn ends with it. Else as `feed`. */
-  feedOutput({ tokens, finishReason }: Pick<Output, 'tokens' | 'finishReason'>): Event {
-    return toEvent(this.#handle.feedOutput(toTokens(tokens, 'tokens'), finishReason));
-  }
-
-  /** Ends a turn that was begun, and a call that is open. One event; `feed([])` drains the rest. */
-  finish(): Event {
-    return toEvent(this.#handle.finish());
-  }
-
-  /** Takes tokens, or what a step accepted, and gives every event that they complete, idle ones left out. */
-  events(taken: Tokens | Output): Generator<Event, void> {
-    return this.#rest(taken instanceof Output ? this.feedOutput(taken) : this.feed(taken));
-  }
-
-  /** Forgets what was fed. */
-  reset(): void {
-    this.#handle.reset();
-  }
-
-  /** An event and all that are queued behind it. */
-  *#rest(first: Event): Generator<Event, void> {
-    for (let event = first; event.type !== 'idle'; event = this.feed([])) yield event;
+    super(host.toolDecoderCreate(modelHandle(model)), toEvent);
   }
 }
 

@@ -1,4 +1,4 @@
-//! What the decoders of thoughts and calls have in common: feeding, draining, forgetting.
+//! What the decoders of text, thoughts and calls have in common: feeding, draining, forgetting.
 
 /// Declares `Decoder` and `Events` of a module that has an `Event` with `Idle`, made by `event` of what the engine
 /// gives.
@@ -27,8 +27,8 @@ macro_rules! decoder {
                 Ok($event(self.raw.feed(tokens)?))
             }
 
-            /// Takes what a step accepted: where the step was the last of the generation, its turn ends with it. Else
-            /// as [`Decoder::feed`].
+            /// Takes what a step accepted. A stop token is not shown, and where the step was the last of the
+            /// generation, its turn ends with it. Else as [`Decoder::feed`].
             ///
             /// # Errors
             /// As [`Decoder::feed`].

@@ -67,6 +67,7 @@ mod stdout;
 pub mod task;
 pub mod tokenizer;
 pub mod tools;
+mod typed;
 
 /// The raw bindings, for what the typed API does not cover.
 pub mod pie {
@@ -82,6 +83,9 @@ pub mod pie {
 /// What the engine tells of itself and of this launch.
 pub use bindings::pie::core::runtime;
 pub use inferlet_macros::{main, tool};
+/// JSON Schemas of Rust types, for [`Generator::collect_json`]. Where `schemars` is not a dependency of the program,
+/// bring it into scope beside its derive: `use inferlet::schemars::{self, JsonSchema};`.
+pub use schemars;
 
 pub use adapter::Adapter;
 pub use args::{Arguments, args, parse_args};

@@ -493,6 +493,56 @@ fn the_last_tokens_of_a_turn_end_it_whatever_is_hidden() {
     }
 }
 
+/// Every way to cut so many tokens into pieces of 1 to 5.
+fn chunkings(n_tokens: usize) -> Vec<Vec<usize>> {
+    if n_tokens == 0 {
+        return vec![Vec::new()];
+    }
+    let mut every = Vec::new();
+    for size in 1..=n_tokens.min(5) {
+        for mut rest in chunkings(n_tokens - size) {
+            rest.insert(0, size);
+            every.push(rest);
+        }
+    }
+    every
+}
+
+/// Wherever ten tokens stand, before and behind others, all ways to cut them give the same.
+#[test]
+fn every_chunking_of_1_to_5_tokens_gives_the_same_events() {
+    const N_CUT: usize = 10;
+    let every = chunkings(N_CUT);
+    assert_eq!(every.len(), 464);
+    for family in NAMES {
+        let chat = &CHATS[family];
+        let call = written(family).unwrap_or_default();
+        let tokens = encode(chat, &format!("é.<think>漢</think>{call}<think>a"));
+        let whole = (
+            thoughts(chat, &tokens, &[1]),
+            calls(chat, &tokens, &[1]),
+            shown(chat, &tokens, &[1]),
+        );
+        for start in (0..=tokens.len().saturating_sub(N_CUT)).step_by(4) {
+            for sizes in &every {
+                let sizes: Vec<usize> = [start]
+                    .iter()
+                    .filter(|n_before| **n_before > 0)
+                    .chain(sizes)
+                    .chain(&[tokens.len()])
+                    .copied()
+                    .collect();
+                let cut = (
+                    thoughts(chat, &tokens, &sizes),
+                    calls(chat, &tokens, &sizes),
+                    shown(chat, &tokens, &sizes),
+                );
+                assert_eq!(cut, whole, "{family}: {sizes:?}");
+            }
+        }
+    }
+}
+
 /// What models say: parts of the formats of all families, in any order.
 fn speech() -> impl Strategy<Value = String> {
     let part = prop_oneof![

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
 use wasmtime::component::{Linker, Resource};
 
-use super::advancing::shown_tokens;
 use super::bindings::pie::core::generation::FinishReason;
 use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
 use super::decoding::{DecoderHandle, Decoders};
-use super::errors::{CallError, CallResult};
+use super::errors::CallResult;
 use super::model::ModelHandle;
 use super::view::view;
 use crate::errors::text_error;
@@ -129,11 +128,8 @@ impl HostDecoder for Chats<'_> {
         this: Resource<ChatDecoderHandle>,
         tokens: Vec<u32>,
     ) -> CallResult<chat::Event> {
-        let event = self
-            .decoders()
-            .take(&this, &tokens, |decoder| decoder.feed(&tokens))
-            .map_err(CallError::Trap)?;
-        Ok(wit_event(event.map_err(text_error)?))
+        let event = self.decoders().feed(&this, &tokens)?;
+        Ok(wit_event(event))
     }
 
     fn feed_output(
@@ -142,25 +138,17 @@ impl HostDecoder for Chats<'_> {
         tokens: Vec<u32>,
         finish: Option<FinishReason>,
     ) -> CallResult<chat::Event> {
-        let tokens = shown_tokens(&tokens, finish);
-        let event = self
-            .decoders()
-            .take(&this, tokens, |decoder| match finish {
-                Some(FinishReason::Stop) => decoder.feed_stopped(tokens),
-                Some(_) => decoder.feed_last(tokens),
-                None => decoder.feed(tokens),
-            })
-            .map_err(CallError::Trap)?;
-        Ok(wit_event(event.map_err(text_error)?))
+        let event = self.decoders().feed_output(&this, &tokens, finish)?;
+        Ok(wit_event(event))
     }
 
     fn finish(&mut self, this: Resource<ChatDecoderHandle>) -> wasmtime::Result<chat::Event> {
-        let event = self.decoders().take(&this, &[], ChatDecoder::finish)?;
+        let event = self.decoders().finish(&this)?;
         Ok(wit_event(event))
     }
 
     fn reset(&mut self, this: Resource<ChatDecoderHandle>) -> wasmtime::Result<()> {
-        self.decoders().reset(&this, ChatDecoder::reset)
+        self.decoders().reset(&this)
     }
 
     fn drop(&mut self, this: Resource<ChatDecoderHandle>) -> wasmtime::Result<()> {

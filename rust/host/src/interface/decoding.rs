@@ -1,13 +1,33 @@
 //! Decoders of programs: what they hold counts as memory of the program.
 
+use pie_text::{ChatDecoder, ChatEvent, ReasoningDecoder, ReasoningEvent, ToolDecoder, ToolEvent};
 use wasmtime::component::Resource;
 
+use super::advancing::shown_tokens;
+use super::bindings::pie::core::generation::FinishReason;
+use super::errors::{CallError, CallResult};
+use crate::errors::text_error;
 use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;
 use crate::sandbox::memory::MemoryLimiter;
 
 /// A decoder of `pie-text`.
 pub(crate) trait Decode: Send + 'static {
+    /// What tokens mean.
+    type Event;
+
+    /// Takes tokens.
+    fn feed(&mut self, tokens: &[u32]) -> pie_text::Result<Self::Event>;
+
+    /// Takes the last tokens of a turn, which a stop token ended or something else.
+    fn feed_last(&mut self, tokens: &[u32], is_stopped: bool) -> pie_text::Result<Self::Event>;
+
+    /// Ends a turn that was begun.
+    fn finish(&mut self) -> Self::Event;
+
+    /// Forgets what was fed.
+    fn reset(&mut self);
+
     /// Bytes of memory that it takes.
     fn held_bytes(&self) -> usize;
 
@@ -16,8 +36,30 @@ pub(crate) trait Decode: Send + 'static {
 }
 
 macro_rules! decode {
-    ($($decoder:ty),+) => {
+    ($($decoder:ty => $event:ty, $feed_stopped:ident;)+) => {
         $(impl Decode for $decoder {
+            type Event = $event;
+
+            fn feed(&mut self, tokens: &[u32]) -> pie_text::Result<Self::Event> {
+                Self::feed(self, tokens)
+            }
+
+            fn feed_last(&mut self, tokens: &[u32], is_stopped: bool) -> pie_text::Result<Self::Event> {
+                if is_stopped {
+                    Self::$feed_stopped(self, tokens)
+                } else {
+                    Self::feed_last(self, tokens)
+                }
+            }
+
+            fn finish(&mut self) -> Self::Event {
+                Self::finish(self)
+            }
+
+            fn reset(&mut self) {
+                Self::reset(self);
+            }
+
             fn held_bytes(&self) -> usize {
                 Self::held_bytes(self)
             }
@@ -29,11 +71,11 @@ macro_rules! decode {
     };
 }
 
-decode!(
-    pie_text::ChatDecoder,
-    pie_text::ReasoningDecoder,
-    pie_text::ToolDecoder
-);
+decode! {
+    ChatDecoder => ChatEvent, feed_stopped;
+    ReasoningDecoder => ReasoningEvent, feed_last;
+    ToolDecoder => ToolEvent, feed_last;
+}
 
 /// What stands behind the handle of a decoder.
 pub struct DecoderHandle<D> {
@@ -65,8 +107,56 @@ impl Decoders<'_> {
         })?)
     }
 
-    /// Lets a decoder take tokens, charged before and after.
-    pub(crate) fn take<D: Decode, T>(
+    /// Has a decoder take tokens.
+    ///
+    /// # Errors
+    /// Those of the decoder. Where the program may not hold what the tokens become, it is ended.
+    pub(crate) fn feed<D: Decode>(
+        &mut self,
+        this: &Resource<DecoderHandle<D>>,
+        tokens: &[u32],
+    ) -> CallResult<D::Event> {
+        let event = self.charged(this, tokens, |decoder| decoder.feed(tokens));
+        Ok(event.map_err(CallError::Trap)?.map_err(text_error)?)
+    }
+
+    /// Has a decoder take what a step accepted: a stop token is not shown, and a last step ends the turn.
+    ///
+    /// # Errors
+    /// As [`Decoders::feed`].
+    pub(crate) fn feed_output<D: Decode>(
+        &mut self,
+        this: &Resource<DecoderHandle<D>>,
+        tokens: &[u32],
+        finish: Option<FinishReason>,
+    ) -> CallResult<D::Event> {
+        let tokens = shown_tokens(tokens, finish);
+        let event = self.charged(this, tokens, |decoder| match finish {
+            Some(reason) => decoder.feed_last(tokens, matches!(reason, FinishReason::Stop)),
+            None => decoder.feed(tokens),
+        });
+        Ok(event.map_err(CallError::Trap)?.map_err(text_error)?)
+    }
+
+    /// Has a decoder end a turn that was begun.
+    pub(crate) fn finish<D: Decode>(
+        &mut self,
+        this: &Resource<DecoderHandle<D>>,
+    ) -> wasmtime::Result<D::Event> {
+        self.charged(this, &[], D::finish)
+    }
+
+    /// Has a decoder forget.
+    pub(crate) fn reset<D: Decode>(
+        &mut self,
+        this: &Resource<DecoderHandle<D>>,
+    ) -> wasmtime::Result<()> {
+        self.table.get_mut(this)?.decoder.reset();
+        self.recharge(this, D::held_bytes)
+    }
+
+    /// Has a decoder take tokens, charged before and after.
+    fn charged<D: Decode, T>(
         &mut self,
         this: &Resource<DecoderHandle<D>>,
         tokens: &[u32],
@@ -76,16 +166,6 @@ impl Decoders<'_> {
         let event = call(&mut self.table.get_mut(this)?.decoder);
         self.recharge(this, D::held_bytes)?;
         Ok(event)
-    }
-
-    /// Lets a decoder forget.
-    pub(crate) fn reset<D: Decode>(
-        &mut self,
-        this: &Resource<DecoderHandle<D>>,
-        reset: impl FnOnce(&mut D),
-    ) -> wasmtime::Result<()> {
-        reset(&mut self.table.get_mut(this)?.decoder);
-        self.recharge(this, D::held_bytes)
     }
 
     /// Drops a decoder.

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use pie_text::{ReasoningDecoder, ReasoningEvent};
 use wasmtime::component::{Linker, Resource};
 
-use super::advancing::shown_tokens;
 use super::bindings::pie::core::generation::FinishReason;
 use super::bindings::pie::instruct::reasoning::{self, HostReasoningDecoder};
 use super::decoding::{DecoderHandle, Decoders};
-use super::errors::{CallError, CallResult};
+use super::errors::CallResult;
 use super::model::ModelHandle;
 use super::view::view;
-use crate::errors::text_error;
 use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
@@ -52,11 +50,8 @@ impl HostReasoningDecoder for Reasoning<'_> {
         this: Resource<ReasoningDecoderHandle>,
         tokens: Vec<u32>,
     ) -> CallResult<reasoning::ReasoningEvent> {
-        let event = self
-            .decoders()
-            .take(&this, &tokens, |decoder| decoder.feed(&tokens))
-            .map_err(CallError::Trap)?;
-        Ok(wit_event(event.map_err(text_error)?))
+        let event = self.decoders().feed(&this, &tokens)?;
+        Ok(wit_event(event))
     }
 
     fn feed_output(
@@ -65,27 +60,20 @@ impl HostReasoningDecoder for Reasoning<'_> {
         tokens: Vec<u32>,
         finish: Option<FinishReason>,
     ) -> CallResult<reasoning::ReasoningEvent> {
-        let tokens = shown_tokens(&tokens, finish);
-        let event = self
-            .decoders()
-            .take(&this, tokens, |decoder| match finish {
-                Some(_) => decoder.feed_last(tokens),
-                None => decoder.feed(tokens),
-            })
-            .map_err(CallError::Trap)?;
-        Ok(wit_event(event.map_err(text_error)?))
+        let event = self.decoders().feed_output(&this, &tokens, finish)?;
+        Ok(wit_event(event))
     }
 
     fn finish(
         &mut self,
         this: Resource<ReasoningDecoderHandle>,
     ) -> wasmtime::Result<reasoning::ReasoningEvent> {
-        let event = self.decoders().take(&this, &[], ReasoningDecoder::finish)?;
+        let event = self.decoders().finish(&this)?;
         Ok(wit_event(event))
     }
 
     fn reset(&mut self, this: Resource<ReasoningDecoderHandle>) -> wasmtime::Result<()> {
-        self.decoders().reset(&this, ReasoningDecoder::reset)
+        self.decoders().reset(&this)
     }
 
     fn drop(&mut self, this: Resource<ReasoningDecoderHandle>) -> wasmtime::Result<()> {

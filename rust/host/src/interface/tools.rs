@@ -6,7 +6,6 @@ use pie_core::ErrorCode;
 use pie_text::{Answer, Call, Chat, ToolChoice, ToolDecoder, ToolEvent, ToolList};
 use wasmtime::component::{Linker, Resource};
 
-use super::advancing::shown_tokens;
 use super::bindings::pie::core::generation::FinishReason;
 use super::bindings::pie::instruct::tools::{self, HostToolDecoder};
 use super::context::ContextHandle;
@@ -227,11 +226,8 @@ impl HostToolDecoder for Tools<'_> {
         this: Resource<ToolDecoderHandle>,
         tokens: Vec<u32>,
     ) -> CallResult<tools::ToolEvent> {
-        let event = self
-            .decoders()
-            .take(&this, &tokens, |decoder| decoder.feed(&tokens))
-            .map_err(CallError::Trap)?;
-        Ok(wit_event(event.map_err(text_error)?))
+        let event = self.decoders().feed(&this, &tokens)?;
+        Ok(wit_event(event))
     }
 
     fn feed_output(
@@ -240,24 +236,17 @@ impl HostToolDecoder for Tools<'_> {
         tokens: Vec<u32>,
         finish: Option<FinishReason>,
     ) -> CallResult<tools::ToolEvent> {
-        let tokens = shown_tokens(&tokens, finish);
-        let event = self
-            .decoders()
-            .take(&this, tokens, |decoder| match finish {
-                Some(_) => decoder.feed_last(tokens),
-                None => decoder.feed(tokens),
-            })
-            .map_err(CallError::Trap)?;
-        Ok(wit_event(event.map_err(text_error)?))
+        let event = self.decoders().feed_output(&this, &tokens, finish)?;
+        Ok(wit_event(event))
     }
 
     fn finish(&mut self, this: Resource<ToolDecoderHandle>) -> wasmtime::Result<tools::ToolEvent> {
-        let event = self.decoders().take(&this, &[], ToolDecoder::finish)?;
+        let event = self.decoders().finish(&this)?;
         Ok(wit_event(event))
     }
 
     fn reset(&mut self, this: Resource<ToolDecoderHandle>) -> wasmtime::Result<()> {
-        self.decoders().reset(&this, ToolDecoder::reset)
+        self.decoders().reset(&this)
     }
 
     fn drop(&mut self, this: Resource<ToolDecoderHandle>) -> wasmtime::Result<()> {

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::steering::Steering;
 use crate::bindings::pie::core::generation as raw;
 use crate::bindings::pie::core::types::Error;
+use crate::constrain::Constrain;
 use crate::handle::{Owner, SampleHandle};
 use crate::kept::Keeper;
 use crate::output::Slots;
@@ -111,6 +112,22 @@ impl Machine {
             self.settings.borrow_mut().push(Box::new(setting));
         }
         worked
+    }
+
+    /// Adds a constraint; keeps the error. Of one by a grammar the engine walks a copy of its own.
+    pub(super) fn constrain(&self, constraint: Box<dyn Constrain>) {
+        let Some(matcher) = constraint.matcher() else {
+            self.steering.borrow_mut().constrain(constraint);
+            self.set(|made| made.ask_masks(true));
+            return;
+        };
+        let matcher = matcher.fork();
+        if let Err(error) = matcher.raw() {
+            self.keeper.keep(error);
+            return;
+        }
+        self.steering.borrow_mut().has_grammars = true;
+        self.set(move |made| matcher.raw().map_or(Ok(()), |raw| made.constrain(raw)));
     }
 
     /// Makes a generator with other options in the place of this one. False once a step was opened.

@@ -6,6 +6,9 @@ mod step;
 
 use std::rc::Rc;
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
 use crate::adapter::Adapter;
 use crate::bindings::pie::core::generation as raw;
 use crate::bindings::pie::core::types::Error;
@@ -19,7 +22,7 @@ use crate::sample::Seeded;
 use crate::shared::Shared;
 use crate::spec::Speculator;
 use crate::tools::Choice;
-use crate::{ErrorCode, Model, Result, chat, errors, task};
+use crate::{ErrorCode, Model, Result, chat, errors, task, typed};
 use machine::Machine;
 pub use step::GenStep;
 
@@ -90,7 +93,8 @@ impl Generator {
 
     /// Adds a constraint to those that it has: what all of them allow may be drawn.
     pub fn constrain<C: Constrain + 'static>(self, constraint: C) -> Self {
-        self.add(Box::new(constraint))
+        self.machine.constrain(Box::new(constraint));
+        self
     }
 
     /// Adds the constraint that a schema makes.
@@ -99,7 +103,7 @@ impl Generator {
     /// What the schema returns.
     pub fn constrain_with<S: Schema>(self, schema: S) -> Result<Self> {
         let constraint = schema.build_constraint(&self.machine.model)?;
-        Ok(self.add(Box::new(constraint)))
+        Ok(self.constrain(constraint))
     }
 
     /// Whether the model is to call one of the tools that it was given in the context. No call is malformed then. Where
@@ -199,14 +203,49 @@ impl Generator {
     /// As [`Generator::next`]; `context-busy`, `out-of-pages`, `driver-failed`.
     pub fn collect_text(&self) -> impl Future<Output = Result<String>> + use<> {
         let machine = Rc::clone(&self.machine);
+        async move { collect_text(&machine).await }
+    }
+
+    /// Runs to the end under the JSON Schema of `T`, beside what constrains it already; the value of the document.
+    ///
+    /// The schema is that of [`schemars`](crate::schemars). An object has no other properties than those of its struct,
+    /// unless its schema says so. For `serde_json::Value` the document is any JSON.
+    ///
+    /// ```no_run
+    /// # use inferlet::prelude::*;
+    /// use inferlet::schemars::{self, JsonSchema};
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct City {
+    ///     name: String,
+    ///     population: Option<u32>,
+    /// }
+    ///
+    /// # async fn ask(ctx: &Context) -> Result<City> {
+    /// ctx.generate(Sampler::Argmax).max_tokens(100).collect_json::<City>().await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Generator::collect_text`]; `invalid-grammar` for a schema that cannot be enforced; `json-cut` where
+    /// `max_tokens` cut the document, with its text behind the first line; `grammar-mismatch` where `T` takes less than
+    /// its schema allows.
+    pub fn collect_json<T: JsonSchema + DeserializeOwned>(
+        &self,
+    ) -> impl Future<Output = Result<T>> + use<T> {
+        let machine = Rc::clone(&self.machine);
         async move {
-            machine.begin();
-            if machine.steering.borrow().is_asked() {
-                let (tokens, finish) = collect(&machine).await?;
-                return chat::visible_text(&machine.model, &tokens, finish);
+            machine.generator()?;
+            let schema = typed::schema_of::<T>();
+            let constraint = GrammarConstraint::from_json_schema(&schema, &machine.model)?;
+            machine.constrain(Box::new(constraint));
+            let text = collect_text(&machine).await?;
+            let generator = machine.generator()?;
+            match generator.finish_reason()?.map(FinishReason::from) {
+                Some(FinishReason::Constraint | FinishReason::Stop) => typed::value_of(&text),
+                _ => Err(typed::cut(&text, generator.tokens_generated()?)),
             }
-            let text = machine.generator()?.collect_text();
-            task::answer(text).await
         }
     }
 
@@ -259,21 +298,6 @@ impl Generator {
         self
     }
 
-    fn add(self, constraint: Box<dyn Constrain>) -> Self {
-        if let Some(matcher) = constraint.matcher() {
-            // The engine walks a copy of its own.
-            let matcher = matcher.fork();
-            if let Err(error) = matcher.raw() {
-                self.machine.keeper.keep(error);
-                return self;
-            }
-            self.machine.steering.borrow_mut().has_grammars = true;
-            return self.set(move |made| matcher.raw().map_or(Ok(()), |raw| made.constrain(raw)));
-        }
-        self.machine.steering.borrow_mut().constrain(constraint);
-        self.set(|made| made.ask_masks(true))
-    }
-
     fn draft_by(self, name: &str, drafting: raw::Drafting) -> Self {
         if self.machine.steering.borrow().has_speculator() {
             self.refuse(BOTH_PROPOSE);
@@ -299,6 +323,16 @@ impl Generator {
 
 const BOTH_PROPOSE: &str =
     "speculator() and system_speculation() both propose tokens; give one of them";
+
+async fn collect_text(machine: &Rc<Machine>) -> Result<String> {
+    machine.begin();
+    if machine.steering.borrow().is_asked() {
+        let (tokens, finish) = collect(machine).await?;
+        return chat::visible_text(&machine.model, &tokens, finish);
+    }
+    let text = machine.generator()?.collect_text();
+    task::answer(text).await
+}
 
 /// Runs to the end step by step, because the program has a part in each.
 async fn collect(machine: &Rc<Machine>) -> Result<(Vec<u32>, Option<FinishReason>)> {

@@ -68,10 +68,19 @@ pub fn every_call(decoder: &mut tools::Decoder, pieces: &[Vec<u32>]) -> Result<V
 
 /// What is shown without thoughts and calls.
 pub fn visible(model: &Model, tokens: &[u32]) -> Result<Value> {
-    let mut decoder = chat::Decoder::hiding(model, true, true);
+    shown(
+        &mut chat::Decoder::hiding(model, true, true),
+        &[tokens.to_vec()],
+    )
+}
+
+/// Every event of the text of tokens in pieces, to the end of the turn.
+pub fn shown(decoder: &mut chat::Decoder, pieces: &[Vec<u32>]) -> Result<Value> {
     let mut events = Vec::new();
-    for found in decoder.events(tokens) {
-        add(&mut events, event(found?));
+    for piece in pieces {
+        for found in decoder.events(piece) {
+            add(&mut events, event(found?));
+        }
     }
     let mut last = decoder.finish();
     while !matches!(last, chat::Event::Idle) {

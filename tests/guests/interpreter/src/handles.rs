@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use inferlet::inference::{Grammar, Matcher};
 use inferlet::sample::Handle;
 use inferlet::{Context, Forward, Generator, Model, Output, Result, chat, reasoning, tools};
 use serde_json::{Value, json};
@@ -22,6 +23,8 @@ pub struct Handles {
     outputs: RefCell<HashMap<String, Output>>,
     slots: RefCell<HashMap<String, Reader>>,
     logs: RefCell<HashMap<String, Logs>>,
+    grammars: RefCell<HashMap<String, Grammar>>,
+    matchers: RefCell<HashMap<String, Matcher>>,
 }
 
 /// Reads an output by one handle: what each accessor gives of it.
@@ -40,6 +43,8 @@ impl Handles {
             outputs: RefCell::default(),
             slots: RefCell::default(),
             logs: RefCell::default(),
+            grammars: RefCell::default(),
+            matchers: RefCell::default(),
         }
     }
 
@@ -59,6 +64,34 @@ impl Handles {
 
     pub fn add_logs(&self, name: &str, logs: Logs) {
         self.logs.borrow_mut().insert(name.to_owned(), logs);
+    }
+
+    pub fn add_grammar(&self, name: &str, grammar: Grammar) {
+        self.grammars.borrow_mut().insert(name.to_owned(), grammar);
+    }
+
+    pub fn add_matcher(&self, name: &str, matcher: Matcher) {
+        self.matchers.borrow_mut().insert(name.to_owned(), matcher);
+    }
+
+    /// A matcher of the grammar of that name.
+    pub fn start_matcher(&self, name: &str, grammar: &str) -> Result<()> {
+        let grammars = self.grammars.borrow();
+        let grammar = grammars
+            .get(grammar)
+            .ok_or_else(|| unnamed("grammar", grammar))?;
+        self.add_matcher(name, Matcher::new(grammar, self.model.tokenizer()));
+        self.matcher(name, |_| ())
+    }
+
+    /// Calls the matcher of that name; an error that it keeps is returned.
+    pub fn matcher<T>(&self, name: &str, call: impl FnOnce(&mut Matcher) -> T) -> Result<T> {
+        let mut matchers = self.matchers.borrow_mut();
+        let matcher = matchers
+            .get_mut(name)
+            .ok_or_else(|| unnamed("matcher", name))?;
+        let answer = call(matcher);
+        matcher.accept_tokens(&[]).map(|()| answer)
     }
 
     /// What the constraints and the speculator of the generator of that name were told.

@@ -14,9 +14,9 @@ use inferlet::{ErrorCode, FutureBlobExt, brle, error_code, session, task};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use decoders::{call, called, every_call, every_thought, thought, visible};
+use decoders::{call, called, every_call, every_thought, shown, thought, visible};
 use handles::{Handles, event};
-use operation::{Masks, Operation, Step};
+use operation::{Constraint, Operation, Step};
 use steering::{Log, Logs};
 
 #[derive(Deserialize)]
@@ -175,7 +175,7 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         } => return Ok(json!(brle::window(*start, *n, *window, *sinks)?)),
         Operation::MaskCausal { start, n } => return Ok(json!(brle::causal(*start, *n)?)),
         Operation::Generate(request) => {
-            let (generator, logs) = handles.context(&request.ctx, |ctx| request.start(ctx))?;
+            let (generator, logs) = handles.context(&request.ctx, |ctx| request.start(ctx))??;
             generator.check()?;
             handles.add_logs(&request.r#as, logs);
             handles.add_generator(&request.r#as, generator);
@@ -214,9 +214,17 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
             handles.rebuild(r#gen, |generator| generator.zo_seed(*seed))?
         }
         Operation::Constrain { r#gen, constrain } => {
-            for Masks { masks } in constrain {
-                let constraint = handles.logs(r#gen, |logs| logs.constraint(masks))?;
-                handles.rebuild(r#gen, |generator| generator.constrain(constraint))?;
+            for constraint in constrain {
+                match constraint {
+                    Constraint::Masks { masks } => {
+                        let constraint = handles.logs(r#gen, |logs| logs.constraint(masks))?;
+                        handles.rebuild(r#gen, |generator| generator.constrain(constraint))?;
+                    }
+                    Constraint::Grammar(source) => {
+                        let constraint = source.constraint(model)?;
+                        handles.rebuild(r#gen, |generator| generator.constrain(constraint))?;
+                    }
+                }
             }
         }
         Operation::Accept { r#gen, tokens } => {
@@ -246,6 +254,31 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
                     .generator(r#gen, |generator| generator.collect_text())?
                     .await?
             ));
+        }
+        Operation::CollectJson { r#gen } => {
+            let document = handles.generator(r#gen, |generator| generator.collect_json::<Value>());
+            return document?.await;
+        }
+        Operation::Grammar { r#as, source } => handles.add_grammar(r#as, source.grammar()?),
+        Operation::Matcher { r#as, grammar } => handles.start_matcher(r#as, grammar)?,
+        Operation::MatcherMask { matcher } => {
+            return handles.matcher(matcher, |matcher| json!(matcher.next_token_logit_mask()));
+        }
+        Operation::MatcherAccept { matcher, tokens } => {
+            handles.matcher(matcher, |matcher| matcher.accept_tokens(tokens))??
+        }
+        Operation::MatcherForced { matcher } => {
+            return handles.matcher(matcher, |matcher| json!(matcher.forced_tokens()));
+        }
+        Operation::MatcherEnded { matcher } => {
+            return handles.matcher(matcher, |matcher| json!(matcher.is_terminated()));
+        }
+        Operation::MatcherReset { matcher } => {
+            handles.matcher(matcher, |matcher| matcher.reset())?
+        }
+        Operation::MatcherFork { matcher, r#as } => {
+            let fork = handles.matcher(matcher, |matcher| matcher.fork())?;
+            handles.add_matcher(r#as, fork);
         }
         Operation::TokensGenerated { r#gen } => {
             return handles.generator(r#gen, |generator| {
@@ -343,6 +376,9 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
                 }
             }
             return Ok(json!(events));
+        }
+        Operation::ChatAll { r#as, pieces } => {
+            return handles.decoder(r#as, |it| shown(it, pieces));
         }
         Operation::Equip { ctx, schemas } => {
             let tools: Vec<&dyn tools::Tool> = schemas.iter().map(|each| each as _).collect();

@@ -1,9 +1,13 @@
 //! The operations as they stand in a file.
 
+use inferlet::inference::Grammar;
 use inferlet::sample::{
     Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, Probe, Seeded,
 };
-use inferlet::{Context, Generator, Sampler, tools};
+use inferlet::{
+    AnyJson, Context, Ebnf, Generator, GrammarConstraint, JsonSchema, Model, Regex, Result,
+    Sampler, Schema, tools,
+};
 use serde::Deserialize;
 
 use crate::steering::Logs;
@@ -213,7 +217,7 @@ pub enum Operation {
     },
     Constrain {
         r#gen: String,
-        constrain: Vec<Masks>,
+        constrain: Vec<Constraint>,
     },
     Accept {
         r#gen: String,
@@ -231,6 +235,38 @@ pub enum Operation {
     },
     CollectText {
         r#gen: String,
+    },
+    CollectJson {
+        r#gen: String,
+    },
+    Grammar {
+        r#as: String,
+        #[serde(flatten)]
+        source: Source,
+    },
+    Matcher {
+        r#as: String,
+        grammar: String,
+    },
+    MatcherMask {
+        matcher: String,
+    },
+    MatcherAccept {
+        matcher: String,
+        tokens: Vec<u32>,
+    },
+    MatcherForced {
+        matcher: String,
+    },
+    MatcherEnded {
+        matcher: String,
+    },
+    MatcherReset {
+        matcher: String,
+    },
+    MatcherFork {
+        matcher: String,
+        r#as: String,
     },
     TokensGenerated {
         r#gen: String,
@@ -290,6 +326,10 @@ pub enum Operation {
     },
     ChatStream {
         r#gen: String,
+    },
+    ChatAll {
+        r#as: String,
+        pieces: Vec<Vec<u32>>,
     },
     Equip {
         ctx: String,
@@ -378,7 +418,7 @@ pub struct Request {
     zo_seed: Option<i64>,
     horizon: Option<usize>,
     #[serde(default)]
-    constrain: Vec<Masks>,
+    constrain: Vec<Constraint>,
     speculator: Option<Proposals>,
     tool_choice: Option<Wanted>,
 }
@@ -416,10 +456,48 @@ impl Default for Speculation {
     }
 }
 
-/// A constraint that answers with these masks in turn.
+/// A constraint that answers with these masks in turn, or one by a grammar.
 #[derive(Deserialize)]
-pub struct Masks {
-    pub masks: Vec<Vec<u32>>,
+#[serde(untagged)]
+pub enum Constraint {
+    Masks { masks: Vec<Vec<u32>> },
+    Grammar(Source),
+}
+
+/// The source of a grammar.
+#[derive(Deserialize)]
+pub struct Source {
+    kind: Syntax,
+    source: String,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Syntax {
+    JsonSchema,
+    AnyJson,
+    Regex,
+    Ebnf,
+}
+
+impl Source {
+    pub fn grammar(&self) -> Result<Grammar> {
+        match self.kind {
+            Syntax::JsonSchema => Grammar::from_json_schema(&self.source),
+            Syntax::AnyJson => Grammar::json(),
+            Syntax::Regex => Grammar::from_regex(&self.source),
+            Syntax::Ebnf => Grammar::from_ebnf(&self.source),
+        }
+    }
+
+    pub fn constraint(&self, model: &Model) -> Result<GrammarConstraint> {
+        match self.kind {
+            Syntax::JsonSchema => JsonSchema(&self.source).build_constraint(model),
+            Syntax::AnyJson => AnyJson.build_constraint(model),
+            Syntax::Regex => Regex(&self.source).build_constraint(model),
+            Syntax::Ebnf => Ebnf(&self.source).build_constraint(model),
+        }
+    }
 }
 
 /// A speculator that proposes these tokens in turn.
@@ -497,7 +575,7 @@ impl Reading {
 
 impl Request {
     /// The generator, before the engine has checked it, and what its constraints and its speculator will be told.
-    pub fn start(&self, ctx: &Context) -> (Generator, Logs) {
+    pub fn start(&self, ctx: &Context) -> Result<(Generator, Logs)> {
         let mut generator = ctx.generate(self.sampler.sampler());
         if !self.stop.is_empty() {
             generator = generator.stop(&self.stop);
@@ -529,15 +607,18 @@ impl Request {
             generator = generator.tool_choice(wanted.choice());
         }
         let mut logs = Logs::default();
-        for masks in &self.constrain {
-            generator = generator.constrain(logs.constraint(&masks.masks));
+        for constraint in &self.constrain {
+            generator = match constraint {
+                Constraint::Masks { masks } => generator.constrain(logs.constraint(masks)),
+                Constraint::Grammar(source) => generator.constrain(source.constraint(ctx.model())?),
+            };
         }
         if let Some(Proposals { drafts }) = &self.speculator {
             // A speculator cannot hold its context, and so counts.
             let start = ctx.seq_len() + ctx.buffer().len() as u32;
             generator = generator.speculator(logs.speculator(start, drafts));
         }
-        (generator, logs)
+        Ok((generator, logs))
     }
 }
 

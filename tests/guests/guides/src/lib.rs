@@ -1,0 +1,16 @@
+//! The Rust snippets of the guide, as they stand there: `python tools/gen_guides.py` writes them.
+
+#[rustfmt::skip]
+#[allow(unused, reason = "a snippet shows more than it uses")]
+mod snippets;
+
+use inferlet::prelude::*;
+
+/// Runs the snippet of a page and a number; `ctx` holds a question.
+#[inferlet::main]
+async fn main(snippet: String) -> Result<()> {
+    let model = Model::load("default")?;
+    let mut ctx = Context::new(&model)?;
+    ctx.user("How much does a violin cost?").check()?;
+    snippets::run(&snippet, &model, &mut ctx).await
+}

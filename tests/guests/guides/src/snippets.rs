@@ -1,0 +1,236 @@
+//! Written by `python tools/gen_guides.py`.
+
+use inferlet::prelude::*;
+
+pub(crate) async fn run(snippet: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    match snippet {
+        "text/1" => text_1(model, ctx).await,
+        "text/2" => text_2(model, ctx).await,
+        "text/3" => text_3(model, ctx).await,
+        "tools/1" => tools_1(model, ctx).await,
+        "tools/2" => tools_2(model, ctx).await,
+        "grammars/1" => grammars_1(model, ctx).await,
+        "grammars/2" => grammars_2(model, ctx).await,
+        "grammars/3" => grammars_3(model, ctx).await,
+        "steps/1" => steps_1(model, ctx).await,
+        "steps/2" => steps_2(model, ctx).await,
+        "steps/3" => steps_3(model, ctx).await,
+        "steps/4" => steps_4(model, ctx).await,
+        "passes/1" => passes_1(model, ctx).await,
+        "passes/2" => passes_2(model, ctx).await,
+        "passes/3" => passes_3(model, ctx).await,
+        other => Err(format!("the guide has no snippet {other}")),
+    }
+}
+
+async fn text_1(model: &Model, ctx: &mut Context) -> Result<()> {
+    let tokenizer = model.tokenizer();
+    let ids = tokenizer.encode("Hello, wörld!");
+    assert_eq!(tokenizer.decode(&ids)?, "Hello, wörld!");
+    let (every_id, every_content) = tokenizer.vocabs(); // the bytes of each token
+    let (control, names) = tokenizer.special_tokens();
+    let pattern = tokenizer.split_regex();
+    Ok(())
+}
+
+async fn text_2(model: &Model, ctx: &mut Context) -> Result<()> {
+    ctx.append(&chat::user(model, "And a piano?")?);
+    ctx.append(&chat::cue(model)?);
+    assert!(chat::stop_tokens(model)?.contains(&chat::seal(model)?[0]));
+    Ok(())
+}
+
+async fn text_3(model: &Model, ctx: &mut Context) -> Result<()> {
+    let mut decoder = chat::Decoder::new(model);
+    let mut g = ctx.generate(Sampler::Argmax).max_tokens(32);
+    while let Some(step) = g.next()? {
+        let out = step.execute().await?;
+        for event in decoder.output_events(&out) {
+            match event? {
+                chat::Event::Delta(text) => inferlet::session::send(&text),
+                chat::Event::Done(text) => println!("\nwhole: {text}"),
+                chat::Event::Interrupt(token) => println!("control token {token}"),
+                chat::Event::Idle => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn tools_1(model: &Model, ctx: &mut Context) -> Result<()> {
+    /// Get the price of an item.
+    #[inferlet::tool]
+    async fn get_price(item: String) -> Result<u32> {
+        Ok(if item == "violin" { 340 } else { 0 })
+    }
+
+    let mut asked = Context::new(model)?;
+    asked.equip(&[&get_price]).user("How much does a violin cost?");
+    let tokens = asked.generate(Sampler::Argmax).max_tokens(64).collect_tokens().await?;
+    for event in tools::Decoder::new(model).events(&tokens) {
+        if let tools::Event::Call(name, args) = event? {
+            asked.answer(&name, &get_price::call(&args).await?);
+        }
+    }
+    let answer = asked.generate(Sampler::Argmax).max_tokens(64).collect_text().await?;
+    Ok(())
+}
+
+async fn tools_2(model: &Model, ctx: &mut Context) -> Result<()> {
+    let said = model.tokenizer().encode("<think>Half of eight.</think>Four.");
+    let mut thoughts = Vec::new();
+    for event in reasoning::Decoder::new(model).events(&said) {
+        if let reasoning::Event::End(text) = event? {
+            thoughts.push(text);
+        }
+    }
+    let mut shown = chat::Decoder::hiding(model, true, true);
+    assert_eq!(thoughts, ["Half of eight."]);
+    assert!(matches!(shown.feed(&said)?, chat::Event::Delta(text) if text == "Four."));
+    Ok(())
+}
+
+async fn grammars_1(model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::schemars::{self, JsonSchema};
+    use serde::Deserialize;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Color {
+        Red,
+        Blue,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Ball {
+        color: Color,
+        inside: Option<Box<Ball>>,
+    }
+
+    let ball: Ball = ctx.generate(Sampler::Argmax).max_tokens(200).collect_json().await?;
+    Ok(())
+}
+
+async fn grammars_2(model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::Regex;
+
+    let g = ctx.generate(Sampler::Argmax).max_tokens(40);
+    let g = g.constrain_with(Regex("[0-9]{1,4} (dollars|euros)"))?;
+    let text = g.collect_text().await?;
+    Ok(())
+}
+
+async fn grammars_3(model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::Constrain;
+    use inferlet::inference::{Grammar, Matcher};
+
+    struct Own(Matcher, Vec<u32>);
+
+    impl Constrain for Own {
+        fn step(&mut self, accepted: &[u32]) -> &[u32] {
+            let went_on = self.0.accept_tokens(accepted).is_ok();
+            self.1 = if went_on { self.0.next_token_logit_mask() } else { vec![1] };
+            &self.1
+        }
+    }
+
+    let matcher = Matcher::new(&Grammar::from_regex("[1-9][0-9]*")?, model.tokenizer());
+    let g = ctx.generate(Sampler::Argmax).max_tokens(3).constrain(Own(matcher, Vec::new()));
+    let digits = g.collect_text().await?;
+    Ok(())
+}
+
+async fn steps_1(model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::brle;
+
+    let tokenizer = model.tokenizer();
+    let digits = brle::allowing(&tokenizer.encode("0123456789"), tokenizer.vocab_size())?;
+    let g = ctx.generate(Sampler::Argmax).max_tokens(4).logit_mask(&digits);
+    let number = g.collect_text().await?;
+    Ok(())
+}
+
+async fn steps_2(model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::{Constrain, brle};
+
+    struct Lower(Vec<u32>);
+
+    impl Constrain for Lower {
+        fn step(&mut self, _accepted: &[u32]) -> &[u32] {
+            &self.0
+        }
+    }
+
+    let tokenizer = model.tokenizer();
+    let lower = Lower(brle::allowing(&tokenizer.encode("abc"), tokenizer.vocab_size())?);
+    let text = ctx.generate(Sampler::Argmax).max_tokens(8).constrain(lower).collect_text().await?;
+    Ok(())
+}
+
+async fn steps_3(model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::sample::{Distribution, Entropy};
+
+    let mut g = ctx.generate(Sampler::Argmax).max_tokens(8);
+    let surprise = g.probe_each_step(0, Entropy);
+    while let Some(mut step) = g.next()? {
+        let top = step.probe(0, Distribution { temperature: 1.0, k: 2 });
+        let out = step.execute().await?;
+        let second = out.distribution(top).and_then(|(ids, _)| ids.get(1).copied());
+        if let (Some(second), true) = (second, out.entropy(surprise) > Some(5.0)) {
+            g.accept(&[second]);
+        }
+    }
+    Ok(())
+}
+
+async fn steps_4(model: &Model, ctx: &mut Context) -> Result<()> {
+    let fork = ctx.fork()?;
+    let plain = fork.generate(Sampler::Argmax).max_tokens(16).collect_tokens().await?;
+    let g = ctx.generate(Sampler::Argmax).max_tokens(16).system_speculation();
+    assert_eq!(g.collect_tokens().await?, plain);
+    Ok(())
+}
+
+async fn passes_1(model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::sample::{Distribution, Logits};
+
+    let token_ids = model.tokenizer().encode("a piano");
+    let mut fwd = ctx.forward();
+    fwd.input(&token_ids);
+    let token = fwd.sample(&[token_ids.len() as u32 - 1], Sampler::Argmax);
+    let row = fwd.probe(0, Logits);
+    let likely = fwd.probe(0, Distribution { temperature: 1.0, k: 5 });
+    let out = fwd.execute().await?;
+    let (ids, probabilities) = out.distribution(likely).ok_or("a handle of this pass")?;
+    assert!(out.token(token).is_some() && out.logits(row).is_some());
+    Ok(())
+}
+
+async fn passes_2(model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::brle;
+
+    ctx.flush().await?;
+    let ids = model.tokenizer().encode("piano");
+    let start = ctx.forward().start_position();
+    let mut fwd = ctx.forward();
+    fwd.input(&ids);
+    fwd.attention_mask(&brle::window(start, ids.len() as u32, 16, 4)?); // the first 4 slots, and the last 16
+    fwd.execute().await?;
+    Ok(())
+}
+
+async fn passes_3(model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::task;
+
+    let branches = [ctx.fork()?, ctx.fork()?, ctx.fork()?];
+    let passes = (10..).zip(&branches).map(|(token, branch)| {
+        let mut fwd = branch.forward();
+        fwd.input(&[token]);
+        let handle = fwd.sample(&[0], Sampler::Argmax);
+        let executed = fwd.execute();
+        async move { Ok(executed.await?.token(handle)) }
+    });
+    let tokens: Result<Vec<_>> = task::join_all(passes).await.into_iter().collect();
+    assert_eq!(tokens?.len(), 3);
+    Ok(())
+}
