@@ -1,7 +1,7 @@
 /** Tools: what the model is given, the calls that it makes, and their answers. */
 
 import * as host from 'pie:host';
-import { show, toText, toTokens, type Tokens } from './arguments.js';
+import { show, toText } from './arguments.js';
 import { EventDecoder } from './decoding.js';
 import { InferletError, wrongType } from './errors.js';
 import { Grammar, GrammarConstraint, Matcher } from './grammar.js';
