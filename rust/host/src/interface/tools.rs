@@ -10,7 +10,7 @@ use super::bindings::pie::core::generation::FinishReason;
 use super::bindings::pie::instruct::tools::{self, HostToolDecoder};
 use super::context::ContextHandle;
 use super::decoding::{DecoderHandle, Decoders};
-use super::errors::{CallError, CallResult};
+use super::errors::CallResult;
 use super::grammar::{GrammarHandle, apart};
 use super::model::ModelHandle;
 use super::view::view;

@@ -116,7 +116,7 @@ impl Generator {
             Ok(Some(grammar)) => {
                 let grammar = Grammar::from_raw(grammar);
                 let constraint = GrammarConstraint::from_grammar(&grammar, &self.machine.model);
-                self.add(Box::new(constraint))
+                self.constrain(constraint)
             }
             Err(error) => {
                 self.machine.keeper.keep(error);
