@@ -30,6 +30,8 @@ DEFAULTS = {
     "Sampler.dist": {"temperature": 1.0, "seed": 0},
     "brle.window": {"sinks": 0},
     "tools.answer_prefix": {"id": None},
+    "tools.native_grammar": {"choice": "required"},
+    "tools.native_matcher": {"choice": "required"},
     "TokenStream.collect_json": {"schema": None, "parse": None},
     "TokenStream.ignore_eos": {"ignore": True},
 }
