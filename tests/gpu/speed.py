@@ -13,7 +13,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,11 +21,11 @@ import torch
 
 from gpu.place import SHAPE_06B, SMALL, Place, Row, judged
 from pie.backends.cuda import CudaDriver, CudaOptions
-from pie.backends.cuda.calls import standin_calls
 from pie.backends.cuda.decoder import Decoder, Tokens
-from pie.backends.cuda.device import CudaDevice, HostDevice
-from pie.backends.cuda.driver import Parts
+from pie.backends.cuda.device import CudaDevice
+from pie.backends.cuda.share import Parts
 from pie.backends.cuda.graphs import GraphRecorder
+from pie.backends.cuda.group import Alone
 from pie.backends.cuda.weights import load_weights
 from pie.models.loader import load_checkpoint
 from support.arenas import Feed, batch
@@ -45,7 +44,7 @@ class BareLoop:
         self._spec, self._width, self._calls = checkpoint.spec, width, place.calls(deterministic=False)
         heads, n_each = self._spec.attention, -(-(PROMPT + n_steps + 8) // PAGE_SIZE)
         weights = load_weights(checkpoint, torch.bfloat16, device)
-        decoder = Decoder(self._spec, weights, self._calls, width)
+        decoder = Decoder(self._spec, weights, self._calls, width, Alone())
         self._kv = torch.zeros(
             (self._spec.n_layers, width * n_each, 2, PAGE_SIZE, heads.n_kv_heads, heads.head_dim), device=device
         ).bfloat16()
@@ -166,40 +165,6 @@ def _bandwidth(place: Place) -> float:
         place.torch_device().finish()
         times.append(time.perf_counter() - start_s)
     return 2 * source.numel() / min(times)
-
-
-class NoAttention:
-    """Plans and computes nothing."""
-
-    def __init__(self, *_args: Any, **_how: Any) -> None:
-        pass
-
-    def plan(self, *_args: Any, **_how: Any) -> None:
-        pass
-
-    def run(self, q: torch.Tensor, _kv: torch.Tensor) -> torch.Tensor:
-        return q
-
-
-class NoGraphs:
-    """Replays nothing: the outputs stay as they were recorded."""
-
-    def record(self, body: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
-        output = body()
-        return lambda: None, output
-
-
-def host(place: Place) -> Iterator[Row]:
-    """The host's part of a decode step, on any machine: the device computes nothing, and torch's CPU draws."""
-    model, n_steps = place.model("small", SMALL), 60
-    calls = replace(standin_calls(), attention=NoAttention)
-    for width in (1, 64, 512):
-        n_pages = width * -(-(PROMPT + n_steps + 8) // PAGE_SIZE)
-        options = CudaOptions(device="cpu", n_pages=n_pages, swap_bytes=0, graph_seqs=width, graph_s=1e6, max_batch_tokens=512)
-        driver = CudaDriver(load_checkpoint(model), options, parts=Parts(HostDevice(), calls, NoGraphs()))
-        found = [decode(driver, width, n_steps) for _ in range(ROUNDS)]
-        yield (f"a step of {width} sequences", f"{min(found) * 1e6:.0f} us (median {statistics.median(found) * 1e6:.0f} us)", "")
-        driver.close()
 
 
 class TimedDevice(CudaDevice):

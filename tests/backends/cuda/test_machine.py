@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from pie.backends.cuda import CudaDriver, CudaOptions, machine
+from pie.backends.cuda.layout import WHOLE
 from pie.backends.cuda.machine import check_machine
 from pie.backends.cuda.memory import check_memory, needed
 from pie.backends.cuda.signatures import PARAMETERS
@@ -137,7 +138,7 @@ def test_too_little_memory_is_told_with_what_would_fit(
 ) -> None:
     checkpoint, own = load_checkpoint(folder), CudaOptions(**options)
     limits = capabilities("cuda", checkpoint, "bfloat16", own)
-    need = needed(checkpoint.spec, limits, 2, own)
+    need = needed(checkpoint.spec, WHOLE, limits, 2, own)
     free_bytes = int((need.total - need.pages) + free * (1 << 30)) if free else need.weights
     with pytest.raises(PieError) as caught:
         check_memory(need, free_bytes, limits, own)
@@ -151,4 +152,4 @@ def test_too_little_memory_is_told_with_what_would_fit(
         for value, is_enough in ((fits, True), (more, False)):
             changed = replace(own, **{option: value})
             limits = capabilities("cuda", checkpoint, "bfloat16", changed)
-            assert (needed(checkpoint.spec, limits, 2, changed).total <= free_bytes) == is_enough
+            assert (needed(checkpoint.spec, WHOLE, limits, 2, changed).total <= free_bytes) == is_enough
