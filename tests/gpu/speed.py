@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from typing import Any
@@ -20,15 +20,17 @@ import numpy as np
 import torch
 
 from gpu.place import SHAPE_06B, SMALL, Place, Row, judged
+from oracle.sampler import Sampler
 from pie.backends.cuda import CudaDriver, CudaOptions
 from pie.backends.cuda.decoder import Decoder, Tokens
 from pie.backends.cuda.device import CudaDevice
-from pie.backends.cuda.share import Parts
 from pie.backends.cuda.graphs import GraphRecorder
 from pie.backends.cuda.group import Alone
+from pie.backends.cuda.share import Parts
 from pie.backends.cuda.weights import load_weights
+from pie.batch import Batch
 from pie.models.loader import load_checkpoint
-from support.arenas import Feed, batch
+from support.arenas import Draw, Feed, batch
 
 PAGE_SIZE = 16
 ROUNDS = 5
@@ -100,21 +102,35 @@ class BareLoop:
         return (time.perf_counter() - start_s) / n_steps
 
 
-def decode(driver: CudaDriver, width: int, n_steps: int) -> float:
-    """Seconds of a step of the driver, two batches under way, the arenas made before."""
+def decode_steps(width: int, n_steps: int, sampler: Sampler | None = None) -> list[Batch]:
+    """The arenas of a decode, each step of which follows the one before."""
     n_each = -(-(PROMPT + n_steps + 8) // PAGE_SIZE)
     pages = [range(n_each * seq, n_each * (seq + 1)) for seq in range(width)]
+    draws = [Draw(sampler or Sampler(), seed=7)]
     steps = []
     for step in range(n_steps):
-        follows = {} if step == 0 else {"follows": True}
-        feeds = [Feed([1], mine, start=PROMPT + step, rows=[0], **({"follows": seq} if follows else {})) for seq, mine in enumerate(pages)]
+        feeds = [
+            Feed([1], mine, start=PROMPT + step, rows=[0], draws=draws, follows=seq if step else None) for seq, mine in enumerate(pages)
+        ]
         steps.append(batch(feeds, page_size=PAGE_SIZE, batch_id=step + 1, before=step))
-    start_s, answers = time.perf_counter(), []
+    return steps
+
+
+def run_steps(driver: CudaDriver, steps: Sequence[Batch]) -> None:
+    """Two batches under way."""
+    answers: list[Any] = []
     for asked in steps:
         answers.append(driver.launch(asked))
         if len(answers) == 2:
             answers.pop(0)()
     answers.pop()()
+
+
+def decode(driver: CudaDriver, width: int, n_steps: int) -> float:
+    """Seconds of a step of the driver, two batches under way, the arenas made before."""
+    steps = decode_steps(width, n_steps)
+    start_s = time.perf_counter()
+    run_steps(driver, steps)
     return (time.perf_counter() - start_s) / n_steps
 
 

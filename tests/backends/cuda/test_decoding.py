@@ -67,7 +67,9 @@ def steps(samplers: list[Sampler], n_steps: int, seed: int = 3) -> list[Any]:
         feeds = []
         for seq in live:
             follows = before.index(seq) if seq in before else None
-            feeds.append(Feed([0 if follows is not None else 9], pages[seq], start=length[seq], rows=[0], draws=draws(seq), follows=follows))
+            feeds.append(
+                Feed([0 if follows is not None else 9], pages[seq], start=length[seq], rows=[0], draws=draws(seq), follows=follows)
+            )
             length[seq] += 1
         made.append(batch(feeds, page_size=PAGE_SIZE, batch_id=step + 2, before=step + 1))
         before = live

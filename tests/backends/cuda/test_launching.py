@@ -12,8 +12,8 @@ import torch
 from pie.backends.base import Drawn, DriverError, DriverLostError, FailedSequencesError
 from pie.backends.cuda import CudaDriver, CudaOptions
 from pie.backends.cuda.calls import standin_calls
-from pie.backends.cuda.share import Parts
 from pie.backends.cuda.graphs import Budget, Graphs, sizes
+from pie.backends.cuda.share import Parts
 from pie.errors import PieError
 from pie.models.loader import load_checkpoint
 from support.arenas import Draw, Feed, batch

@@ -20,7 +20,13 @@ LIMITS = Capabilities(
     backend="cuda", vocab_size=40, max_positions=64, page_size=4, n_pages=50, max_batch_tokens=8, host_pages=3, masks=True, positions=True,
     follows=True,
 )  # fmt: skip
-SAMPLERS = [Sampler(), Sampler(temperature=0.7), Sampler(temperature=0.7, top_k=1), Sampler(temperature=1.0, top_k=5), Sampler(0.5, top_p=0.5)]
+SAMPLERS = [
+    Sampler(),
+    Sampler(temperature=0.7),
+    Sampler(temperature=0.7, top_k=1),
+    Sampler(temperature=1.0, top_k=5),
+    Sampler(0.5, top_p=0.5),
+]
 
 
 def decode(random: Random, n: int) -> Batch:

@@ -159,7 +159,7 @@ def test_programs_go_on_where_a_rank_of_their_driver_died(tmp_path: Path) -> Non
 
 def test_what_a_rank_lacks_is_told_with_its_number(tmp_path: Path) -> None:
     others = Others(tmp_path / "nothing", replace(OPTIONS, tensor_parallel=3))
-    with pytest.raises(PieError, match="rank 1 of 3: .*nothing") as caught:
+    with pytest.raises(PieError, match=r"rank 1 of 3: .*nothing") as caught:
         others.meet(torch.device("cpu"))
     print(caught.value.message)
     others.close(at_once=True)

@@ -21,7 +21,9 @@ SPLIT_TOKENS = 2048
 class Planner:
     """Plans attention for batches of one model."""
 
-    def __init__(self, heads: Attention, dtype: torch.dtype, calls: Calls, device: Device, limits: Capabilities, options: CudaOptions) -> None:  # noqa: PLR0913, PLR0917 - what it depends on
+    def __init__(  # noqa: PLR0913, PLR0917 - what it depends on
+        self, heads: Attention, dtype: torch.dtype, calls: Calls, device: Device, limits: Capabilities, options: CudaOptions
+    ) -> None:
         self._heads, self._dtype, self._calls, self._device = heads, dtype, calls, device
         self._page_size = limits.page_size
         self._options = options

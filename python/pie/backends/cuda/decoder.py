@@ -45,9 +45,7 @@ class Decoder:
         # Each token is written as a sequence of one page.
         self._sequences = torch.arange(max_tokens + 1, dtype=torch.int32, device=device)
 
-    def forward(  # noqa: PLR0913, PLR0917 - what a batch has
-        self, tokens: Tokens, attention: Any, kv: Tensor, rows: Tensor | None, out: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, tokens: Tokens, attention: Any, kv: Tensor, rows: Tensor | None, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The logits, float32 [R, V], and the hidden states that they are made of [R, E].
 
         `attention` is planned for the batch; `kv` is the pool [L, pages, 2, slots, G, D], which keys and values are

@@ -29,7 +29,7 @@ class Group(Protocol):
     def gather(self, x: Tensor) -> Tensor:
         """What each rank gave, in the order of ranks, [size, *x.shape]."""
 
-    def any(self, flag: bool) -> bool:  # noqa: FBT001 - the one thing that is asked
+    def any(self, flag: bool) -> bool:
         """Whether it is true for any rank."""
 
     def abort(self) -> None:
@@ -46,7 +46,7 @@ class Alone:
         """See `Group`."""
         return x[None]
 
-    def any(self, flag: bool) -> bool:  # noqa: FBT001
+    def any(self, flag: bool) -> bool:
         """See `Group`."""
         return flag
 
@@ -61,19 +61,20 @@ class Ranks:
         """Waits for the others, who are given the same file, which is not there yet."""
         # Only where there are several ranks: it takes a while to import. Groups are made by hand, not by
         # `init_process_group`, whose one group would be the whole process's.
-        import torch.distributed as dist  # noqa: PLC0415
+        import torch.distributed  # noqa: PLC0415
 
+        dist: Any = torch.distributed
         self.rank, self.size = rank, size
         self._device = device
         store = dist.FileStore(str(meeting), size)
         store.set_timeout(timedelta(seconds=RENDEZVOUS_S))
         if device.type == "cuda":
-            nccl: Any = dist.ProcessGroupNCCL
+            nccl = dist.ProcessGroupNCCL
             options = nccl.Options()
             options._timeout = timedelta(seconds=_STEP_S)
             self._group: Any = nccl(store, rank, size, options)
         else:
-            gloo: Any = dist.ProcessGroupGloo
+            gloo = dist.ProcessGroupGloo
             options = gloo._Options()
             options._timeout = timedelta(seconds=RENDEZVOUS_S)
             options._devices = [gloo.create_device(hostname=_LOOPBACK)]
@@ -86,7 +87,7 @@ class Ranks:
         self._group._allgather_base(out, sent).wait()
         return out.view(x.dtype).view(self.size, *x.shape)
 
-    def any(self, flag: bool) -> bool:  # noqa: FBT001
+    def any(self, flag: bool) -> bool:
         """See `Group`."""
         return bool(self.gather(torch.tensor([flag], dtype=torch.uint8, device=self._device)).any())
 

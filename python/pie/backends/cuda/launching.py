@@ -52,7 +52,9 @@ class Launcher:
         """Looks at a batch behind the batch `last`, None: one that failed. Raises DriverError where it is not right."""
         plain = self._plain.find(batch)
         if plain is not None:
-            is_followed = plain.most_followed == 0 or (last is not None and last.batch_id == batch.before and plain.most_followed <= last.n_rows)
+            is_followed = plain.most_followed == 0 or (
+                last is not None and last.batch_id == batch.before and plain.most_followed <= last.n_rows
+            )
             size = self.step.graph_for(plain) if is_followed else None
             if size is not None:
                 return Looked(plain, size, None, {})

@@ -167,7 +167,7 @@ class PlainBatches:
         if (self._writer[plain.pages] != sequences).any():
             return False
         is_written[plain.pages] = True
-        n_uses = np.count_nonzero(is_written[plain.kv_indices])
+        n_uses = int(np.count_nonzero(is_written[plain.kv_indices]))
         is_written[plain.pages] = False
         return n_uses == plain.n_seqs
 

@@ -155,9 +155,9 @@ class Step:
         size = self._decoding.size_for(batch.n_seqs, len(batch.kv_indices)) if self._decoding and is_decode else None
         if size is not None and self._decoding is not None:
             forward = self._decoding.forward(_decode(batch, arrays), size)
-            rows = slice(batch.n_rows) if is_all else self._tokens.send([row_token])[0]
+            wanted = slice(batch.n_rows) if is_all else self._tokens.send([row_token])[0]
             followed = self._decoding.followed(size)[: batch.n_tokens] if is_following else None
-            return followed, forward.logits[rows], forward.states[rows]
+            return followed, forward.logits[wanted], forward.states[wanted]
         ids, positions, follows, pages, slots, *rest = self._tokens.send(arrays if is_all else [*arrays, row_token])
         followed = None
         if is_following:

@@ -90,10 +90,14 @@ class BatchPrefillWithPagedKVCacheWrapper:
             pieces.append((slice(first, end), kv_indices[first_page:end_page].long(), visible))
         return pieces
 
+    def _cut_by_buffers(self) -> list[_Piece]:
+        qo_indptr, kv_indptr, kv_indices, last_page_len = self._buffers
+        return self._cut(qo_indptr, kv_indptr, kv_indices, last_page_len, None)
+
     def run(self, q: Tensor, paged_kv_cache: Tensor) -> Tensor:
         """The outputs [T, H, D] of queries [T, H, D] over keys and values [pages, 2, slots, G, D]."""
         out = torch.zeros_like(q)
-        for tokens, pages, visible in self._cut(*self._buffers, None) if self._buffers else self._pieces:
+        for tokens, pages, visible in self._cut_by_buffers() if self._buffers else self._pieces:
             stored = paged_kv_cache[pages.to(paged_kv_cache.device)]
             length = visible.shape[1]
             # [G, 1, 1, slots, D]
