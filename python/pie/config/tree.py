@@ -79,6 +79,17 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
             )
         ),
     ] = "warn"
+    replicas: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=256,
+            description=(
+                "Engines that serve behind the one address, each with all models, in processes that Ray starts; more than 1 needs "
+                "`pip install 'pie-engine[ray]'`."
+            ),
+        ),
+    ] = 1
 
 
 class ClientConfig(Struct, frozen=True, kw_only=True):
