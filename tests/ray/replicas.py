@@ -92,7 +92,8 @@ async def test_a_replica_that_dies_is_started_again_and_others_serve_meanwhile(s
                     break
                 except PieError as error:
                     # The connection of the moment breaks; the next one goes to a replica that lives.
-                    assert error.code in {"connection-failed", "model-unavailable"}, error
+                    if error.code not in {"connection-failed", "model-unavailable"}:
+                        raise
         while len([one for one in replicas(served) if one != pid]) < 2:
             await asyncio.to_thread(os.sched_yield)
     after = replicas(served)

@@ -171,7 +171,12 @@ async def test_a_proxy_names_users_and_keys_hold_on_every_replica(tmp_path: Path
             for fields, status in ((("X-Pie-User: bob",), 101), (("X-Pie-User: bob", "X-Pie-User: eve"), 403)):
                 host, _, port = url.removeprefix("ws://").rpartition(":")
                 reader, writer = await asyncio.open_connection(host, int(port))
-                upgrade = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==")
+                upgrade = (
+                    "Upgrade: websocket",
+                    "Connection: Upgrade",
+                    "Sec-WebSocket-Version: 13",
+                    "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==",
+                )
                 writer.write("\r\n".join(["GET / HTTP/1.1", f"Host: {host}", *upgrade, *fields, "", ""]).encode())
                 assert int((await reader.readuntil(b"\r\n")).split()[1]) == status
                 writer.close()

@@ -67,7 +67,9 @@ def test_what_is_not_a_head_is_refused(raw: bytes) -> None:
         head.read(raw)
 
 
-@pytest.mark.parametrize("query", ["prefix=", "prefix", "other=1", "prefix=a&prefix=b", "prefix=a&b=c", f"prefix={'a' * 257}", "prefix=%ff"])
+@pytest.mark.parametrize(
+    "query", ["prefix=", "prefix", "other=1", "prefix=a&prefix=b", "prefix=a&b=c", f"prefix={'a' * 257}", "prefix=%ff"]
+)
 def test_what_is_not_a_prefix_is_refused(query: str) -> None:
     with pytest.raises(BadHeadError, match="prefix=TEXT"):
         request(f"/?{query}").prefix()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import signal
 import socket
@@ -47,7 +48,8 @@ class _Rank:
                 stdout=_STDERR,
                 pass_fds=[theirs.fileno()],
             )
-        self.connection = Connection(mine.detach())
+        self._socket = mine
+        self.connection = Connection(os.dup(mine.fileno()))
 
     def ending(self) -> str | None:
         """How it ended, as a sentence; None while it runs."""
@@ -56,6 +58,14 @@ class _Rank:
             return None
         how = f"ended with exit code {code}" if code >= 0 else f"was killed by {_name(-code)}"
         return f"{self.name} {how}, and no rank has the whole model"
+
+    def leave(self) -> None:
+        """Ends the connection, by which the process ends; a second call does nothing."""
+        # To close it is not enough: whoever watches it keeps it open.
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self.connection.close()
 
     def heard(self, expected: str) -> None:
         """Waits until it says that. Raises PieError with what it says in its place, `driver-lost` where it ends."""
@@ -134,7 +144,7 @@ class Others:
         """Ends them; a second call does nothing."""
         self._closing.set()
         for rank in self._ranks:
-            rank.connection.close()
+            rank.leave()
             if at_once:
                 rank.process.kill()
         for rank in self._ranks:
