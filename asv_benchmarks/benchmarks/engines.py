@@ -131,7 +131,10 @@ class Generations:
     """Sees each batch of the runs that follow, with its logits."""
 
     def __init__(self, driver: Driver, n_programs: int, folder: Path = EMBEDDED_FOLDER) -> None:
-        """`folder` holds the tokenizer; its vocabulary fits the driver's. A driver may note its times as `Timed` does."""
+        """`folder` holds the tokenizer; its vocabulary fits the driver's.
+
+        A driver may note its times as `Timed` does.
+        """
         self.driver: Any = driver if hasattr(driver, "started_s") else Timed(driver)
         cache = BUILD / "cache"
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)

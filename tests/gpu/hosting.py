@@ -1,4 +1,4 @@
-"""What a decode step costs the host, on any machine: a device that computes nothing, and one that takes 1 ms a batch."""
+"""What a decode step costs the host, on any machine, with a device that computes nothing, and one of 1 ms a batch."""
 
 from __future__ import annotations
 

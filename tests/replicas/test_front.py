@@ -1,4 +1,4 @@
-"""The front before two engines of this process: which sees a session, what it is told of the client, and who is refused."""
+"""The front before two engines of this process: which sees a session, what it is told, and who is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decode batches by graphs: the same tokens as without, whatever is asked; and nothing of the device's memory is taken."""
+"""Decode batches by graphs: the same tokens as without, whatever is asked; and no memory of the device is taken."""
 
 from __future__ import annotations
 

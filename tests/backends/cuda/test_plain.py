@@ -69,7 +69,7 @@ def test_plain_batches_are_recognized_with_what_they_hold() -> None:
 
 
 def test_no_batch_that_is_wrong_is_recognized() -> None:
-    """Some words of the arena are changed; what is recognized still is what the full check accepts, with its rows drawn."""
+    """Some words of the arena are changed; what is recognized still is what the full check accepts."""
     n_wrong = n_plain = 0
     for seed in range(6000):
         random = Random(seed)

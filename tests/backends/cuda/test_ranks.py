@@ -189,7 +189,7 @@ def test_a_configuration_says_so_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("size", [2, 4])
 def test_the_shares_of_a_model_are_all_of_it(tmp_path: Path, name: str, size: int) -> None:
-    """Every part fits the shape of its rank; together they are each weight once, keys and values of few heads more often."""
+    """Every part fits its rank; together they are each weight once, keys and values of few heads more often."""
     save_random(tmp_path, name)
     spec = load_checkpoint(tmp_path).spec
     if spec.attention.n_heads % size:

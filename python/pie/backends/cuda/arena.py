@@ -73,7 +73,7 @@ class _Room(NamedTuple):
 
 
 class Arena:
-    """Memory for the words of a decode batch: on the host once for each batch that may be under way, on the device once."""
+    """Memory for the words of a decode batch: on the device once, on the host for each batch that may be under way."""
 
     def __init__(self, device: Device, n_most: int, n_indices: int, nobody: int) -> None:
         """For up to `n_most` sequences; `nobody` is the page that the tokens of nobody are written to."""

@@ -47,7 +47,9 @@ class Planner:
     def plan(  # noqa: PLR0913, PLR0917 - the arrays of FlashInfer
         self, attention: Any, qo_indptr: Tensor, kv_indptr: Tensor, kv_indices: Tensor, last_page_len: Tensor, mask: Tensor | None = None
     ) -> None:
-        """Has attention planned for a batch. The page indices are on the device, for FlashInfer would wait for their copy.
+        """Has attention planned for a batch.
+
+        The page indices are on the device, for FlashInfer would wait for their copy.
 
         `mask`, bool and flat on the device, holds which slots each token sees; None: causality alone.
         """

@@ -29,8 +29,9 @@ class Calls:
     """`BatchPrefillWithPagedKVCacheWrapper`."""
     apply_token_bitmask_inplace: Callable[..., None]
     linear: Callable[..., Tensor]
-    """`linear(x, weight, bias, dtype, out=None)`: `x W^T + b` of x [T, K], weight [N, K] and bias [N] or None, rounded to
-    the dtype, in `out` where that is given.
+    """`linear(x, weight, bias, dtype, out=None)`: `x W^T + b` of x [T, K], weight [N, K] and bias [N] or None.
+
+    It is rounded to the dtype, and lies in `out` where that is given.
     """
     arithmetic: Arithmetic
 

@@ -118,7 +118,10 @@ class Others:
             rank.heard("open")
 
     def send(self, batch: Batch, *, is_followed: bool) -> None:
-        """Has them launch a batch; `is_followed`: the batch before was launched too. DriverLostError where one is gone."""
+        """Has them launch a batch; `is_followed`: the batch before was launched too.
+
+        Raises DriverLostError where one is gone.
+        """
         self.check()
         content = bytes([is_followed]) + batch.words.tobytes()
         for rank in self._ranks:
