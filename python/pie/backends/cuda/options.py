@@ -22,4 +22,4 @@ class CudaOptions(DriverOptions):
     graph_s: float = 60.0
     """How long capturing may take at the start, in seconds."""
     tensor_parallel: int = 1
-    """Ranks that compute the model together, each with a device of its own, from `device` on, and a process of its own."""
+    """Ranks that compute the model together. Each has a device, from `device` on, and a process of its own."""
