@@ -783,3 +783,53 @@ fn whoever_comes_when_too_many_wait_is_told_when_to_come_back() {
     );
     assert!(error.details.contains("\"retry_after_ms\":25"), "{error:?}");
 }
+
+/// Each distribution goes over a whole row, while the driver waits.
+// rows: RS-093
+#[test]
+fn a_batch_reads_no_more_distributions_than_it_may_have_rows() {
+    let few = EngineConfig {
+        max_batch_rows: 8,
+        ..config()
+    };
+    let all = |temperature: u32| Probe::Distribution {
+        temperature: 1.0 + temperature as f32,
+        k: 1,
+    };
+    let row = |index, n| RowRequest {
+        index,
+        sampler: None,
+        probes: (0..n).map(all).collect(),
+        late_mask: false,
+    };
+    for (n_probes, n_batches) in [(1, 1), (4, 3), (5, 6), (16, 6)] {
+        let mut world = World::with_process(few.clone(), 9);
+        let context = world.context(&[]);
+        let asked = Forward {
+            rows: (0..6).map(|index| row(index, n_probes)).collect(),
+            ..forward(&[1, 2, 3, 4, 5, 6])
+        };
+        let rows = run(&mut world, context, asked).unwrap();
+        assert!(rows.iter().all(|it| it.readings.len() == n_probes as usize));
+        assert_eq!(world.engine.stats().n_batches, n_batches, "{n_probes}");
+        world.check();
+    }
+    // Steps of several generations, each of which reads some.
+    let mut world = World::with_process(few, 9);
+    let requests: Vec<RequestId> = (0..4)
+        .map(|salt| {
+            let context = world.context(&prompt(5, salt));
+            let generator = world.generator(context, 4);
+            for temperature in 0..5 {
+                let probe = all(temperature);
+                world.engine.probe_each_step(generator, 0, probe).unwrap();
+            }
+            world.engine.next_step(generator).unwrap();
+            world.submit(Submission::Step(generator)).unwrap()
+        })
+        .collect();
+    for request in requests {
+        assert_eq!(output(world.wait(request).unwrap()).readings.len(), 5);
+    }
+    assert!(world.engine.stats().n_batches >= 4);
+}
