@@ -833,3 +833,30 @@ fn a_batch_reads_no_more_distributions_than_it_may_have_rows() {
     }
     assert!(world.engine.stats().n_batches >= 4);
 }
+
+/// Nobody is charged for what the pages of a context that is gone take in the memory of the host.
+// rows: RS-090
+#[test]
+fn pages_with_long_masks_are_kept_for_nobody() {
+    // Of 100 slots every other one is shown, or a few stretches.
+    let every_other: Vec<u32> = vec![1; 100];
+    let stretches = vec![10, 40, 10, 40];
+    for (mask, is_kept) in [(stretches, true), (every_other, false)] {
+        let mut world = World::with_process(config(), 9);
+        let context = world.context(&prompt(90, 0));
+        world.flush(context).unwrap();
+        let n_plain = 90 / 4;
+        let asked = Forward {
+            masks: vec![mask; 10],
+            ..forward(&prompt(10, 3))
+        };
+        run(&mut world, context, asked).unwrap();
+        // What stands behind them keeps them, too.
+        run(&mut world, context, forward(&prompt(20, 4))).unwrap();
+        world.engine.release(context);
+        let n_cached = world.engine.stats().n_pages_cached;
+        let n_all = if is_kept { 120 / 4 } else { n_plain };
+        assert_eq!(n_cached, n_all, "{is_kept}");
+        world.check();
+    }
+}
