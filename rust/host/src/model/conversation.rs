@@ -27,8 +27,8 @@ pub(crate) struct SavedConversation {
     extras: Extras,
     /// Whose it is; the core knows users by numbers.
     pub(crate) user: String,
-    /// Held as long as the snapshot.
-    _charge: Charge,
+    /// For the snapshot. It becomes that of the context that takes it.
+    charge: Mutex<Option<Charge>>,
 }
 
 /// A context of the core, and where its conversation stands.
@@ -97,19 +97,30 @@ impl Context {
     pub(crate) fn open(
         model: Arc<Model>,
         id: ContextId,
-        host_data: HostData,
+        host_data: &HostData,
         account: Account,
     ) -> Result<Self, Error> {
-        // It always is one: only [`Context::save`] saves.
-        let kept = host_data.downcast_ref::<SavedConversation>();
-        let turns = kept.map(|kept| kept.turns.clone()).unwrap_or_default();
-        let extras = kept.map(|kept| kept.extras.clone()).unwrap_or_default();
-        // The charge of a snapshot that was taken is given back, so that the context has room for its own.
-        drop(host_data);
+        let (turns, extras) = kept_in(host_data);
         let tokens = Tokens::new(account).with_extras(extras);
         let context = Self::new(model, id, turns, tokens);
         context.charge_whole().inspect_err(|_| context.release())?;
         Ok(context)
+    }
+
+    /// The same of a snapshot that was taken, which is there no more. It is charged by what the snapshot was charged
+    /// with, so that nothing can refuse it.
+    pub(crate) fn take_over(
+        model: Arc<Model>,
+        id: ContextId,
+        host_data: &HostData,
+        account: Account,
+    ) -> Self {
+        let (turns, extras) = kept_in(host_data);
+        let kept = host_data.downcast_ref::<SavedConversation>();
+        let charge = kept.and_then(|kept| lock(&kept.charge).take());
+        let length = model.with_engine(|engine| engine.length(id)).unwrap_or(0);
+        let tokens = Tokens::taken_over(account, charge, length as usize, extras);
+        Self::new(model, id, turns, tokens)
     }
 
     /// Charges all its tokens.
@@ -333,7 +344,7 @@ impl Context {
             turns: turns.clone(),
             extras,
             user: user.to_owned(),
-            _charge: account.charge(Purpose::Snapshot, n_bytes)?,
+            charge: Mutex::new(Some(account.charge(Purpose::Snapshot, n_bytes)?)),
         };
         self.model
             .with_engine(|engine| keep(engine, self.id, Arc::new(kept)))
@@ -343,4 +354,12 @@ impl Context {
         self.model.with_engine(|engine| engine.release(self.id));
         lock(&self.tokens).release();
     }
+}
+
+/// The state of the conversation that was kept with a snapshot, and what its tokens take besides. They are always there:
+/// only [`Context::save`] saves.
+fn kept_in(host_data: &HostData) -> (ChatState, Extras) {
+    let kept = host_data.downcast_ref::<SavedConversation>();
+    let kept = kept.map(|kept| (kept.turns.clone(), kept.extras.clone()));
+    kept.unwrap_or_default()
 }
