@@ -147,8 +147,13 @@ impl Context {
     fn append_in(&self, engine: &mut Engine, tokens: &[u32]) -> Result<(), Error> {
         let length = engine.length(self.id)? as usize;
         let room = length.saturating_add(tokens.len());
-        lock(&self.tokens).add(tokens.len(), room)?;
-        engine.append(self.id, tokens)
+        let mut charged = lock(&self.tokens);
+        charged.add(tokens.len(), room)?;
+        let appended = engine.append(self.id, tokens);
+        if appended.is_err() {
+            charged.truncate(length);
+        }
+        appended
     }
 
     /// Takes the answer of a pass whose tokens have these besides: what enters is charged before.
