@@ -82,10 +82,7 @@ impl Context {
     /// Those of the core; `limit-engine-memory`.
     pub(crate) fn follow(&self, n_known: u32, tokens: &[u32], n_drafts: u32) -> Result<(), Error> {
         let length = n_known as usize + tokens.len() + n_drafts as usize;
-        let mut charged = lock(&self.tokens);
-        charged.truncate(0);
-        charged.add(length, length)?;
-        drop(charged);
+        lock(&self.tokens).replace(length)?;
         self.model
             .with_engine(|engine| engine.follow(self.id, n_known, tokens))
     }
