@@ -246,10 +246,12 @@ impl Model {
         let draws = engine.drain_draws();
         let due_ns = engine.take_late_due_ns();
         let drafts = engine.drain_draft_events();
+        // Numbered under the lock: who tells them may be overtaken by who has later ones.
+        let drafts = (!drafts.is_empty()).then(|| (self.drafters.number(), drafts));
         drop(engine);
         self.watch_late(due_ns);
-        if !drafts.is_empty() {
-            self.drafters.tell(drafts);
+        if let Some((number, drafts)) = drafts {
+            self.drafters.tell(number, drafts);
         }
         if !draws.is_empty() {
             self.draw_late(draws, &mut answered);
