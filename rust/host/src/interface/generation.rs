@@ -90,7 +90,7 @@ impl Generators<'_> {
         self.joined.join(&model)?;
         let (process, account) = (self.joined.process_id(), self.record.account.clone());
         let (sampler, mask) = draws;
-        DraftModel::new(model, process, account, sampler, mask.to_vec()).map(Some)
+        DraftModel::new(model, process, account, sampler, mask).map(Some)
     }
 
     /// Changes what is wanted of the steps of a generator, which takes `n_bytes` more at most.
