@@ -229,8 +229,10 @@ impl HostGenerator for Generators<'_> {
         matcher: Resource<MatcherHandle>,
     ) -> CallResult<()> {
         let generator = self.table.get(&this)?.0.clone();
-        let matcher = &self.table.get(&matcher)?.matcher;
-        Ok(generator.constrain(matcher, &self.record.account)?)
+        let MatcherHandle {
+            matcher, compiled, ..
+        } = self.table.get(&matcher)?;
+        Ok(generator.constrain(matcher, compiled, &self.record.account)?)
     }
 
     fn ask_masks(&mut self, this: Resource<GeneratorHandle>, ask: bool) -> CallResult<()> {

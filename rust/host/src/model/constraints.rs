@@ -7,10 +7,12 @@
 //! has a copy that stands behind an earlier step, and what was walked since then, which has a bound.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use pie_core::masks;
 use pie_text::grammar::Matcher;
 
+use super::held_grammars::HeldCompiled;
 use crate::Error;
 use crate::budget::Charge;
 use crate::errors::text_error;
@@ -48,6 +50,8 @@ struct Walk {
     stop: Option<Vec<u32>>,
     /// For what all of this takes.
     charge: Charge,
+    /// For the grammar.
+    _compiled: Arc<HeldCompiled>,
 }
 
 /// The matchers behind other tokens than those that the last step accepted; none for one that walked no step.
@@ -64,8 +68,9 @@ pub(crate) fn walk_bytes(matcher: &Matcher) -> u64 {
 }
 
 impl Walk {
-    fn new(matcher: Matcher, charge: Charge) -> Self {
+    fn new(matcher: Matcher, compiled: Arc<HeldCompiled>, charge: Charge) -> Self {
         Self {
+            _compiled: compiled,
             copy: matcher.clone(),
             matcher,
             since: VecDeque::new(),
@@ -156,8 +161,8 @@ impl Constraints {
     }
 
     /// Adds one, charged with [`walk_bytes`]: it walks from the next step on.
-    pub(crate) fn add(&mut self, matcher: Matcher, charge: Charge) {
-        self.walks.push(Walk::new(matcher, charge));
+    pub(crate) fn add(&mut self, matcher: Matcher, compiled: Arc<HeldCompiled>, charge: Charge) {
+        self.walks.push(Walk::new(matcher, compiled, charge));
     }
 
     /// What all of them allow in the next step, as run lengths, where a generation stops at the tokens of `stop`.

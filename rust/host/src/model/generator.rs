@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::constraints::{Constraints, walk_bytes};
 use super::conversation::Context;
+use super::held_grammars::HeldCompiled;
 use super::pass::Pass;
 use crate::Error;
 use crate::budget::{Account, Charge, Purpose};
@@ -99,10 +100,15 @@ impl Generator {
     ///
     /// # Errors
     /// `limit-engine-memory`; those of the core.
-    pub(crate) fn constrain(&self, matcher: &Matcher, account: &Account) -> Result<(), Error> {
+    pub(crate) fn constrain(
+        &self,
+        matcher: &Matcher,
+        compiled: &Arc<HeldCompiled>,
+        account: &Account,
+    ) -> Result<(), Error> {
         let charge = account.charge(Purpose::Options, walk_bytes(matcher))?;
         self.with_engine(|engine, id| engine.set_late_masks(id, true))?;
-        lock(&self.constraints).add(matcher.clone(), charge);
+        lock(&self.constraints).add(matcher.clone(), compiled.clone(), charge);
         Ok(())
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod driver;
 pub(crate) mod dummy;
 pub(crate) mod generator;
 pub(crate) mod grammars;
+pub(crate) mod held_grammars;
 pub(crate) mod inbox;
 pub(crate) mod overdue;
 mod overdue_signal;
@@ -17,6 +18,8 @@ mod readiness;
 pub(crate) mod registry;
 mod snapshots;
 pub(crate) mod state;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod tokens;
 
 use std::collections::{HashMap, HashSet};
