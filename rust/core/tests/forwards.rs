@@ -860,3 +860,42 @@ fn pages_with_long_masks_are_kept_for_nobody() {
         world.check();
     }
 }
+
+// rows: RS-090
+#[test]
+fn masks_that_were_read_before_are_those_that_are_read_then() {
+    let masks = vec![vec![0, 3, 1, 20], vec![1, 3], vec![]];
+    let asked = Forward {
+        masks,
+        rows: vec![kept(2)],
+        ..forward(&[4, 5, 6])
+    };
+    let mut answers = Vec::new();
+    for slots in [None, Some(0), Some(1)] {
+        let mut world = World::with_process(config(), 9);
+        let context = world.context(&[1, 2, 3]);
+        let mut asked = asked.clone();
+        asked.masks[0] = vec![0, 3, 1, 2];
+        if let Some(beyond) = slots {
+            let slots = world.engine.masked_slots(context, &asked).unwrap();
+            assert_eq!(slots, 3..6);
+            // Those of other slots are read again.
+            asked.read_masks(slots.start + beyond..slots.end + beyond);
+        }
+        let rows = run(&mut world, context, asked).unwrap();
+        answers.push(values(&rows[0]).unwrap().to_vec());
+    }
+    assert!(answers.iter().all(|it| *it == answers[0]));
+    let mut world = World::with_process(config(), 9);
+    let context = world.context(&[1, 2, 3]);
+    let mut bad = Forward {
+        masks: vec![vec![0]; 3],
+        ..asked
+    };
+    let slots = world.engine.masked_slots(context, &bad).unwrap();
+    bad.read_masks(slots);
+    assert_eq!(
+        code(run(&mut world, context, bad)),
+        ErrorCode::InvalidArgument
+    );
+}

@@ -255,7 +255,7 @@ impl Context {
     /// # Errors
     /// `invalid-token`.
     pub(crate) fn check_tokens(&self, tokens: &[u32]) -> Result<(), Error> {
-        self.model.with_engine(|engine| engine.check_tokens(tokens))
+        pie_core::check_tokens(tokens, self.model.vocab_size())
     }
 
     /// Takes the answer of a forward pass, with which `n_input` tokens of its own enter the context as they are.

@@ -223,6 +223,18 @@ impl Model {
         (n_tokens.min(most) * size_of::<u32>()) as u64
     }
 
+    /// The tokens of a list of stop tokens, each once. A program may give any number of them, so this is done apart from
+    /// the core and its lock.
+    ///
+    /// # Errors
+    /// `invalid-token`.
+    pub(crate) fn stop_list(&self, mut tokens: Vec<u32>) -> Result<Vec<u32>, Error> {
+        pie_core::check_tokens(&tokens, self.vocab_size())?;
+        tokens.sort_unstable();
+        tokens.dedup();
+        Ok(tokens)
+    }
+
     /// Refuses a text that no context can hold.
     ///
     /// # Errors
@@ -360,8 +372,8 @@ fn check_fits(n_bytes: usize, most_bytes: usize, max_context: u32) -> Result<(),
     Err(Error::with_values(
         ErrorCode::ContextFull,
         format!(
-            "a text of {n_bytes} bytes does not fit: contexts of the model hold {max_context} tokens, and no text of more than {most_bytes} bytes is looked at; \
-             give a shorter one"
+            "a text of {n_bytes} bytes does not fit: contexts of the model hold {max_context} tokens, and no text of \
+             more than {most_bytes} bytes is looked at; give a shorter one"
         ),
         &[("bytes", n_bytes as u64), ("limit", most_bytes as u64)],
     ))

@@ -20,7 +20,7 @@ pub(crate) const TOKEN_BYTES: usize = 24;
 const MAX_SHARED: usize = 16;
 
 /// What positions and the like take of a token that has some of its own.
-const TRAITS_BYTES: usize = 64;
+pub(crate) const TRAITS_BYTES: usize = 64;
 
 /// What tokens of a context take besides, by their place.
 #[derive(Clone, Debug, Default)]
