@@ -113,8 +113,17 @@ pub fn shortest(runs: &[u32], len: u32) -> Vec<u32> {
     if runs.is_empty() {
         return Vec::new();
     }
-    let runs = from_ranges(allowed(runs, len));
-    if runs == [0, len] { Vec::new() } else { runs }
+    shortest_of(allowed(runs, len), len)
+}
+
+/// The same of the mask that allows ascending, disjoint ranges.
+pub fn shortest_of(ranges: impl IntoIterator<Item = Range<u32>>, len: u32) -> Vec<u32> {
+    let runs = from_ranges(ranges);
+    if runs == [0, len] || len == 0 {
+        Vec::new()
+    } else {
+        runs
+    }
 }
 
 #[cfg(test)]
