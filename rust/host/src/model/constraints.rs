@@ -114,7 +114,10 @@ impl Walk {
     }
 
     fn go_on(&mut self, tokens: &[u32]) -> Result<(), Error> {
-        self.matcher.accept(tokens).map_err(text_error)?;
+        // Token by token: of several at once a matcher makes a copy. Whoever has it walk takes back what fails.
+        for &token in tokens {
+            self.matcher.accept(&[token]).map_err(text_error)?;
+        }
         if let Some(last) = self.last.as_mut().filter(|_| !tokens.is_empty()) {
             last.push(tokens.to_vec());
         }
@@ -209,7 +212,7 @@ impl Constraints {
     /// Takes what a step accepted on, which may be nothing.
     ///
     /// # Errors
-    /// `grammar-mismatch`, `invalid-grammar`.
+    /// `grammar-mismatch`, `invalid-grammar`: some have walked a part of it, until [`Constraints::undo`].
     pub(crate) fn accept(&mut self, tokens: &[u32]) -> Result<(), Error> {
         self.walks.iter_mut().for_each(Walk::begin);
         self.go_on(tokens)
@@ -235,6 +238,16 @@ impl Constraints {
             matchers: matchers.collect::<Result<_, _>>()?,
             tokens: tokens.to_vec(),
         })
+    }
+
+    /// Takes back what the last step accepted.
+    ///
+    /// # Errors
+    /// `invalid-grammar` where what was walked once cannot be walked again.
+    pub(crate) fn undo(&mut self) -> Result<(), Error> {
+        let before = self.replaced(&[])?;
+        self.put(before);
+        Ok(())
     }
 
     /// Puts other tokens in place of what the last step accepted.

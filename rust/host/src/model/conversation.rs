@@ -168,8 +168,23 @@ impl Context {
     /// # Errors
     /// As [`Self::take_forwarded`].
     pub(crate) fn take_generated(&self, pass: &Pass) -> Result<pie_core::Output, Error> {
+        self.take_with_room(pass, 0)
+    }
+
+    /// The same, charged with `n_more` tokens that are accepted with those of the generation.
+    ///
+    /// # Errors
+    /// As [`Self::take_forwarded`].
+    pub(crate) fn take_with_room(
+        &self,
+        pass: &Pass,
+        n_more: usize,
+    ) -> Result<pie_core::Output, Error> {
         let mut turns = lock(&self.turns);
-        let Answer::Generated(output) = self.take(pass, &Extras::default())? else {
+        let answer = pass.take_paid(|Entering { n_tokens, length }| {
+            lock(&self.tokens).add(n_tokens + n_more, length + n_more)
+        });
+        let Answer::Generated(output) = answer? else {
             return Err(Error::internal("a generation was answered as another pass"));
         };
         // What the program appended meanwhile lies behind the kept tokens.

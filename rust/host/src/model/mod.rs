@@ -21,6 +21,8 @@ pub(crate) mod state;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod tokens;
+#[cfg(test)]
+mod walking_tests;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
