@@ -83,8 +83,8 @@ impl Engine {
         Ok(self.acceptable(id, tokens)?.entering.n_tokens)
     }
 
-    /// What the step of a request drew, and whether that ended the generation; none where its answer cannot be taken, or
-    /// is an error.
+    /// What the step of a request drew, and whether that ended the generation; none where its answer cannot be taken
+    /// yet, or is an error.
     pub fn drawn(&self, request: RequestId) -> Option<(&[u32], Option<FinishReason>)> {
         let (_, pass) = self.answered_step(request)?;
         Some((pass.drawn(), pass.finish()))

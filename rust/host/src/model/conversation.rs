@@ -373,8 +373,8 @@ impl Context {
     }
 }
 
-/// The state of the conversation that was kept with a snapshot, and what its tokens take besides. They are always there:
-/// only [`Context::save`] saves.
+/// The state of the conversation that was kept with a snapshot, and what its tokens take besides. They are always
+/// there: only [`Context::save`] saves.
 fn kept_in(host_data: &HostData) -> (ChatState, Extras) {
     let kept = host_data.downcast_ref::<SavedConversation>();
     let kept = kept.map(|kept| (kept.turns.clone(), kept.extras.clone()));

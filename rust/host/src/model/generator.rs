@@ -221,8 +221,8 @@ impl Generator {
     }
 
     /// Has the constraints walk what a step drew, and what they force behind it: returns so much of that as is kept.
-    /// None is where it may not enter, as beyond a token budget: the steps behind draw the text token by token then, for
-    /// as long as they may.
+    /// None is where it may not enter, as beyond a token budget: the steps behind draw the text token by token then, as
+    /// long as they may.
     fn walk(
         &self,
         request: RequestId,

@@ -1,4 +1,4 @@
-//! What programs are charged with for grammars: as long as a handle, a matcher or a generator has one, whichever of them
+//! What programs are charged with for grammars, as long as a handle, a matcher or a generator has one: whichever of them
 //! the program keeps.
 
 use std::sync::{Arc, Weak};

@@ -225,8 +225,8 @@ impl Model {
         (n_tokens.min(most) * size_of::<u32>()) as u64
     }
 
-    /// The tokens of a list of stop tokens, each once. A program may give any number of them, so this is done apart from
-    /// the core and its lock.
+    /// The tokens of a list of stop tokens, each once. A program may give any number of them, so this is done apart
+    /// from the core and its lock.
     ///
     /// # Errors
     /// `invalid-token`.
