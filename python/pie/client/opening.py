@@ -51,10 +51,12 @@ class Socket(ClientConnection):
     """
 
     async def send(self, message: Any) -> None:
+        """Sends a message."""
         with self._telling_its_end():
             await super().send(message)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Closes it, and waits for the other side to do so too."""
         with self._telling_its_end():
             await super().close(code, reason)
 

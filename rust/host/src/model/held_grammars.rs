@@ -1,5 +1,5 @@
-//! What programs are charged with for grammars, as long as a handle, a matcher or a generator has one: whichever of them
-//! the program keeps.
+//! What programs are charged with for grammars, as long as a handle, a matcher or a generator has one: whichever of
+//! them the program keeps.
 
 use std::sync::{Arc, Weak};
 
