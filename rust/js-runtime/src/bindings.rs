@@ -22,7 +22,7 @@ wit_bindgen::generate!({
 /// ask. A context that is made asks too, for a seed of `Math.random`, which is not QuickJS's here; no clock runs then.
 #[unsafe(no_mangle)]
 pub extern "C" fn __rquickjs_host_now_us() -> f64 {
-    if !crate::globals::has_begun() {
+    if crate::clock::began().is_none() {
         return 0.0;
     }
     let now = wasi::clocks::wall_clock::now();

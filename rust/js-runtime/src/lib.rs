@@ -10,6 +10,7 @@
 mod bindings;
 mod bridge;
 mod builtins;
+mod clock;
 mod errors;
 mod event_loop;
 mod failure;
