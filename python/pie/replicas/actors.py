@@ -96,9 +96,8 @@ class Actors:
             raise
         except Exception as error:  # whatever Ray raises where its processes do not begin
             self.close()
-            raise PieError(
-                "invalid-config", f"Ray cannot be started ({type(error).__name__}: {_first_line(error)}), which replicas need"
-            ) from error
+            reason = f"{type(error).__name__}: {_first_line(error)}"
+            raise PieError("invalid-config", f"Ray cannot be started ({reason}), which server.replicas needs") from error
 
     def start(self) -> None:
         """Starts the replicas and returns when each serves, the first before the others: it fills the caches.
