@@ -279,3 +279,18 @@ def test_replicas_have_devices_of_their_own(tmp_path: Path) -> None:
     assert actors.n_devices(config(tmp_path, model=model).models) == 2
     assert actors.n_devices(config(tmp_path, model=f'{model}\ndevice = "cpu"').models) == 0
     assert actors.n_devices(config(tmp_path).models) == 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "remedy"),
+    [((4, 2, 7), "lower server.replicas to 3"), ((2, 4, 3), "serve fewer models, or lower their tensor_parallel")],
+)
+def test_too_few_gpus_are_told(sizes: tuple[int, int, int], remedy: str) -> None:
+    n_replicas, n_each, n_found = sizes
+    with pytest.raises(PieError) as caught:
+        actors.check_devices(*sizes)
+    print(caught.value.message)
+    expected = f"server.replicas is {n_replicas}, each needs {n_each} GPUs of its own, and Ray finds {n_found}; {remedy}"
+    assert (caught.value.code, caught.value.message) == ("invalid-config", expected)
+    actors.check_devices(n_replicas, n_each, n_replicas * n_each)
+    actors.check_devices(n_replicas, 0, 0)

@@ -15,8 +15,13 @@ from inferlet import Context, Model, Sampler
 async def main(input):
     ctx = Context(Model.load("default"))
     ctx.append(input["prompt"])
-    return await ctx.generate(Sampler.top_p(0.9, 0.95), max_tokens=input["n"], seed=input["seed"], stop=[]).collect_tokens()
+    tokens = []
+    while len(tokens) < input["n"]:
+        more, seed = input["n"] - len(tokens), input["seed"] + len(tokens)
+        tokens += await ctx.generate(Sampler.top_p(0.9, 0.95), max_tokens=more, seed=seed, stop=[]).collect_tokens()
+    return tokens
 """
+"""Draws `n` tokens behind a prompt, whatever ends a text."""
 
 
 def config(folder: Path, *, n_replicas: int = 2, model: str = 'driver = "dummy"', **server: object) -> Config:

@@ -58,6 +58,18 @@ def n_devices(models: Sequence[ModelConfig]) -> int:
     return sum(model.tensor_parallel for model in models if model.driver == "cuda" and model.device != "cpu")
 
 
+def check_devices(n_replicas: int, n_each: int, n_found: int) -> None:
+    """PieError `invalid-config` where there are fewer GPUs than replicas need: Ray would wait for them for ever."""
+    if n_replicas * n_each > n_found:
+        fits = n_found // n_each
+        remedy = f"lower server.replicas to {fits}" if fits else "serve fewer models, or lower their tensor_parallel"
+        raise PieError(
+            "invalid-config",
+            f"server.replicas is {n_replicas}, each needs {n_each} GPUs of its own, and Ray finds {n_found}; {remedy}",
+            {"key": "server.replicas"},
+        )
+
+
 class Actors:
     """The replicas of one server on a Ray of this machine, which begins and ends with them."""
 
@@ -69,10 +81,23 @@ class Actors:
         self._actors: list[Any] = []
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
-        # Ray asks for a token where one comes from elsewhere, by default.
-        self._ray.init(
-            address="local", include_dashboard=False, logging_level=logging.ERROR, object_store_memory=_OBJECT_STORE_BYTES, namespace="pie"
-        )
+        try:
+            # Ray asks for a token where one comes from elsewhere, by default.
+            self._ray.init(
+                address="local",
+                include_dashboard=False,
+                logging_level=logging.ERROR,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                namespace="pie",
+            )
+            check_devices(len(configs), n_devices(configs[0].models), int(self._ray.cluster_resources().get("GPU", 0)))
+        except PieError:
+            self.close()
+            raise
+        except Exception as error:  # whatever Ray raises where its processes do not begin
+            self.close()
+            reason = f"{type(error).__name__}: {_first_line(error)}"
+            raise PieError("invalid-config", f"Ray cannot be started ({reason}), which server.replicas needs") from error
 
     def start(self) -> None:
         """Starts the replicas and returns when each serves, the first before the others: it fills the caches.

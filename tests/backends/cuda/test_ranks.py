@@ -17,6 +17,7 @@ from oracle.sampler import Sampler
 from pie.backends import open_driver
 from pie.backends.base import DriverLostError
 from pie.backends.cuda import CudaDriver, CudaOptions
+from pie.backends.cuda.group import Alone, summed
 from pie.backends.cuda.layout import Share
 from pie.backends.cuda.ranks import Others
 from pie.config import EMBEDDED_FOLDER, Flags, load
@@ -109,6 +110,22 @@ def test_pages_are_swapped_and_copied_on_every_rank(folder: Path) -> None:
     back = batch([Feed([7], [10, 6], start=16, rows=[0])], page_size=16, swap_ins=[(1, 10)])
     assert np.array_equal(rows.run(back), expected)
     driver.close()
+
+
+class Given(Alone):
+    """Ranks whose parts are known."""
+
+    def __init__(self, parts: list[float]) -> None:
+        self._parts = torch.tensor(parts)
+        self.size = len(parts)
+
+    def gather(self, x: torch.Tensor) -> torch.Tensor:
+        return self._parts[:, None]
+
+
+@pytest.mark.parametrize(("parts", "expected"), [([1e8, 1.0, -1e8], 0.0), ([1e8, -1e8, 1.0], 1.0), ([1.0, 1e8, -1e8], 0.0)])
+def test_parts_are_added_in_the_order_of_ranks(parts: list[float], expected: float) -> None:
+    assert summed(Given(parts), torch.zeros(1)).tolist() == [expected]
 
 
 def test_a_batch_that_is_refused_reaches_no_rank(two: CudaDriver) -> None:
