@@ -256,6 +256,11 @@ impl Engine {
         }
         self.check_request_counts()?;
         self.check_users()?;
+        self.check_owned_counts()
+    }
+
+    /// Whatever has an owner is counted by it, and nothing else is.
+    fn check_owned_counts(&self) -> Result<(), String> {
         let n_contexts = self
             .owned
             .contexts
