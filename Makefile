@@ -33,6 +33,7 @@ lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the lin
 	$(CARGO) fmt --check
 	for manifest in rust/js-runtime tools/wit_json examples/rust tests/guests asv_benchmarks/guests; do $(CARGO) fmt --check --manifest-path $$manifest/Cargo.toml --all || exit; done
 	$(CARGO) clippy --release --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) clippy --release --package pie-fuzz --features operations --quiet -- -D warnings
 	$(BIN)/python tools/gen_errors.py --check
 	$(BIN)/python tools/gen_config_docs.py --check
 	$(BIN)/python tools/gen_driver_docs.py --check
