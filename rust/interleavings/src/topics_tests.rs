@@ -74,7 +74,7 @@ fn with_bell<T>(call: impl FnOnce(&mut dyn FnMut() -> Ring) -> T) -> T {
 }
 
 fn push(topics: &Numbers, number: u64) {
-    drop(with_bell(|bell| topics.push(TOPIC, number, 1, bell)).unwrap());
+    let _rung = with_bell(|bell| topics.push(TOPIC, number, 1, bell)).unwrap();
 }
 
 fn pull(topics: &Numbers) -> u64 {
