@@ -35,7 +35,8 @@ pub use command::{AdapterName, Command, CommandFailure, DriverCommand};
 pub use config::{EngineConfig, SettingNames};
 pub use engine::{
     Answer, Engine, Entering, Figure, Forward, Histogram, HostData, Input, MAX_FORWARD_ROWS,
-    NextWork, PageCounts, Progress, RowRequest, Stats, Submission, UserStats,
+    NextWork, PageCounts, Progress, ReadMasks, RowRequest, Stats, Submission, UserStats,
+    check_tokens,
 };
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{

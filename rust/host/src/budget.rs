@@ -300,6 +300,18 @@ impl Charge {
         drop(self.resize(left));
     }
 
+    /// The same, for something else: nothing can refuse that.
+    #[must_use]
+    pub(crate) fn repurposed(mut self, purpose: Purpose) -> Self {
+        let Account { budget, user } = &self.account;
+        if let Some(usage) = lock(&budget.held).users.get_mut(user) {
+            *usage.of(self.purpose) -= self.n_bytes;
+            *usage.of(purpose) += self.n_bytes;
+        }
+        self.purpose = purpose;
+        self
+    }
+
     /// Makes it stand also for what `other` stood for, which nothing can refuse. Those of another user or purpose stay
     /// apart and are given back.
     pub(crate) fn absorb(&mut self, mut other: Self) {
