@@ -68,6 +68,11 @@ def test_a_pollable_is_ready_where_there_is_something_to_get(dummy: Engine) -> N
     assert finish(process).value == ["hello", False, True, None, 0]
 
 
+def test_a_task_that_always_finds_a_message_lets_the_others_run(dummy: Engine) -> None:
+    outcome = finish(launched(dummy, "rust", "turns", user="turns", topic="turns", n=1000))
+    assert 1 <= outcome.value < 200, outcome.message
+
+
 @pytest.mark.parametrize("language", ["python", "typescript"])
 def test_what_is_not_a_text_is_sent_as_json(dummy: Engine, language: str) -> None:
     outcome = finish(launched(dummy, language, "values", user=f"values-{language}"))

@@ -83,6 +83,15 @@ impl<S: Operation> Future<S> {
         }
     }
 
+    /// A future whose answer is there.
+    pub(crate) fn settled(source: S, answer: Result<S::Raw, Error>) -> Self {
+        Self {
+            source,
+            state: State::Ready(answer),
+            deadline: None,
+        }
+    }
+
     /// The error of an answer that did not come by the deadline, which is then given up.
     fn give_up(&mut self, deadline: Deadline) -> Error {
         self.source.abandon(None);

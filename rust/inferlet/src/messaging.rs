@@ -28,7 +28,7 @@ pub use crate::bindings::pie::core::messaging::pull;
 use crate::bindings::wasi::io::poll::Pollable;
 use crate::kept::Keeper;
 use crate::stdout::flush_output;
-use crate::task::answer;
+use crate::task::{answer, may_go_on};
 
 /// Adds a message to the queue of a topic. It waits there until somebody pulls it, also when this program has ended.
 /// Where the queue is full the program is suspended until there is room, up to the time that the engine allows.
@@ -111,6 +111,12 @@ pub trait SubscriptionExt {
 
 impl SubscriptionExt for Subscription {
     async fn get_async(&self) -> Option<String> {
-        answer(self.raw.as_ref()?.next()).await.ok().flatten()
+        let raw = self.raw.as_ref()?;
+        if may_go_on()
+            && let Some(message) = raw.get()
+        {
+            return Some(message);
+        }
+        answer(raw.next()).await.ok().flatten()
     }
 }

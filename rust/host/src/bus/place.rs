@@ -69,11 +69,6 @@ impl Drop for Place {
     }
 }
 
-/// When the turn of a place comes: now, or when the bell rings.
-fn turn(rung: Option<Rung>) -> Rung {
-    rung.unwrap_or_else(|| Ring::rung(Ok(())))
-}
-
 /// A pull of a queue, as the source of a future.
 #[derive(Debug)]
 pub struct Pull(Place);
@@ -86,12 +81,12 @@ pub(crate) fn pull(topics: &Arc<UserTopics>, topic: &str) -> Future<Pull> {
         rung = Some(heard);
         ring
     });
-    let (ticket, turn) = match asked {
-        Ok(ticket) => (Some(ticket), turn(rung)),
-        Err(error) => (None, Ring::rung(Err(error))),
+    let (ticket, refused) = match asked {
+        Ok(ticket) => (Some(ticket), Ok(())),
+        Err(error) => (None, Err(error)),
     };
     let topics = topics.clone();
-    Future::new(Pull(Place { topics, ticket }), turn)
+    future(Pull(Place { topics, ticket }), rung, refused)
 }
 
 impl Operation for Pull {
@@ -106,6 +101,18 @@ impl Operation for Pull {
 
     fn abandon(&mut self, _: Option<Result<(), Error>>) {
         self.0.give_up();
+    }
+}
+
+/// A future whose turn comes when the bell rings, or has come where nobody waits for one.
+fn future<S: Operation<Raw = ()>>(
+    source: S,
+    rung: Option<Rung>,
+    at_once: Result<(), Error>,
+) -> Future<S> {
+    match rung {
+        Some(rung) => Future::new(source, rung),
+        None => Future::settled(source, at_once),
     }
 }
 
@@ -148,8 +155,8 @@ impl SubscriptionHandle {
 
     /// The future of the next copy.
     pub(crate) fn next(&self) -> Future<Next> {
-        let (place, turn) = self.place();
-        Future::new(Next(place), turn)
+        let (place, rung) = self.place();
+        future(Next(place), rung, Ok(()))
     }
 
     /// A copy, where there is one.
@@ -170,7 +177,8 @@ impl SubscriptionHandle {
         }
     }
 
-    fn place(&self) -> (Place, Rung) {
+    /// A place in its line, and what to wait for where it is not its turn at once.
+    fn place(&self) -> (Place, Option<Rung>) {
         let mut rung = None;
         let ticket = self.id.as_ref().map(|id| {
             self.topics.next(id, || {
@@ -180,7 +188,7 @@ impl SubscriptionHandle {
             })
         });
         let topics = self.topics.clone();
-        (Place { topics, ticket }, turn(rung))
+        (Place { topics, ticket }, rung)
     }
 }
 
@@ -189,9 +197,11 @@ impl Pollable for SubscriptionHandle {
     /// Waits until there is a copy, or the subscription is over. The place is given up then: the copy waits for whoever
     /// asks.
     async fn ready(&mut self) {
-        let (place, turn) = self.place();
-        // A bell is dropped unrung with the bus alone.
-        drop(turn.await);
+        let (place, rung) = self.place();
+        if let Some(rung) = rung {
+            // A bell is dropped unrung with the bus alone.
+            drop(rung.await);
+        }
         drop(place);
     }
 }

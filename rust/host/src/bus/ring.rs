@@ -24,14 +24,6 @@ impl Ring {
         let (sender, receiver) = oneshot::channel();
         (Self(sender), receiver)
     }
-
-    /// What hears a bell that has rung.
-    pub(super) fn rung(outcome: Result<(), Error>) -> Rung {
-        let (ring, rung) = Self::new();
-        // The receiver is at hand.
-        drop(ring.0.send(outcome));
-        rung
-    }
 }
 
 impl Bell for Ring {

@@ -1,5 +1,6 @@
 //! Waiting on the engine: the one file that knows what a pollable is.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use super::executor::{self, Deadlock, Event, EventSource, Reactor};
@@ -58,6 +59,30 @@ pub(crate) async fn answer<F: HostFuture>(future: F) -> Result<F::Value> {
             return Ok(answer?);
         }
     }
+}
+
+/// As [`answer`], of a future whose answer is often there at once: then nothing is waited for.
+pub(crate) async fn answer_soon<F: HostFuture>(future: F) -> Result<F::Value> {
+    if may_go_on()
+        && let Some(answer) = future.get()
+    {
+        return Ok(answer?);
+    }
+    answer(future).await
+}
+
+thread_local! {
+    /// Answers that were taken since others could last run.
+    static TAKEN_AT_ONCE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether an answer that is there may be taken before other tasks of the program run. In a row some may: a task that
+/// finds one at every turn would never let the others run.
+pub(crate) fn may_go_on() -> bool {
+    const MOST: u32 = 64;
+    let taken = TAKEN_AT_ONCE.get() + 1;
+    TAKEN_AT_ONCE.set(taken % MOST);
+    taken < MOST
 }
 
 /// Done once `duration` has passed. The clock of the engine counts nanoseconds in 64 bits: 584 years are for ever.

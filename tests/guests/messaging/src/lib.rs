@@ -1,5 +1,6 @@
 //! Programs that talk to each other: one function a task, and the reference as it is printed.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use inferlet::{Result, SubscriptionExt, error_code, session, task};
@@ -36,6 +37,10 @@ enum Input {
     },
     GiveUp {
         topic: String,
+    },
+    Turns {
+        topic: String,
+        n: usize,
     },
     Raw {
         topic: String,
@@ -91,6 +96,7 @@ async fn main(input: Input) -> Result<Value> {
             return Ok(json!(messaging::pull(&topic).wait_async().await));
         }
         Input::Raw { topic } => return raw(&topic),
+        Input::Turns { topic, n } => return turns(&topic, n).await,
     }
     Ok(Value::Null)
 }
@@ -141,4 +147,21 @@ fn raw(topic: &str) -> Result<Value> {
         sub.get(),
         sub.lagged()
     ]))
+}
+
+/// Pulls messages that are all there, beside a timer that is due. Returns how many were pulled before the timer ran.
+async fn turns(topic: &str, n: usize) -> Result<Value> {
+    use inferlet::{FutureStringExt, messaging};
+
+    for _ in 0..n {
+        messaging::push(topic, "there")?;
+    }
+    let n_pulled = Cell::new(0);
+    let pulling = async {
+        while messaging::pull(topic).wait_async().await.is_some() {
+            n_pulled.set(n_pulled.get() + 1);
+        }
+    };
+    task::select(pulling, task::sleep(Duration::ZERO)).await;
+    Ok(json!(n_pulled.get()))
 }
