@@ -197,11 +197,11 @@ mod messages {
         let sub: messaging::Subscription = messaging::subscribe(topic);
         messaging::push(topic, msg)?;
         let next = messaging::pull(topic);
-        let pulled: Option<String> = next.wait_async().await;
+        let _pulled: Option<String> = next.wait_async().await;
         let pollable = sub.pollable();
         pollable.block();
-        let heard: Option<String> = sub.get();
-        let heard: Option<String> = sub.get_async().await;
+        let _heard: Option<String> = sub.get();
+        let _heard: Option<String> = sub.get_async().await;
         sub.unsubscribe();
         Ok(())
     }
