@@ -1,7 +1,7 @@
 /**
- * Messages between the programs of one user that run in one engine. Each topic has a queue, from which every message is
- * taken once, and broadcasts, of which every subscription gets a copy. Queues and broadcasts of one name have nothing
- * to do with each other.
+ * Messages between the programs of one user that run in one engine. Each topic has a queue, from which every message
+ * is taken once, and broadcasts, of which every subscription gets a copy. Queues and broadcasts of one name have
+ * nothing to do with each other.
  */
 
 import * as host from 'pie:host';

@@ -16,6 +16,7 @@
     reason = "a test fails by panicking, and is a crate of its own"
 )]
 
+#[path = "parts.rs"]
 mod parts;
 
 use std::cell::RefCell;
