@@ -147,7 +147,7 @@ def _explain(error: BaseException, address: str, timeout_s: float) -> PieError |
         case PieError():
             return None
         case InvalidURI() | ValueError():
-            reason = "it is no address of a server; write it as ws://HOST:PORT"
+            reason = "it is not the address of a server; write it as ws://HOST:PORT"
         case InvalidStatus():
             refusal = _refusal(error.response.body)
             if refusal is not None:
@@ -185,7 +185,7 @@ def _refusal(body: bytes | bytearray | None) -> PieError | None:
 
 
 def _refuse_scheme(address: str) -> str:
-    raise ValueError(f"{address!r} is no WebSocket address")
+    raise ValueError(f"{address!r} is not a WebSocket address")
 
 
 def _client_name() -> str:

@@ -38,7 +38,7 @@ pub use packed::packed;
 #[cfg(feature = "libfuzzer")]
 pub use panics::spare_libraries;
 #[cfg(feature = "operations")]
-pub use pie_core::fuzzing::{pages, prefix_tree, scheduler};
+pub use pie_core::fuzzing::{bus, pages, prefix_tree, scheduler};
 #[cfg(feature = "operations")]
 pub use programs::programs;
 pub use protocol::protocol;

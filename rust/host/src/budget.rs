@@ -227,6 +227,11 @@ impl Account {
         }
     }
 
+    /// Whose it is.
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
+
     /// What the user holds.
     pub fn usage(&self) -> Usage {
         let held = lock(&self.budget.held);
