@@ -106,7 +106,7 @@ async def test_a_fault_of_the_socket_is_told_while_the_connection_lives(monkeypa
     async def script(peer: Peer) -> None:
         await peer.serve_forever()
 
-    async def fault(*_: object) -> None:
+    async def fault(*_: object, **__: object) -> None:
         raise AttributeError("a fault")
 
     async with fake_server(script) as address, connect(address) as client:

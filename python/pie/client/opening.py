@@ -50,10 +50,10 @@ class Socket(ClientConnection):
     not know that it has ended: to abort it, which a WebSocket does by itself, is an AttributeError.
     """
 
-    async def send(self, message: Any) -> None:
+    async def send(self, message: Any, *, text: bool | None = None) -> None:
         """Sends a message."""
         with self._telling_its_end():
-            await super().send(message)
+            await super().send(message, text=text)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Closes it, and waits for the other side to do so too."""
