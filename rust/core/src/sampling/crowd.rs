@@ -79,22 +79,18 @@ impl<'a> Row<'a> {
         };
         for range in brle::allowed(self.mask, self.logits.len() as u32) {
             let row = &self.logits[range.start as usize..range.end as usize];
-            let (blocks, rest) = row.as_chunks::<LANES>();
-            let mut id = range.start;
-            for block in blocks {
-                if reaches(block)
-                    && let Some(found) = work(id, block)
+            for (id, part) in (range.start..).step_by(LANES).zip(row.chunks(LANES)) {
+                let mut block = [f32::NEG_INFINITY; LANES];
+                match part.first_chunk() {
+                    Some(whole) => block = *whole,
+                    None => block[..part.len()].copy_from_slice(part),
+                }
+                // The one call of `work`: it is inlined, and so compiled for the instructions that [`widest`] found.
+                if reaches(&block)
+                    && let Some(found) = work(id, &block)
                 {
                     return Some(found);
                 }
-                id += LANES as u32;
-            }
-            let mut block = [f32::NEG_INFINITY; LANES];
-            block[..rest.len()].copy_from_slice(rest);
-            if reaches(&block)
-                && let Some(found) = work(id, &block)
-            {
-                return Some(found);
             }
         }
         None

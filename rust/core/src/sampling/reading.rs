@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::probe::{Probe, Reading};
-use super::sampler::{Scratch, greatest, most_probable};
+use super::sampler::{Scratch, find_greatest, most_probable};
 use super::weight::{exponential, exponentials, logarithm};
 use super::wide::widest;
 
@@ -68,7 +68,7 @@ impl Sums {
 
     #[inline(always)]
     fn sum_up(logits: &[f32], temperature: f32) -> Self {
-        let top = f64::from(greatest(logits).unwrap_or(0.0));
+        let top = f64::from(find_greatest(logits).unwrap_or(0.0));
         let temperature = f64::from(temperature);
         let (mut totals, mut distances) = ([0.0; LANES], [0.0; LANES]);
         let (blocks, rest) = logits.as_chunks::<LANES>();

@@ -54,6 +54,9 @@ pub fn sample(
     scratch: &mut Scratch,
 ) -> Result<u32, RowFault> {
     let best = best(logits, mask)?;
+    if params.takes_best() {
+        return Ok(best.id);
+    }
     let drawn = match choice(logits, params, mask, best, scratch) {
         Choice::One(token) => Some(token),
         Choice::Kept => draw(&scratch.kept, key),
@@ -135,7 +138,7 @@ fn choice<'a>(
     let Scratch {
         kept, ranked, bins, ..
     } = scratch;
-    if params.temperature == 0.0 || params.top_k == 1 {
+    if params.takes_best() {
         return Choice::One(best.id);
     }
     let scale = Scale {
@@ -195,7 +198,7 @@ fn candidate(first: u32, row: &[f32], top: f32) -> Candidate {
     let (blocks, _) = row.as_chunks::<LANES>();
     // A whole block is compared without a branch, so that the compiler can use vectors.
     let holds = |block: &[f32; LANES]| block.iter().fold(false, |hit, &logit| hit | (logit == top));
-    let start = blocks.iter().position(holds).unwrap_or(blocks.len()) * LANES;
+    let start = widest(|| blocks.iter().position(holds)).unwrap_or(blocks.len()) * LANES;
     let rest = row.get(start..).unwrap_or_default();
     let offset = rest.iter().position(|&logit| logit == top).unwrap_or(0);
     Candidate {
@@ -205,9 +208,14 @@ fn candidate(first: u32, row: &[f32], top: f32) -> Candidate {
     }
 }
 
-/// The greatest of the values, minus infinity when there are none; nothing when one of them is not finite. One pass,
-/// since a batch of rows is larger than the caches.
+/// The greatest of the values, minus infinity when there are none; nothing when one of them is not finite.
 pub(super) fn greatest(row: &[f32]) -> Option<f32> {
+    widest(|| find_greatest(row))
+}
+
+/// [`greatest`], to be compiled for the widest instructions. One pass, since a batch of rows is larger than the caches.
+#[inline(always)]
+pub(super) fn find_greatest(row: &[f32]) -> Option<f32> {
     let larger = |a: f32, b: f32| if a > b { a } else { b };
     let mut tops = [f32::NEG_INFINITY; WIDE];
     // What is not finite never leaves a sum again. A sum may also be too large for a float.
@@ -219,19 +227,31 @@ pub(super) fn greatest(row: &[f32]) -> Option<f32> {
             *sum += logit;
         }
     }
-    let is_finite = |logit: &f32| logit.is_finite();
-    let finite =
-        (sums.iter().all(is_finite) && rest.iter().all(is_finite)) || row.iter().all(is_finite);
-    finite.then(|| {
-        tops.iter()
-            .chain(rest)
-            .copied()
-            .fold(f32::NEG_INFINITY, larger)
-    })
+    for ((top, sum), &logit) in tops.iter_mut().zip(&mut sums).zip(rest) {
+        *top = larger(logit, *top);
+        *sum += logit;
+    }
+    // By their bits, which compare as whole numbers.
+    let most = sums
+        .iter()
+        .fold(0, |most: u32, sum| most.max(sum.abs().to_bits()));
+    let are_finite = most < f32::INFINITY.to_bits();
+    let is_finite = are_finite || row.iter().all(|logit| logit.is_finite());
+    // Vector by vector: which of equal values is found makes no difference.
+    let (vectors, _) = tops.as_chunks::<VECTOR>();
+    let mut last = [f32::NEG_INFINITY; VECTOR];
+    for vector in vectors {
+        for (top, &other) in last.iter_mut().zip(vector) {
+            *top = larger(other, *top);
+        }
+    }
+    is_finite.then(|| last.into_iter().fold(f32::NEG_INFINITY, larger))
 }
 
 /// Values that a whole row is gone over by: as many vectors as hide how long one operation waits for the one before.
-const WIDE: usize = 16;
+const WIDE: usize = 32;
+/// Values of a vector that most instruction sets have.
+const VECTOR: usize = 8;
 
 /// Keeps the tokens whose logit is not below `floor`, with their weights, in the order of ids.
 fn keep_above(logits: &[f32], mask: &[u32], scale: Scale, floor: f32, kept: &mut Vec<Candidate>) {
