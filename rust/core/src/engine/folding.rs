@@ -6,7 +6,7 @@ use super::requests::{Answer, Entering, RequestState};
 use crate::budget::TokenBudget;
 use crate::context::{Pass, PassKind, Provisional};
 use crate::errors::{Error, Result};
-use crate::generation::{DraftEvent, FinishReason, Output};
+use crate::generation::{DraftEvent, Output};
 use crate::ids::{ContextId, GeneratorId, RequestId};
 
 impl Engine {
@@ -62,18 +62,6 @@ impl Engine {
             return Some(Err(error));
         }
         Some(Ok(self.fold(context, pass)))
-    }
-
-    /// What the answer of a step or a run will have drawn, and why the generation ended there. Nothing changes. None: it
-    /// is not ready, it failed, or it draws nothing.
-    pub fn drawn(&self, request: RequestId) -> Option<(&[u32], Option<FinishReason>)> {
-        let RequestState::Active(context) = self.owned.requests.get(&request)? else {
-            return None;
-        };
-        let pass = self.owned.contexts.get(context.0)?.pass.as_ref()?;
-        let is_answered = pass.is_ready() && pass.error().is_none();
-        let answered = Some(pass).filter(|pass| is_answered && pass.draws())?;
-        Some((answered.drawn(), answered.finish()))
     }
 
     /// Charges the tokens that enter the context with a pass to the budget of its process, and to `pay`.
