@@ -252,6 +252,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_made_a_second_time_counts_once() {
+        let grammars = Grammars::default();
+        grammars.check("ada", &regex(1)).unwrap();
+        let counted = |grammars: &Grammars| {
+            let cache = lock(&grammars.cache);
+            (cache.users["ada"].n_bytes, cache.n_bytes, cache.n_answers)
+        };
+        let once = counted(&grammars);
+        assert_eq!((once.0, once.2), (once.1, 1));
+        grammars.check("ada", &regex(1)).unwrap();
+        assert_eq!(counted(&grammars), once);
+    }
+
+    #[test]
     fn where_there_are_too_many_whoever_has_the_most_gives_way() {
         let grammars = Grammars::default();
         grammars.check("ada", &regex(1)).unwrap();

@@ -450,7 +450,7 @@ fn end_tokens(dir: &Path, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
             .into_iter()
             .map(|value| {
                 id(value).ok_or_else(|| {
-                    files::damaged(&path, &format!("its eos_token_id {value} is no token"))
+                    files::damaged(&path, &format!("its eos_token_id {value} is not a token"))
                 })
             })
             .collect();
