@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypedDict
 
+from componentize_py_types import Err
 from wit_world.imports import context as _context
 from wit_world.imports import generation as _generation
 
@@ -14,7 +15,7 @@ from inferlet._steering import Constrain, Steering, constraints_of
 from inferlet._typed import Typed, is_type
 from inferlet._wait import block_on, resolve
 from inferlet.adapter import Adapter
-from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, host
+from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, from_host, host
 from inferlet.grammar import AnyJson, JsonSchema
 from inferlet.model import Model
 from inferlet.output import FinishReason, Output, ProbeHandle, StepSlots
@@ -102,7 +103,14 @@ class GenStep:
     def __init__(self, generator: Generator, index: int) -> None:
         self._generator = generator
         self._index = index
-        self._slots = StepSlots(generator._every_step)
+        self._own_slots: StepSlots | None = None
+
+    @property
+    def _slots(self) -> StepSlots:
+        """Made where it is asked for: few steps have a probe of their own."""
+        if self._own_slots is None:
+            self._own_slots = StepSlots(self._generator._every_step)
+        return self._own_slots
 
     @property
     def index(self) -> int:
@@ -129,9 +137,10 @@ class GenStep:
         A step that was cancelled, or whose constraint raised an exception, comes again unchanged; executing one twice
         is the error `step-pending`.
         """
-        self._check_newest()
         generator = self._generator
-        return generator._finish(self, await resolve(generator._start(self)))
+        if generator._step is not self:
+            self._check_newest()
+        return generator._finish(self, await resolve(generator._start()))
 
     def _check_newest(self) -> None:
         """Refuses a step behind which another one was opened: the engine knows the newest alone."""
@@ -341,26 +350,35 @@ class Generator:
 
     def _open_step(self) -> GenStep | None:
         """The next step; None after the end. One that was cancelled comes again, with its probes."""
-        index = host(self._raw.next_step)
+        # Every step comes by here: as `host` does it, without its call.
+        try:
+            index = self._raw.next_step()
+        except Err as error:
+            raise from_host(error.value) from None
         if index is None:
             return None
-        if self._step is None or self._step.index != index:
-            self._step = GenStep(self, index)
-        return self._step
+        step = self._step
+        if step is None or step._index != index:
+            step = self._step = GenStep(self, index)
+        return step
 
-    def _start(self, step: GenStep) -> _generation.FutureOutput:
-        step._slots.n_every_step = self._n_every_step
-        return self._steering.start() if self._steering.is_asked else self._raw.step()
+    def _start(self) -> _generation.FutureOutput:
+        steering = self._steering
+        return steering.start() if steering.is_asked else self._raw.step()
 
     def _finish(self, step: GenStep, answer: _generation.Output) -> Output:
         if self._steering.is_asked:
             self._steering.take(answer)
-        return Output._of_step(answer, step._slots)
+        slots = step._own_slots
+        if slots is None:
+            return Output._of_step(answer, (self._every_step, self._n_every_step))
+        slots.n_every_step = self._n_every_step
+        return Output._of_step(answer, slots)
 
     def _block_for_step(self) -> Output | None:
         """The next step; None after the end."""
         step = self._open_step()
-        return None if step is None else self._finish(step, block_on(self._start(step)))
+        return None if step is None else self._finish(step, block_on(self._start()))
 
     def _block_for_text(self) -> str:
         if self._steering.is_asked:

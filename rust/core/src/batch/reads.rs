@@ -211,6 +211,14 @@ impl Reads {
         true
     }
 
+    /// The row, where it is one from which one token is drawn, and that was not.
+    pub(crate) const fn only(&self) -> Option<&Read> {
+        match self {
+            Self::One { read, drawn: None } => Some(read),
+            _ => None,
+        }
+    }
+
     fn left(&self) -> &[Read] {
         match self {
             Self::One { read, drawn: None } => std::slice::from_ref(read),
