@@ -44,8 +44,6 @@ class Steering:
         self._raw = raw
         self._model = model
         self._constraints: list[Constraint] = []
-        self._has_grammars = False
-        """Matchers of the engine walk what is generated; their steps are run one by one."""
         self._speculator: Speculator | None = None
         self._accepted: list[int] = []
         """What the step before accepted."""
@@ -59,7 +57,7 @@ class Steering:
     @property
     def is_asked(self) -> bool:
         """Whether the program has a part in each step, so that the engine cannot go on alone."""
-        return bool(self._constraints) or self._has_grammars or self._speculator is not None
+        return bool(self._constraints) or self._speculator is not None
 
     def constrain(self, constraints: list[Constraint]) -> None:
         """Adds constraints: from now on each step waits for their mask. The engine asks grammars by itself."""
@@ -67,7 +65,6 @@ class Steering:
         for constraint in constraints:
             if type(constraint) is GrammarConstraint:
                 host(self._raw.constrain, constraint._matcher._raw)
-                self._has_grammars = True
         if asked:
             host(self._raw.ask_masks, True)
             self._constraints += asked

@@ -16,8 +16,6 @@ export class Steering {
   readonly #generator: host.GeneratorHandle;
   readonly #model: Model;
   readonly #constraints: Constraint[] = [];
-  /** Matchers of the engine walk what is generated; their steps are run one by one. */
-  #hasGrammars = false;
   #speculator: Speculator | undefined;
   /** What the step before accepted. */
   #accepted: Uint32Array = new Uint32Array();
@@ -35,7 +33,7 @@ export class Steering {
 
   /** Whether the program has a part in each step, so that the engine cannot go on alone. */
   get isAsked(): boolean {
-    return this.#constraints.length > 0 || this.#hasGrammars || this.#speculator !== undefined;
+    return this.#constraints.length > 0 || this.#speculator !== undefined;
   }
 
   /** Adds constraints: from now on each step waits for their mask. The engine asks grammars by itself. */
@@ -43,7 +41,6 @@ export class Steering {
     for (const constraint of constraints) {
       if (isGrammar(constraint)) {
         this.#generator.constrain(constraint.matcher.handle);
-        this.#hasGrammars = true;
       } else {
         this.#generator.askMasks(true);
         this.#constraints.push(constraint);

@@ -115,6 +115,11 @@ impl Tokens {
         Self { extras, ..self }
     }
 
+    /// Who is charged.
+    pub(crate) const fn account(&self) -> &Account {
+        &self.account
+    }
+
     /// What its tokens take besides.
     pub(crate) const fn extras(&self) -> &Extras {
         &self.extras
