@@ -29,8 +29,8 @@ pub trait Operation: Send + 'static {
     /// Those of the operation that was waited for.
     fn finish(&mut self, raw: Self::Raw) -> Result<Self::Answer, Error>;
 
-    /// Something arrived. Where that was not all, what is to come next is waited for in its place, as long as the program
-    /// waits, without waking it.
+    /// Something arrived. Where that was not all, what is to come next is waited for in its place, as long as the
+    /// program waits, without waking it.
     fn go_on(
         &mut self,
         _arrived: &Result<Self::Raw, Error>,

@@ -1,5 +1,5 @@
-//! What masks of JSON schemas cost, beside llguidance alone: `cargo bench --profile release -p pie-text --bench masks --
-//! TOKENIZER WORKLOAD`, where WORKLOAD is a list of `{"schema", "documents"}`.
+//! What masks of JSON schemas cost, beside llguidance alone: `cargo bench --profile release -p pie-text --bench masks
+//! -- TOKENIZER WORKLOAD`, where WORKLOAD is a list of `{"schema", "documents"}`.
 //!
 //! Both walk the same tokens of the same documents, with the same tokenizer. Each case is a line of JSON with its
 //! samples by round, which `asv_benchmarks` reads.

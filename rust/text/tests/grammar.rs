@@ -442,8 +442,8 @@ fn checking_a_document_is_bounded() {
     assert!(error.contains("the limit of 4000000 steps"), "{error}");
 }
 
-/// Walks a text at random, and tells all that can be seen on the way. What is asked at a place, and whether a token is one
-/// of those that must follow, is drawn too.
+/// Walks a text at random, and tells all that can be seen on the way. What is asked at a place, and whether a token is
+/// one of those that must follow, is drawn too.
 fn told(matcher: &mut Matcher, seed: u64) -> Vec<(Vec<u32>, Vec<u32>, u32, bool)> {
     let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = move || {

@@ -1,8 +1,8 @@
 //! What was found out about the texts of a grammar, by the tokens before: which may follow, and which must.
 //!
 //! Behind the same tokens, walked in the same way, the same may follow, so that whatever was found once is never looked
-//! for again. Places are the nodes of a tree: a token leads from one to the next. Text that must follow is found where it
-//! begins, so that it matters too whether a token was one of those: the way to a place has both.
+//! for again. Places are the nodes of a tree: a token leads from one to the next. Text that must follow is found where
+//! it begins, so that it matters too whether a token was one of those: the way to a place has both.
 //!
 //! What is kept is bounded; where it is too much, all of it is forgotten, and a text under way goes on without.
 
@@ -60,8 +60,8 @@ struct Tree {
     ways: HashMap<(u32, u32, bool), u32>,
     /// The beginnings of texts, by the tokens that end them.
     beginnings: HashMap<Arc<[u32]>, u32>,
-    /// The masks of many tokens that are kept, each once.
-    masks: Vec<Arc<TokenMask>>,
+    /// The masks of many tokens that are kept, each once, by their fingerprints.
+    masks: HashMap<u64, Arc<TokenMask>>,
     n_bytes: usize,
 }
 
@@ -188,27 +188,31 @@ impl Seen {
     /// Keeps which tokens may follow.
     pub(super) fn keep_allowed(&self, place: Place, mask: &Arc<TokenMask>) {
         let listed = mask.listed(MAX_LISTED);
+        let fingerprint = listed.is_none().then(|| mask.fingerprint());
         self.with(|tree| {
             if tree.found(place).is_none_or(|it| it.allowed.is_some()) {
                 return;
             }
-            let allowed = match listed {
-                Some(tokens) => {
+            let known = fingerprint.and_then(|it| tree.masks.get(&it));
+            let allowed = match (listed, known.filter(|known| *known == mask)) {
+                (None, Some(known)) => Allowed::Many(known.clone()),
+                (None, None) => {
+                    if !tree.make_room(mask.max_bytes(), self.max_bytes) {
+                        return;
+                    }
+                    // Of two with the same fingerprint the second is kept at its place alone.
+                    let fingerprint = fingerprint.unwrap_or_default();
+                    tree.masks
+                        .entry(fingerprint)
+                        .or_insert_with(|| mask.clone());
+                    Allowed::Many(mask.clone())
+                }
+                (Some(tokens), _) => {
                     if !tree.make_room(size_of_val(&*tokens), self.max_bytes) {
                         return;
                     }
                     Allowed::Few(tokens.into())
                 }
-                None => match tree.masks.iter().find(|it| *it == mask) {
-                    Some(known) => Allowed::Many(known.clone()),
-                    None => {
-                        if !tree.make_room(mask.max_bytes(), self.max_bytes) {
-                            return;
-                        }
-                        tree.masks.push(mask.clone());
-                        Allowed::Many(mask.clone())
-                    }
-                },
             };
             if let Some(found) = tree.found(place) {
                 found.allowed = Some(allowed);

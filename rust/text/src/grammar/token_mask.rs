@@ -63,6 +63,18 @@ impl TokenMask {
         Some(tokens)
     }
 
+    /// A number that tells it from most others, found in a pass over the words.
+    pub(super) fn fingerprint(&self) -> u64 {
+        // The multiplier of Knuth's linear congruential generator (MMIX).
+        const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+        let mix = |sum: u64, &word: &u32| {
+            (sum ^ u64::from(word))
+                .wrapping_mul(MULTIPLIER)
+                .rotate_left(29)
+        };
+        self.words.iter().fold(u64::from(self.n_tokens), mix)
+    }
+
     /// The most that it takes, in bytes.
     pub(super) fn max_bytes(&self) -> usize {
         2 * size_of_val(&*self.words) + size_of::<Self>()
