@@ -48,6 +48,18 @@ pub trait Operation: Send + 'static {
     }
 }
 
+/// What a program holds of something that it waits for.
+pub(crate) trait Awaited: Pollable + Sized {
+    /// What the program gets.
+    type Answer;
+
+    /// The answer, once, after it has arrived.
+    fn take(&mut self) -> Option<Result<Self::Answer, Error>>;
+
+    /// The same, whose answer must come within the limit of its operation from now.
+    fn within(self, limits: &Limits) -> Self;
+}
+
 /// A future of a program. It is ready when its answer has arrived; dropping it before cancels what it waits for.
 #[derive(Debug)]
 pub struct Future<S: Operation> {
@@ -80,15 +92,6 @@ impl<S: Operation> Future<S> {
         }
     }
 
-    /// The same, whose answer must come within the limit of its operation from now.
-    pub(crate) fn within(mut self, limits: &Limits) -> Self {
-        self.deadline = self.source.limit(limits).map(|limit| Deadline {
-            at: Instant::now() + limit,
-            limit,
-        });
-        self
-    }
-
     /// The error of an answer that did not come by the deadline, which is then given up.
     fn give_up(&mut self, deadline: Deadline) -> Error {
         self.source.abandon(None);
@@ -100,9 +103,20 @@ impl<S: Operation> Future<S> {
             ),
         )
     }
+}
 
-    /// The answer, once, after it has arrived.
-    pub(crate) fn take(&mut self) -> Option<Result<S::Answer, Error>> {
+impl<S: Operation> Awaited for Future<S> {
+    type Answer = S::Answer;
+
+    fn within(mut self, limits: &Limits) -> Self {
+        self.deadline = self.source.limit(limits).map(|limit| Deadline {
+            at: Instant::now() + limit,
+            limit,
+        });
+        self
+    }
+
+    fn take(&mut self) -> Option<Result<S::Answer, Error>> {
         let answer = match std::mem::replace(&mut self.state, State::Taken) {
             State::Waiting(mut receiver) => match receiver.try_recv() {
                 Ok(answer) => match self.source.go_on(&answer) {

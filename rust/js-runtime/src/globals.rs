@@ -1,5 +1,7 @@
 //! What the globals of a program stand on: clock, timers, randomness, output, text.
 
+use std::cell::Cell;
+
 use rquickjs::convert::List;
 use rquickjs::{Ctx, Function, Object, Result, TypedArray};
 
@@ -30,8 +32,25 @@ pub(crate) fn stop_timer(ctx: Ctx<'_>, id: u32) -> Result<()> {
     event_loop::current(&ctx, |event_loop| event_loop.stop_timer(id))
 }
 
-pub(crate) fn monotonic_ms() -> f64 {
-    monotonic_clock::now() as f64 / 1e6
+thread_local! {
+    /// When the program began, in nanoseconds of the monotonic clock; none while the component is built.
+    static BEGAN: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Notes that the program begins.
+pub(crate) fn begin() {
+    BEGAN.set(Some(monotonic_clock::now()));
+}
+
+/// Whether a program runs.
+pub(crate) fn has_begun() -> bool {
+    BEGAN.get().is_some()
+}
+
+/// Milliseconds since the program began.
+pub(crate) fn elapsed_ms() -> f64 {
+    let now = monotonic_clock::now();
+    now.saturating_sub(BEGAN.get().unwrap_or(now)) as f64 / 1e6
 }
 
 pub(crate) fn random_bytes<'js>(ctx: Ctx<'js>, n_bytes: u32) -> Result<TypedArray<'js, u8>> {

@@ -213,10 +213,9 @@ impl SampleJobs {
             }
             (None, Some(logits), None) => Ok(sampled.draw(logits, row, scratch)?),
             (Some(tokens), logits, _) => {
-                let bad = |&&token: &&u32| !brle::is_allowed(row.mask, self.vocab_size, token);
-                match tokens.iter().find(bad) {
-                    Some(&NOT_FINITE) => return Err(Fault::NotDrawn),
-                    Some(&token) => return Err(Fault::DrawnWrongly(token)),
+                match brle::first_forbidden(row.mask, self.vocab_size, tokens) {
+                    Some(NOT_FINITE) => return Err(Fault::NotDrawn),
+                    Some(token) => return Err(Fault::DrawnWrongly(token)),
                     None => {}
                 }
                 if let Some(logits) = logits {

@@ -57,6 +57,13 @@ impl Read {
         }
     }
 
+    /// What it counts for against the rows of a batch: each distribution takes as long as a row that is drawn from.
+    pub(crate) fn weight(&self) -> u32 {
+        let probes = self.probes.as_deref().unwrap_or_default().iter();
+        let distributions = probes.filter(|probe| matches!(probe, Probe::Distribution { .. }));
+        (distributions.count() as u32).max(1)
+    }
+
     /// Whether the hidden state of its token is read.
     pub(crate) fn embeds(&self) -> bool {
         let probes = self.probes.as_deref().unwrap_or_default();

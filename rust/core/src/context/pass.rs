@@ -221,9 +221,11 @@ impl Pass {
         self.reads.within(slots)
     }
 
-    /// Whether its rows count against those that a batch may have: the one of a generation does not.
+    /// Whether its rows count against those that a batch may have: the one of a generation does not, unless
+    /// distributions are read of it.
     pub(crate) fn counts_reads(&self) -> bool {
-        self.kind.generator().is_none() || self.reads.n_rows() > 1
+        let is_heavy = || self.reads.last().is_some_and(|read| read.weight() > 1);
+        self.kind.generator().is_none() || self.reads.n_rows() > 1 || is_heavy()
     }
 
     /// Rows whose masks come late and that were not drawn from yet.

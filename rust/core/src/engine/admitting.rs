@@ -260,14 +260,23 @@ impl Planner<'_> {
         let Some(pass) = &context.pass else {
             return slots.end - slots.start;
         };
-        let mut left = self.row_room();
+        let reads = pass.reads_within(slots.clone());
+        let beyond = reads.get(self.row_room() as usize);
+        let mut end = beyond.map_or(slots.end, |beyond| beyond.slot);
         if pass.counts_reads() {
-            left = left.min(self.config.max_batch_rows.saturating_sub(self.n_reads));
+            let mut left = self.config.max_batch_rows.saturating_sub(self.n_reads);
+            let beyond = reads.iter().find(|read| {
+                let (weight, fits) = (read.weight(), read.weight() <= left);
+                left = left.saturating_sub(weight);
+                !fits
+            });
+            if let Some(beyond) = beyond {
+                // Where the rows of one token are more than a batch has room for, they have a batch for themselves.
+                let is_alone = self.n_reads == 0 && beyond.slot == slots.start;
+                end = end.min(beyond.slot + u32::from(is_alone));
+            }
         }
-        match pass.reads_within(slots.clone()).get(left as usize) {
-            Some(beyond) => beyond.slot - slots.start,
-            None => slots.end - slots.start,
-        }
+        end - slots.start
     }
 
     /// How many rows more the driver takes in this batch.

@@ -18,8 +18,9 @@ struct Sums {
     top: f64,
     /// What logits are divided by.
     temperature: f64,
-    /// Of `exp((logit - top) / temperature)`.
+    /// Of `exp((logit - top) / temperature)`, and its logarithm.
     total: f64,
+    log_total: f64,
     /// Of the same times `(top - logit) / temperature`.
     distance: f64,
 }
@@ -91,10 +92,12 @@ impl Sums {
             *total += part;
             *distance += part * distant(x);
         }
+        let total = totals.iter().sum();
         Self {
             top,
             temperature,
-            total: totals.iter().sum(),
+            total,
+            log_total: logarithm(total),
             distance: distances.iter().sum(),
         }
     }
@@ -102,7 +105,7 @@ impl Sums {
     /// Finite, though the difference of two logits may not be a float.
     fn logprob(&self, logit: f32) -> f32 {
         let x = (f64::from(logit) - self.top) / self.temperature;
-        ((x - logarithm(self.total)) as f32).max(f32::MIN)
+        ((x - self.log_total) as f32).max(f32::MIN)
     }
 
     fn probability(&self, logit: f32) -> f32 {
@@ -110,7 +113,7 @@ impl Sums {
     }
 
     fn entropy(&self) -> f32 {
-        (logarithm(self.total) + self.distance / self.total) as f32
+        (self.log_total + self.distance / self.total) as f32
     }
 }
 

@@ -27,8 +27,8 @@ pub(crate) struct SavedConversation {
     extras: Extras,
     /// Whose it is; the core knows users by numbers.
     pub(crate) user: String,
-    /// Held as long as the snapshot.
-    _charge: Charge,
+    /// For the snapshot. It becomes that of the context that takes it.
+    charge: Mutex<Option<Charge>>,
 }
 
 /// A context of the core, and where its conversation stands.
@@ -90,10 +90,7 @@ impl Context {
     /// Those of the core; `limit-engine-memory`.
     pub(crate) fn follow(&self, n_known: u32, tokens: &[u32], n_drafts: u32) -> Result<(), Error> {
         let length = n_known as usize + tokens.len() + n_drafts as usize;
-        let mut charged = lock(&self.tokens);
-        charged.truncate(0);
-        charged.add(length, length)?;
-        drop(charged);
+        lock(&self.tokens).replace(length)?;
         self.model
             .with_engine(|engine| engine.follow(self.id, n_known, tokens))
     }
@@ -105,19 +102,37 @@ impl Context {
     pub(crate) fn open(
         model: Arc<Model>,
         id: ContextId,
-        host_data: HostData,
+        host_data: &HostData,
         account: Account,
     ) -> Result<Self, Error> {
-        // It always is one: only [`Context::save`] saves.
-        let kept = host_data.downcast_ref::<SavedConversation>();
-        let turns = kept.map(|kept| kept.turns.clone()).unwrap_or_default();
-        let extras = kept.map(|kept| kept.extras.clone()).unwrap_or_default();
-        // The charge of a snapshot that was taken is given back, so that the context has room for its own.
-        drop(host_data);
+        let (turns, extras) = kept_in(host_data);
         let tokens = Tokens::new(account).with_extras(extras);
         let context = Self::new(model, id, turns, tokens);
         context.charge_whole().inspect_err(|_| context.release())?;
         Ok(context)
+    }
+
+    /// The same of a snapshot that was taken, which is there no more. It is charged by what the snapshot was charged
+    /// with, so that nothing can refuse it.
+    pub(crate) fn take_over(
+        model: Arc<Model>,
+        id: ContextId,
+        host_data: &HostData,
+        account: Account,
+    ) -> Self {
+        let (turns, extras) = kept_in(host_data);
+        let kept = host_data.downcast_ref::<SavedConversation>();
+        let mut charge = kept.and_then(|kept| lock(&kept.charge).take());
+        let of_tools = charge
+            .as_mut()
+            .map(|charge| charge.split(turns.n_bytes() as u64));
+        let length = model.with_engine(|engine| engine.length(id)).unwrap_or(0);
+        let tokens = Tokens::taken_over(account, charge, length as usize, extras);
+        let context = Self::new(model, id, turns, tokens);
+        if let Some(of_tools) = of_tools {
+            lock(&context.tools).absorb(of_tools.repurposed(Purpose::Text));
+        }
+        context
     }
 
     /// Charges all its tokens.
@@ -148,8 +163,13 @@ impl Context {
     fn append_in(&self, engine: &mut Engine, tokens: &[u32]) -> Result<(), Error> {
         let length = engine.length(self.id)? as usize;
         let room = length.saturating_add(tokens.len());
-        lock(&self.tokens).add(tokens.len(), room)?;
-        engine.append(self.id, tokens)
+        let mut charged = lock(&self.tokens);
+        charged.add(tokens.len(), room)?;
+        let appended = engine.append(self.id, tokens);
+        if appended.is_err() {
+            charged.truncate(length);
+        }
+        appended
     }
 
     /// Takes the answer of a pass whose tokens have these besides: what enters is charged before.
@@ -167,8 +187,23 @@ impl Context {
     /// # Errors
     /// As [`Self::take_forwarded`].
     pub(crate) fn take_generated(&self, pass: &Pass) -> Result<pie_core::Output, Error> {
+        self.take_with_room(pass, 0)
+    }
+
+    /// The same, charged with `n_more` tokens that are accepted with those of the generation.
+    ///
+    /// # Errors
+    /// As [`Self::take_forwarded`].
+    pub(crate) fn take_with_room(
+        &self,
+        pass: &Pass,
+        n_more: usize,
+    ) -> Result<pie_core::Output, Error> {
         let mut turns = lock(&self.turns);
-        let Answer::Generated(output) = self.take(pass, &Extras::default())? else {
+        let answer = pass.take_paid(|Entering { n_tokens, length }| {
+            lock(&self.tokens).add(n_tokens + n_more, length + n_more)
+        });
+        let Answer::Generated(output) = answer? else {
             return Err(Error::internal("a generation was answered as another pass"));
         };
         // What the program appended meanwhile lies behind the kept tokens.
@@ -261,7 +296,7 @@ impl Context {
     /// # Errors
     /// `invalid-token`.
     pub(crate) fn check_tokens(&self, tokens: &[u32]) -> Result<(), Error> {
-        self.model.with_engine(|engine| engine.check_tokens(tokens))
+        pie_core::check_tokens(tokens, self.model.vocab_size())
     }
 
     /// Takes the answer of a forward pass, with which `n_input` tokens of its own enter the context as they are.
@@ -352,7 +387,7 @@ impl Context {
             turns: turns.clone(),
             extras,
             user: user.to_owned(),
-            _charge: account.charge(Purpose::Snapshot, n_bytes)?,
+            charge: Mutex::new(Some(account.charge(Purpose::Snapshot, n_bytes)?)),
         };
         self.model
             .with_engine(|engine| keep(engine, self.id, Arc::new(kept)))
@@ -364,4 +399,12 @@ impl Context {
         // Less is never refused.
         drop(lock(&self.tools).resize(0));
     }
+}
+
+/// The state of the conversation that was kept with a snapshot, and what its tokens take besides. They are always
+/// there: only [`Context::save`] saves.
+fn kept_in(host_data: &HostData) -> (ChatState, Extras) {
+    let kept = host_data.downcast_ref::<SavedConversation>();
+    let kept = kept.map(|kept| (kept.turns.clone(), kept.extras.clone()));
+    kept.unwrap_or_default()
 }

@@ -7,6 +7,7 @@ use crate::Result;
 use crate::bindings::pie::core::forward::{self, FuturePassOutput};
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString, FutureUnit};
 use crate::bindings::pie::core::generation::{self, FutureOutput, FutureText, FutureTokens};
+use crate::bindings::pie::core::messaging::FutureMessage;
 use crate::bindings::pie::core::types::Error;
 use crate::bindings::wasi::clocks::monotonic_clock::subscribe_duration;
 use crate::bindings::wasi::io::poll::{Pollable, poll};
@@ -43,6 +44,7 @@ macro_rules! host_future {
 host_future!(FutureUnit, ());
 host_future!(FutureString, String);
 host_future!(FutureBlob, Vec<u8>);
+host_future!(FutureMessage, Option<String>);
 host_future!(FutureOutput, generation::Output);
 host_future!(FuturePassOutput, forward::PassOutput);
 host_future!(FutureTokens, Vec<u32>);
