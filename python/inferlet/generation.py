@@ -15,6 +15,7 @@ from inferlet._steering import Constrain, Steering, constraints_of
 from inferlet._typed import Typed, is_type
 from inferlet._wait import block_on, resolve
 from inferlet.adapter import Adapter
+from inferlet.constraint import Schema
 from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, from_host, host
 from inferlet.grammar import AnyJson, JsonSchema
 from inferlet.model import Model
@@ -167,6 +168,8 @@ class Generator:
         self._n_every_step = 0
         self._step: GenStep | None = None
         self._tokens: list[int] | None = None
+        self._document: str | None = None
+        """The schema under which the last `collect_json` ran."""
 
     @classmethod
     def _create(cls, owner: _Owner, context: _context.Context, sampler: Sampler, options: GenerateOptions) -> Generator:
@@ -307,24 +310,31 @@ class Generator:
         `schema` is a JSON Schema as text or as an object, or a type: a dataclass, a TypedDict, an Enum, a Literal, what
         is made of them, or a class with `model_json_schema`. The result is a value of that type. Without one the
         document is any JSON. `parse` gets the text of the document, and what it returns is the result. A document that
-        was cut by `max_tokens` is the error `json-cut`, which has the text.
+        was cut by `max_tokens` is the error `json-cut`, which has the text. After one that was cancelled the same call
+        goes on with its document.
         """
         build: Callable[[str], Any] = json.loads
         if schema is None:
-            self.constrain(AnyJson())
+            self._constrain_document(AnyJson(), "")
         elif hasattr(schema, "model_json_schema"):
-            self.constrain(JsonSchema(schema.model_json_schema()))
+            self._constrain_document(*_json_schema(schema.model_json_schema()))
             build = schema.model_validate_json
         elif is_type(schema):
             typed = Typed(schema)
-            self.constrain(JsonSchema(typed.schema))
+            self._constrain_document(*_json_schema(typed.schema))
             build = lambda text: typed.build(json.loads(text))  # noqa: E731 - the shortest way to say it
         else:
-            self.constrain(JsonSchema(schema))
+            self._constrain_document(*_json_schema(schema))
         text = await self.collect_text()
         if self.finish_reason not in (FinishReason.CONSTRAINT, FinishReason.STOP):
             raise JsonCutError(text, self.tokens_generated)
         return (parse or build)(text)
+
+    def _constrain_document(self, schema: Schema, text: str) -> None:
+        """Constrains the generator by the schema of a document, unless the document under way has it already."""
+        if text != self._document:
+            self.constrain(schema)
+            self._document = text
 
     def __iter__(self) -> Generator:
         return self
@@ -384,6 +394,11 @@ class Generator:
         if self._steering.is_asked:
             return self.text()
         return block_on(self._raw.collect_text())
+
+
+def _json_schema(schema: Any) -> tuple[Schema, str]:
+    """A JSON Schema as a constraint, and as a text to be compared."""
+    return JsonSchema(schema), schema if isinstance(schema, str) else json.dumps(schema, default=repr)
 
 
 TokenStream = Generator

@@ -116,6 +116,26 @@ async def main(input):
     assert outcome.value == ["limit-engine-memory", True, "limit-engine-memory", 500], outcome.message
 
 
+def test_tools_that_contexts_were_given_are_charged(small: Engine) -> None:
+    main = """
+async def main(input):
+    tool = {"name": "look", "parameters": {"type": "object", "default": [[]] * 10_000}}
+    kept, code = [], None
+    while code is None and len(kept) < 400:
+        ctx = context()
+        kept.append(ctx)
+        for _ in range(4):
+            # Behind other tokens they are given anew, and those before stay.
+            code = code or code_of(lambda: ctx.append([5]).equip([tool]))
+    n_kept = len(kept)
+    for other in kept:
+        other.release()
+    return [code, 4 < n_kept < 400, code_of(lambda: context().equip([tool]))]
+"""
+    outcome = run(small, python_source(PRELUDE + main))
+    assert outcome.value == ["limit-engine-memory", True, None], outcome.message
+
+
 @pytest.mark.rows("PY-022 PY-024 PY-080")
 def test_a_snapshot_is_charged_with_the_masks_of_its_tokens(small: Engine) -> None:
     main = """

@@ -184,6 +184,8 @@ export class GenStep implements Places {
 export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   readonly #handle: host.GeneratorHandle;
   readonly #machine: Machine;
+  /** The schema under which the last `collectJson` ran, as text; undefined: none did. */
+  #document: string | undefined;
 
   /** @internal */
   constructor(handle: host.GeneratorHandle, model: Model, steering: Steering) {
@@ -318,12 +320,18 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /**
    * Generates to the end under a JSON Schema, beside what constrains it already; returns the value of the document.
+   * After one that was given up the same call goes on with its document.
    * @throws InferletError `json-cut` where `maxTokens` cut the document: a `JsonCutError`, which has its text.
    */
   async collectJson<T = unknown>(options: CollectJsonOptions<T> = {}): Promise<T> {
     checkOptions(options, ['schema', 'parse'], 'collectJson()');
     const { schema, parse } = options;
-    this.constrain(schema === undefined ? anyJson() : jsonSchema(schemaOf(schema)));
+    const wanted = schema === undefined ? undefined : schemaOf(schema);
+    const document = typeof wanted === 'string' ? wanted : (JSON.stringify(wanted) ?? '');
+    if (document !== this.#document) {
+      this.constrain(wanted === undefined ? anyJson() : jsonSchema(wanted));
+      this.#document = document;
+    }
     const text = await this.collectText();
     const reason = this.finishReason;
     if (reason !== 'constraint' && reason !== 'stop') throw new JsonCutError(text, this.tokensGenerated);

@@ -312,6 +312,17 @@ impl Charge {
         self
     }
 
+    /// Takes so much off it as a charge of its own, which nothing can refuse.
+    pub(crate) fn split(&mut self, n_bytes: u64) -> Self {
+        let n_bytes = n_bytes.min(self.n_bytes);
+        self.n_bytes -= n_bytes;
+        Self {
+            account: self.account.clone(),
+            purpose: self.purpose,
+            n_bytes,
+        }
+    }
+
     /// Makes it stand also for what `other` stood for, which nothing can refuse. Those of another user or purpose stay
     /// apart and are given back.
     pub(crate) fn absorb(&mut self, mut other: Self) {

@@ -125,9 +125,11 @@ impl Generator {
         self.finish.or(full.then_some(FinishReason::Length))
     }
 
-    /// Nothing may follow what it accepted.
+    /// Nothing may follow what it accepted, whether there was room for more or not.
     pub(crate) fn end_by_constraint(&mut self) {
-        self.finish = self.finish.or(Some(FinishReason::Constraint));
+        if self.finish != Some(FinishReason::Stop) {
+            self.finish = Some(FinishReason::Constraint);
+        }
     }
 
     /// It can no longer be used. One that had reached its cap has ended.

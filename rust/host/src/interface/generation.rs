@@ -286,13 +286,15 @@ impl HostGenerator for Generators<'_> {
         this: Resource<GeneratorHandle>,
         tokens: Vec<u32>,
     ) -> CallResult<Vec<u32>> {
-        Ok(self.table.get(&this)?.0.accept(&tokens)?)
+        let generator = &self.table.get(&this)?.0;
+        generator.take_given_up();
+        Ok(generator.accept(&tokens)?)
     }
 
     fn next_step(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<u32>> {
-        let opened = self.on_generator(&this, Engine::next_step)?;
-        self.table.get(&this)?.0.release_own()?;
-        Ok(opened)
+        let generator = &self.table.get(&this)?.0;
+        generator.take_given_up();
+        Ok(generator.open_step()?)
     }
 
     fn set_seed(&mut self, this: Resource<GeneratorHandle>, seed: u64) -> CallResult<()> {

@@ -37,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) model: Arc<Model>,
     pub(crate) id: ContextId,
     pub(crate) turns: Mutex<ChatState>,
+    /// For the tools that the model was given.
+    tools: Mutex<Charge>,
     tokens: Mutex<Tokens>,
 }
 
@@ -46,8 +48,14 @@ impl Context {
             model,
             id,
             turns: Mutex::new(turns),
+            tools: Mutex::new(tokens.account().empty(Purpose::Text)),
             tokens: Mutex::new(tokens),
         }
+    }
+
+    /// Charges the tools of a conversation.
+    fn charge_tools(&self, turns: &ChatState) -> Result<(), Error> {
+        lock(&self.tools).resize(turns.n_bytes() as u64)
     }
 
     /// An empty context of a process that the model knows.
@@ -114,16 +122,24 @@ impl Context {
     ) -> Self {
         let (turns, extras) = kept_in(host_data);
         let kept = host_data.downcast_ref::<SavedConversation>();
-        let charge = kept.and_then(|kept| lock(&kept.charge).take());
+        let mut charge = kept.and_then(|kept| lock(&kept.charge).take());
+        let of_tools = charge
+            .as_mut()
+            .map(|charge| charge.split(turns.n_bytes() as u64));
         let length = model.with_engine(|engine| engine.length(id)).unwrap_or(0);
         let tokens = Tokens::taken_over(account, charge, length as usize, extras);
-        Self::new(model, id, turns, tokens)
+        let context = Self::new(model, id, turns, tokens);
+        if let Some(of_tools) = of_tools {
+            lock(&context.tools).absorb(of_tools.repurposed(Purpose::Text));
+        }
+        context
     }
 
     /// Charges all its tokens.
     fn charge_whole(&self) -> Result<(), Error> {
         let length = self.model.with_engine(|engine| engine.length(self.id))? as usize;
-        lock(&self.tokens).add(length, length)
+        lock(&self.tokens).add(length, length)?;
+        self.charge_tools(&lock(&self.turns))
     }
 
     /// A fork, whose conversation stands where this one does.
@@ -137,7 +153,10 @@ impl Context {
             let tokens = lock(&self.tokens).fork(length)?;
             Ok::<_, Error>((engine.fork(self.id)?, tokens))
         })?;
-        Ok(Self::new(self.model.clone(), id, turns, tokens))
+        let fork = Self::new(self.model.clone(), id, turns, tokens);
+        let charged = fork.charge_tools(&lock(&fork.turns));
+        charged.inspect_err(|_| fork.release())?;
+        Ok(fork)
     }
 
     /// Charges tokens that come in, and adds them at the end.
@@ -233,10 +252,17 @@ impl Context {
             },
         )
         .map_err(text_error)?;
-        self.model
-            .with_engine(|engine| self.append_in(engine, &addition.tokens))?;
-        *turns = addition.state;
-        Ok(())
+        let n_bytes = addition.state.n_bytes().max(turns.n_bytes());
+        lock(&self.tools).resize(n_bytes as u64)?;
+        let added = self
+            .model
+            .with_engine(|engine| self.append_in(engine, &addition.tokens));
+        if added.is_ok() {
+            *turns = addition.state;
+        }
+        // It is no more than that, so this is not refused.
+        self.charge_tools(&turns)?;
+        added
     }
 
     /// The tools that the model was given last; none where it was given none.
@@ -338,7 +364,7 @@ impl Context {
             Ok::<_, Error>((before, engine.seq_len(self.id)?))
         })?;
         turns.truncate(before, after);
-        Ok(())
+        self.charge_tools(&turns)
     }
 
     /// Keeps the context, with the state of its conversation, by `keep`. It is charged to `user` until the snapshot is
@@ -356,7 +382,7 @@ impl Context {
         let length = self.model.with_engine(|engine| engine.length(self.id))?;
         let extras = lock(&self.tokens).extras().clone();
         let n_bytes = u64::from(length) * TOKEN_BYTES as u64 + extras.n_bytes() as u64;
-        let n_bytes = SNAPSHOT_BYTES + n_bytes;
+        let n_bytes = SNAPSHOT_BYTES + n_bytes + turns.n_bytes() as u64;
         let kept = SavedConversation {
             turns: turns.clone(),
             extras,
@@ -370,6 +396,8 @@ impl Context {
     pub(crate) fn release(&self) {
         self.model.with_engine(|engine| engine.release(self.id));
         lock(&self.tokens).release();
+        // Less is never refused.
+        drop(lock(&self.tools).resize(0));
     }
 }
 

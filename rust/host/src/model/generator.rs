@@ -29,6 +29,8 @@ pub(crate) struct Generator {
     has_own: AtomicBool,
     /// What walks what it accepts.
     constraints: Mutex<Constraints>,
+    /// What a run by steps that was given up accepted: the next one begins with it.
+    given_up: Mutex<Vec<u32>>,
 }
 
 impl Generator {
@@ -46,6 +48,7 @@ impl Generator {
             step: Mutex::new(None),
             has_own: AtomicBool::new(false),
             constraints: Mutex::new(Constraints::new(has_static_mask)),
+            given_up: Mutex::default(),
         }
     }
 
@@ -122,6 +125,32 @@ impl Generator {
         self.with_engine(|engine, id| engine.set_late_masks(id, late))?;
         constraints.program_asks = ask;
         Ok(())
+    }
+
+    /// Whether it runs to its end step by step, though no program has a part in them: matchers walk what it accepts.
+    pub(crate) fn runs_by_steps(&self) -> bool {
+        let constraints = lock(&self.constraints);
+        !constraints.is_empty() && !constraints.program_asks
+    }
+
+    /// Opens the next step: its number, none after the end.
+    ///
+    /// # Errors
+    /// Those of the core.
+    pub(crate) fn open_step(&self) -> Result<Option<u32>, Error> {
+        let opened = self.with_engine(Engine::next_step)?;
+        self.release_own()?;
+        Ok(opened)
+    }
+
+    /// What the last run by steps accepted, where it was given up and no step was opened since.
+    pub(crate) fn take_given_up(&self) -> Vec<u32> {
+        std::mem::take(&mut *lock(&self.given_up))
+    }
+
+    /// A run by steps is given up, which accepted these tokens.
+    pub(crate) fn keep_given_up(&self, tokens: Vec<u32>) {
+        *lock(&self.given_up) = tokens;
     }
 
     /// Submits one step, with its mask where matchers alone say what it is. Where they fail, the step is given up, and
@@ -257,7 +286,8 @@ impl Generator {
             output.tokens = self.context.accept(self.id, &all)?;
             output.finish = self.with_engine(|engine, id| engine.finish_reason(id))?;
         }
-        if output.finish.is_none() && constraints.is_terminated() {
+        // A text that is whole is, whether there was room for more or not.
+        if output.finish != Some(FinishReason::Stop) && constraints.is_terminated() {
             self.end_by_constraint()?;
             output.finish = Some(FinishReason::Constraint);
         }

@@ -115,6 +115,11 @@ impl Tokens {
         Self { extras, ..self }
     }
 
+    /// Who is charged.
+    pub(crate) const fn account(&self) -> &Account {
+        &self.account
+    }
+
     /// Those of a context of `length` tokens that took over a snapshot, whose charge becomes its own.
     pub(crate) fn taken_over(
         account: Account,

@@ -7,12 +7,15 @@
 
 mod call;
 mod cut;
+mod log;
 mod pieces;
 mod plain;
 mod role;
 mod scene;
 mod script;
 mod state;
+mod turn;
+mod window;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +41,8 @@ pub(crate) use scene::CallStyle;
 use scene::Particulars;
 use script::{Script, answering};
 pub use state::ChatState;
-use state::{History, Turn};
+use state::History;
+use turn::Turn;
 
 /// The tokenizer and the template of one model. Immutable; share it in an [`Arc`].
 #[derive(Debug)]
