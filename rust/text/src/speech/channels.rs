@@ -60,8 +60,8 @@ impl Channels {
         }
     }
 
-    /// The turn ends. Returns what would be a header and has no marker: the header stands before the turn then, and this
-    /// is what was said.
+    /// The turn ends. Returns what would be a header and has no marker: the header stands before the turn then, and
+    /// this is what was said.
     pub(crate) fn end(&mut self, mut give: impl FnMut(Part<'_>)) -> String {
         let header = std::mem::take(&mut self.header);
         let is_marked = std::mem::take(&mut self.is_marked);
