@@ -37,6 +37,13 @@ def _constraint_of(name: str, given: object, model: Model) -> Constraint:
     return given
 
 
+def check_speculator(speculator: object) -> None:
+    """Refuses what cannot propose tokens."""
+    for method in ("draft", "accept"):
+        if not callable(getattr(speculator, method, None)):
+            _arguments.refuse("speculator", speculator, f"a speculator, with the method {method}")
+
+
 class Steering:
     """The constraints and the speculator of one generator, and what they answered for the step that is open."""
 
@@ -69,9 +76,7 @@ class Steering:
 
     def speculate(self, speculator: Speculator) -> None:
         """Has a speculator propose tokens in each step."""
-        for method in ("draft", "accept"):
-            if not callable(getattr(speculator, method, None)):
-                _arguments.refuse("speculator", speculator, f"a speculator, with the method {method}")
+        check_speculator(speculator)
         self._speculator = speculator
         self.is_asked = True
         self._call_if_there("reset")

@@ -8,7 +8,7 @@ from asyncio import base_events, events
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor
 from types import CoroutineType, TracebackType
-from typing import Any, Protocol, TypeVar, TypeVarTuple, Unpack, cast
+from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack, cast
 
 from componentize_py_types import Err, Ok
 from wit_world.imports import monotonic_clock as _clock
@@ -76,6 +76,11 @@ def block_on(future: HostFuture[_T]) -> _T:
                 return _value(answer)
     finally:
         future.__exit__(None, None, None)
+
+
+async def failed(error: Exception) -> NoReturn:
+    """Raises an error to whoever awaits what could not be begun."""
+    raise error
 
 
 def resolve_or_block(future: HostFuture[_T], owner: object = None) -> Coroutine[Any, Any, _T]:

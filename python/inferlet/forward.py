@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol, overload
+from collections.abc import Coroutine, Iterable
+from typing import Any, Protocol, overload
 
 from wit_world.imports import context as _context
 from wit_world.imports import forward as _forward
@@ -114,10 +114,15 @@ class Forward:
         """Tokens a page of the context holds."""
         return self._context.page_size
 
-    async def execute(self) -> Output:
-        """Runs the pass. Executing it twice is the error `invalid-argument`."""
-        answer = await resolve(self._raw.execute())
-        return Output._of_pass(answer, self._slots)
+    def execute(self) -> Coroutine[Any, Any, Output]:
+        """Begins the pass, and returns what to await for its output: what is appended later is not part of it.
+
+        Executing it twice is the error `invalid-argument`.
+        """
+        return self._finish(self._raw.execute())
+
+    async def _finish(self, future: _forward.FuturePassOutput) -> Output:
+        return Output._of_pass(await resolve(future), self._slots)
 
 
 ForwardPass = Forward

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol, TypedDict
 
 from componentize_py_types import Err
@@ -11,9 +11,9 @@ from wit_world.imports import context as _context
 from wit_world.imports import generation as _generation
 
 from inferlet import _arguments, chat, tools
-from inferlet._steering import Constrain, Steering, constraints_of
+from inferlet._steering import Constrain, Steering, check_speculator, constraints_of
 from inferlet._typed import Typed, is_type
-from inferlet._wait import block_on, resolve
+from inferlet._wait import block_on, failed, resolve
 from inferlet.adapter import Adapter
 from inferlet.constraint import Schema
 from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, from_host, host
@@ -132,16 +132,23 @@ class GenStep:
         slot = host(self._generator._raw.probe, _arguments.count("idx", idx), probe._raw)
         return self._slots.probe_at(slot, self._generator._n_every_step)
 
-    async def execute(self) -> Output:
-        """Runs the step and returns what it accepted.
+    def execute(self) -> Coroutine[Any, Any, Output]:
+        """Begins the step, and returns what to await for what it accepts.
 
         A step that was cancelled, or whose constraint raised an exception, comes again unchanged; executing one twice
         is the error `step-pending`.
         """
         generator = self._generator
-        if generator._step is not self:
-            self._check_newest()
-        return generator._finish(self, await resolve(generator._start()))
+        try:
+            if generator._step is not self:
+                self._check_newest()
+            future = generator._start()
+        except Exception as error:
+            return failed(error)
+        return self._finish(future)
+
+    async def _finish(self, future: _generation.FutureOutput) -> Output:
+        return self._generator._finish(self, await resolve(future))
 
     def _check_newest(self) -> None:
         """Refuses a step behind which another one was opened: the engine knows the newest alone."""
@@ -178,13 +185,22 @@ class Generator:
             _arguments.refuse("sampler", sampler, remedy)
         _arguments.of_type("sampler", sampler, Sampler)
         raw_options = _raw_options(options)
+        # A generator that is made retires the one before: nothing is refused behind that.
+        speculator, adapter = options.get("speculator"), options.get("adapter")
+        zo_seed, horizon = options.get("zo_seed"), options.get("horizon")
+        if speculator is not None:
+            check_speculator(speculator)
+        if adapter is not None:
+            _arguments.of_type("adapter", adapter, Adapter)
+        if zo_seed is not None:
+            _arguments.signed("zo_seed", zo_seed)
+        if horizon is not None:
+            _arguments.count("horizon", horizon)
         constraints = constraints_of(options.get("constrain"), owner.model)
         constraints += tools.constraints_of_choice(context, owner.model, options.get("tool_choice"))
         raw = host(_generation.Generator.create, context, sampler._raw, raw_options)
         made = cls(raw, owner, Steering(raw, owner.model))
         made._steering.constrain(constraints)
-        speculator, adapter = options.get("speculator"), options.get("adapter")
-        zo_seed, horizon = options.get("zo_seed"), options.get("horizon")
         if speculator is not None:
             made._steering.speculate(speculator)
         if adapter is not None:

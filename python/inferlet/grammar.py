@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json as _json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from wit_world.imports import grammar as _grammar
 
-from inferlet import _arguments
-from inferlet.errors import host
+from inferlet import _arguments, _json
+from inferlet.errors import ErrorCode, host
 from inferlet.model import Model, Tokenizer
 
 __all__ = ["AnyJson", "Ebnf", "Grammar", "GrammarConstraint", "JsonSchema", "Matcher", "Regex"]
@@ -19,7 +18,7 @@ __all__ = ["AnyJson", "Ebnf", "Grammar", "GrammarConstraint", "JsonSchema", "Mat
 def _schema_text(name: str, schema: object) -> str:
     """A JSON Schema as text; an object is written as JSON."""
     if isinstance(schema, Mapping | bool):
-        return _json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+        return _json.dumps(dict(schema) if isinstance(schema, Mapping) else schema, name, ErrorCode.INVALID_ARGUMENT)
     return _arguments.text(name, schema)
 
 

@@ -134,6 +134,9 @@ test('[JS-114..121 JS-127..135] grammars, constraints and schemas are those of t
   for (const given of [null, undefined, 5, Symbol('a')]) {
     assert.throws(() => Grammar.fromJsonSchema(given), (error) => error instanceof TypeError && error.code === 'invalid-argument');
   }
+  for (const given of [{ const: Number.NaN }, { enum: [new Set([1])] }]) {
+    assert.throws(() => Grammar.fromJsonSchema(given), (error) => error.code === 'invalid-argument');
+  }
 });
 
 test('[JS-136..140 JS-178] a matcher walks a text of a grammar', () => {

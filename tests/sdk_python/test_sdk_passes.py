@@ -202,6 +202,15 @@ def test_probes_out_of_every_range_are_refused(make, code):
     assert caught.value.code == code
 
 
+def test_a_pass_begins_where_it_is_executed(monkeypatch):
+    fwd, made = new_forward(monkeypatch)
+    begun, execute = [], made.execute
+    made.execute = lambda: begun.append(True) or execute()
+    running = fwd.execute()
+    assert begun == [True]
+    run(running)
+
+
 @pytest.mark.rows("PY-086")
 def test_an_error_of_a_pass_is_raised_and_its_future_is_dropped(monkeypatch):
     fwd, made = new_forward(monkeypatch)

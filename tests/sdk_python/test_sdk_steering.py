@@ -362,6 +362,26 @@ def test_options_that_have_methods_are_set_by_them(engine):
         assert caught.value.code == "invalid-argument"
 
 
+@pytest.mark.parametrize("options", [{"adapter": "a"}, {"zo_seed": 1.5}, {"horizon": -1}, {"speculator": object()}])
+def test_an_option_that_is_refused_makes_no_generator(engine, options):
+    with pytest.raises(InferletError):
+        engine.generate(**options)
+    assert engine.log == []
+
+
+def test_a_step_begins_where_it_is_executed(engine):
+    g = engine.generate()
+
+    async def main():
+        step = await anext(g)
+        n_before = len(engine.log)
+        running = step.execute()
+        assert len(engine.log) > n_before
+        await running
+
+    run(main())
+
+
 @pytest.mark.rows("PY-064 PY-072..074 PY-095")
 def test_handles_of_steps_are_those_of_their_slots(engine):
     each, own, other = 0.5, 1.5, 2.5

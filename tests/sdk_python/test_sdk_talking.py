@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from inferlet import (
     Ebnf,
     Grammar,
     GrammarConstraint,
+    InferletError,
     InvalidArgumentError,
     JsonSchema,
     Matcher,
@@ -325,6 +327,10 @@ def test_grammars_and_their_matchers_are_those_of_the_engine(monkeypatch: pytest
         del log[:]
         walks = isinstance(make(), GrammarConstraint)
         assert log == [source, *[("matcher", "raw tokenizer")] * walks]
+    for unwritten in ({"const": math.nan}, {"enum": [{1, 2}]}):
+        with pytest.raises(InferletError) as caught:
+            Grammar.from_json_schema(unwritten)
+        assert caught.value.code == "invalid-argument"
     matcher = Matcher(Grammar.json(), tokenizer)
     del log[:]
     matcher.accept_tokens((1, 2))

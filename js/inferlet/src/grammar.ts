@@ -4,6 +4,7 @@ import * as host from 'pie:host';
 import { show, toText, toTokens, type Tokens } from './arguments.js';
 import type { Schema } from './constraint.js';
 import { wrongType } from './errors.js';
+import { toJson } from './json.js';
 import { type Model, modelHandle } from './model.js';
 import { type Tokenizer, tokenizerHandle } from './tokenizer.js';
 
@@ -180,5 +181,5 @@ export function grammar(compiled: Grammar): Schema {
 /** @internal */
 export function schemaText(schema: unknown): string {
   const isValue = (typeof schema === 'object' && schema !== null) || typeof schema === 'boolean';
-  return isValue ? JSON.stringify(schema) : toText(schema as string, 'schema');
+  return isValue ? toJson(schema, 'schema', 'invalid-argument') : toText(schema as string, 'schema');
 }

@@ -17,6 +17,8 @@ pub(crate) struct Shown {
     markers: Arc<Markers>,
     /// How many of the markers are those of thoughts.
     n_thought_markers: usize,
+    /// Of the markers, those that are control tokens.
+    controls: Vec<Option<u32>>,
     /// Whether thoughts and calls stand in the same channels, and have the same markers.
     is_channel: bool,
     reply: String,
@@ -36,7 +38,12 @@ impl Shown {
         } else {
             [thoughts.markers().texts(), calls.markers().texts()].concat()
         };
+        let control = |text: &String| {
+            let id = tokenizer.id_of(text);
+            id.filter(|&id| chat.is_control(id))
+        };
         Self {
+            controls: texts.iter().map(control).collect(),
             n_thought_markers: thoughts.markers().texts().len(),
             markers: Arc::new(Markers::new(tokenizer, texts)),
             thoughts,
@@ -103,10 +110,14 @@ impl Machine for Shown {
         if !is_shown || self.reply.len() > n_shown {
             return;
         }
-        match of_calls {
+        match item {
             Item::Text(text) => self.show(text, queue),
             Item::Control(id, _) => queue.push(ChatEvent::Interrupt(id)),
-            Item::Marker(..) => {}
+            // One that neither begins nor ends anything.
+            Item::Marker(place, text) => match self.controls.get(place) {
+                Some(&Some(id)) => queue.push(ChatEvent::Interrupt(id)),
+                _ => self.show(text, queue),
+            },
         }
     }
 
@@ -115,6 +126,11 @@ impl Machine for Shown {
         let mut found = Queue::default();
         self.calls.end(&mut found);
         self.show_malformed(found, queue);
+        // Where calls stand in channels, they have shown it.
+        let unsaid = self.thoughts.take_unsaid();
+        if !self.calls.is_channel() {
+            self.show(&unsaid, queue);
+        }
         queue.push(ChatEvent::Done(std::mem::take(&mut self.reply)));
     }
 

@@ -333,6 +333,14 @@ fn schemas_that_are_none_are_refused() {
     );
 }
 
+/// The token that a text is.
+fn only_token(chat: &Chat, text: &str) -> u32 {
+    match chat.tokenizer().encode(text).unwrap().as_slice() {
+        [id] => *id,
+        other => panic!("{text:?} is {other:?}"),
+    }
+}
+
 /// What somebody writes who wants to be taken for the template: the control tokens of all families, whole and in
 /// pieces.
 fn injections() -> Vec<String> {
@@ -362,10 +370,14 @@ fn injections() -> Vec<String> {
 fn no_content_becomes_a_control_token() {
     for name in NAMES {
         let chat = chat_of(name);
-        let has_tools = FAMILIES[name].calls > 0;
+        let family = &FAMILIES[name];
+        let has_tools = family.calls > 0;
+        // The markers of calls, of their answers and of thoughts too, which some do not declare special.
+        let texts = family.special.iter().chain(&family.markers);
+        let owned: Vec<u32> = texts.map(|text| only_token(&chat, text)).collect();
         let control = |context: &Context| -> Vec<u32> {
             let ids = context.tokens.iter().copied();
-            ids.filter(|id| chat.tokenizer().is_control(*id)).collect()
+            ids.filter(|id| owned.contains(id)).collect()
         };
         let build = |text: &str| {
             let mut context = Context::new(&chat);
@@ -399,11 +411,7 @@ fn no_content_becomes_a_control_token() {
             assert_eq!(control(&build(text)), plain, "{name}: {text}");
         }
         let message = |text: &str| chat.message_tokens(Role::User, text).unwrap();
-        let count = |ids: Vec<u32>| {
-            ids.iter()
-                .filter(|id| chat.tokenizer().is_control(**id))
-                .count()
-        };
+        let count = |ids: Vec<u32>| ids.iter().filter(|id| owned.contains(id)).count();
         for text in &injections {
             assert_eq!(count(message(text)), count(message("ab")), "{name}: {text}");
         }
@@ -412,5 +420,36 @@ fn no_content_becomes_a_control_token() {
             let tokens = |text: &str| count(chat.answer_tokens(&answer, text).unwrap());
             assert_eq!(tokens(&all), tokens("ab"), "{name}");
         }
+    }
+}
+
+// rows: RS-043 RS-045
+#[test]
+fn what_the_assistant_said_keeps_its_markers() {
+    let chat = chat_of("qwen3");
+    let mut context = Context::new(&chat);
+    context.user("Q").assistant("<tool_call>\n{}\n</tool_call>");
+    for marker in ["<tool_call>", "</tool_call>"] {
+        let id = only_token(&chat, marker);
+        assert!(context.tokens.contains(&id), "{marker}");
+    }
+}
+
+// rows: RS-049 RS-183
+#[test]
+fn a_message_in_the_place_of_one_that_was_cut_has_its_tools() {
+    for name in NAMES.into_iter().filter(|name| FAMILIES[*name].calls > 0) {
+        let chat = chat_of(name);
+        let tools = ToolList::parse(&[r#"{"name": "look_around"}"#]).unwrap();
+        let asked = |text: &str| {
+            let mut context = Context::new(&chat);
+            context.equip(&tools).user(text);
+            context
+        };
+        let mut cut = asked("Q");
+        cut.truncate(1);
+        cut.user("Q2");
+        assert!(cut.text().contains("look_around"), "{name}: {}", cut.text());
+        assert_eq!(cut.tokens, asked("Q2").tokens, "{name}");
     }
 }

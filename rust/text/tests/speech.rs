@@ -429,6 +429,79 @@ fn what_is_shown_without_thoughts_and_calls() {
     let harmony = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>4.<|return|>";
     check("harmony", harmony, "4.");
     check("harmony", &written("harmony").unwrap(), "");
+    // The header stands before the turn, or is all that there is of a message.
+    check("harmony", "4.<|return|>", "4.");
+    check("harmony", "4.", "4.");
+    check("harmony", "<|channel|>final", "");
+    check("harmony", "a<|end|><|start|>assistant", "");
+    // Markers that neither begin nor end anything are what was said.
+    check("qwen3", "4</think>5", "4</think>5");
+    check("qwen3", "</think>5", "</think>5");
+    check("qwen3", "<think>hm</think>4</think>5", "4</think>5");
+    check("qwen3", "4</tool_call>5", "4</tool_call>5");
+    check("qwen3", "</tool_call>5", "</tool_call>5");
+}
+
+// rows: RS-170 RS-181
+#[test]
+fn a_marker_within_a_bare_call_is_part_of_it() {
+    let arguments = r#"{"q":"a<|python_tag|>b"}"#;
+    let text = format!(r#"{{"name":"f","parameters":{arguments}}}"#);
+    check_calls("llama3", &text, &[ToolEvent::Start, call("f", arguments)]);
+    let chat = &CHATS["llama3"];
+    let marker = encode(chat, "<|python_tag|>");
+    let events = shown(chat, &encode(chat, "4<|python_tag|>5"), &[1]);
+    let text = |text: &str| ChatEvent::Delta(text.to_owned());
+    let mut expected = vec![text("4")];
+    if chat.tokenizer().is_control(marker[0]) {
+        let done = ChatEvent::Done("45".to_owned());
+        expected.extend([ChatEvent::Interrupt(marker[0]), text("5"), done]);
+    } else {
+        let whole = "4<|python_tag|>5";
+        expected = vec![text(whole), ChatEvent::Done(whole.to_owned())];
+    }
+    assert_eq!(events, expected);
+}
+
+// rows: RS-181
+#[test]
+fn a_call_in_a_channel_has_a_name_that_can_be_answered() {
+    let text = |name: &str| {
+        format!(
+            "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{{}}<|call|>"
+        )
+    };
+    check_calls("harmony", &text("a"), &[ToolEvent::Start, call("a", "{}")]);
+    let malformed = ToolEvent::Malformed("{}".to_owned());
+    check_calls("harmony", &text("a!b"), &[ToolEvent::Start, malformed]);
+}
+
+// rows: RS-168 RS-179
+#[test]
+fn no_more_events_wait_than_their_limit() {
+    let chat = &CHATS["qwen3"];
+    let start = encode(chat, "<|im_start|>")[0];
+    let mut decoder = ChatDecoder::hiding(Arc::clone(chat), true, true);
+    let refused = decoder.feed(&vec![start; 80_000]).unwrap_err();
+    assert_eq!(refused.code(), "invalid-argument");
+    // A body may close many times in a feed, and each time with many calls.
+    let body = vec![r#"{"name":"f"}"#; 250].join(" ");
+    let text = format!("<tool_call>{body}</tool_call>").repeat(60);
+    let mut decoder = ToolDecoder::new(Arc::clone(chat));
+    assert!(decoder.feed(&encode(chat, &text)).is_err());
+    let body = vec![r#"{"name":"f"}"#; 80_000 / 2].join(",");
+    let mut decoder = ToolDecoder::new(Arc::clone(&CHATS["mistral"]));
+    for part in encode(&CHATS["mistral"], &format!("[TOOL_CALLS][{body}]")).chunks(1000) {
+        decoder.feed(part).unwrap();
+    }
+    let mut events = vec![decoder.finish()];
+    while events.last() != Some(&ToolEvent::Idle) {
+        events.push(decoder.feed(&[]).unwrap());
+    }
+    assert!(matches!(
+        events.as_slice(),
+        [ToolEvent::Malformed(_), ToolEvent::Idle]
+    ));
 }
 
 /// A marker is one of the tokenizer, or stands in the template alone.

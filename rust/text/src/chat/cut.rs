@@ -10,7 +10,6 @@
 
 use super::call::{Addition, At, end};
 use super::role::Role;
-use super::scene::Particulars;
 use super::script::Script;
 use super::state::ChatState;
 use super::turn::Turn;
@@ -28,9 +27,8 @@ pub(super) fn goes_on_as_message(
         return Ok(None);
     };
     let before = state.without_last();
-    let plain = Particulars::default();
-    let message = script.message(&script.history(&before, role)?, role, &plain, text)?;
-    let (closing, with) = (message.closing, plain);
+    let (message, with) = script.message_of(&before, role, text)?;
+    let closing = message.closing;
     let said = Turn::Said {
         role,
         closing,

@@ -28,6 +28,7 @@ use crate::reasoning::ReasoningFormat;
 use crate::special::SpecialTokens;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
+use crate::tools::Calls;
 use crate::tools::finding::format_of;
 use crate::tools::format::CallFormat;
 use crate::tools::frame::CallFrame;
@@ -91,7 +92,7 @@ impl Chat {
     /// one is used: `System: `, `User: `, `Assistant: ` or `Tool: ` before each message, and an empty line behind it.
     pub fn new(tokenizer: Tokenizer, template: Option<ChatTemplate>, end_tokens: Vec<u32>) -> Self {
         let tokenizer = Arc::new(tokenizer);
-        let script = template
+        let mut script = template
             .map_or_else(plain::template, Ok)
             .and_then(|template| Script::new(Arc::clone(&tokenizer), template, &end_tokens));
         let (mut reasoning, mut calls, mut call_frame) = (None, None, None);
@@ -104,6 +105,11 @@ impl Chat {
                 .as_ref()
                 .and_then(|format| CallFrame::of(&tokenizer, script.template(), format, &ends));
         }
+        let markers = markers_of(&tokenizer, reasoning.as_ref(), calls.as_ref());
+        script = script.and_then(|mut script| {
+            script.keep_from_content(&markers)?;
+            Ok(script)
+        });
         Self {
             tokenizer,
             script,
@@ -151,16 +157,7 @@ impl Chat {
             return Ok(addition);
         }
         let (mut tokens, mut state) = self.closed(script, state, at)?;
-        let history = script.history(&state, role)?;
-        let plain = Particulars::default();
-        let given = match state.unwritten_tools() {
-            Some(tools) => script.message_with_tools(&history, role, tools, text)?,
-            None => None,
-        };
-        let (message, with) = match given {
-            Some(given) => given,
-            None => (script.message(&history, role, &plain, text)?, plain),
-        };
+        let (message, with) = script.message_of(&state, role, text)?;
         tokens.extend(message.tokens);
         let closing = message.closing;
         let said = Turn::Said {
@@ -429,6 +426,20 @@ impl Chat {
         tokens.drain(..n_written);
         tokens
     }
+}
+
+/// The tokens that are markers of thoughts or calls.
+pub(crate) fn markers_of(
+    tokenizer: &Tokenizer,
+    reasoning: Option<&ReasoningFormat>,
+    calls: Option<&CallFormat>,
+) -> Vec<u32> {
+    let calls = calls.map_or_else(Vec::new, Calls::markers_of);
+    let thoughts = reasoning.map_or_else(Vec::new, ReasoningFormat::markers);
+    let markers = calls.into_iter().chain(thoughts);
+    markers
+        .filter_map(|marker| tokenizer.id_of(marker))
+        .collect()
 }
 
 /// The end tokens of a checkpoint: of `generation_config.json`, else of `config.json`, else the tokenizer's

@@ -20,6 +20,9 @@ pub(super) struct Script {
     /// The tokens that only the template may write: those which the checkpoint declares special, and those which stand
     /// around messages.
     fence: Fence,
+    /// The same, with the markers of the answers of tools, of calls and of thoughts. Nobody but the template writes
+    /// these, save the assistant, whose words they are.
+    strict: Fence,
     /// Keeps the texts of tools from becoming one of those.
     mask: Mask,
     /// What stands around the answers of tools; none where it cannot be told.
@@ -113,17 +116,40 @@ impl Script {
         let ends = ends.filter_map(|&id| tokenizer.token_bytes(id));
         let ends = ends.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         pieces.set_ends(ends.filter(|text| !text.is_empty()).collect());
-        let mask = Mask::new(fence.ids().filter_map(|id| tokenizer.token_bytes(id)));
+        let answers = answers_of(&pieces).into_iter();
+        let answers = answers.flat_map(|text| tokenizer.added_tokens_in(&text));
+        let strict = tokenizer.fence_with(fence.ids().chain(answers).collect::<Vec<_>>())?;
+        let mask = mask_of(&tokenizer, &strict);
         Ok(Self {
             tokenizer,
             pieces,
             fence,
+            strict,
             mask,
             answers: OnceLock::new(),
             cue,
             seal,
             stop,
         })
+    }
+
+    /// Keeps content from becoming these tokens as well, unless it is the assistant's.
+    ///
+    /// # Errors
+    /// `invalid-model` where the tokenizer does not take them.
+    pub(super) fn keep_from_content(&mut self, markers: &[u32]) -> Result<()> {
+        let ids = self.strict.ids().chain(markers.iter().copied());
+        self.strict = self.tokenizer.fence_with(ids.collect::<Vec<_>>())?;
+        self.mask = mask_of(&self.tokenizer, &self.strict);
+        Ok(())
+    }
+
+    /// The tokens that what somebody says does not become.
+    fn fence_of(&self, role: Role) -> &Fence {
+        match role {
+            Role::Assistant => &self.fence,
+            Role::System | Role::User | Role::Tool => &self.strict,
+        }
     }
 
     /// The tokens that open the assistant's turn after a question.
@@ -166,7 +192,7 @@ impl Script {
         if holds_private(text) {
             return self
                 .tokenizer
-                .encode_pieces(&self.pieces_of(text), &self.fence);
+                .encode_pieces(&self.pieces_of(text), &self.strict);
         }
         self.tokenizer.encode(text)
     }
@@ -230,7 +256,7 @@ impl Script {
         text: &str,
     ) -> Result<Message> {
         let frame = self.pieces.frame(&place(history), role, with)?;
-        let tokens = self.tokens(&frame, text)?;
+        let tokens = self.tokens(&frame, role, text)?;
         Ok(Message {
             tokens,
             closing: frame.closing().into(),
@@ -255,7 +281,7 @@ impl Script {
         if !are_written && role != Role::System {
             return Ok(None);
         }
-        let tokens = self.tokens(&frame, text)?;
+        let tokens = self.tokens(&frame, role, text)?;
         let plain = self
             .pieces
             .frame(&place(history), role, &Particulars::default())?;
@@ -267,6 +293,24 @@ impl Script {
         Ok(Some((Message { tokens, closing }, with)))
     }
 
+    /// A message that continues a conversation, with the tools that nothing has written yet where the template writes
+    /// them there, and what it is said with.
+    pub(super) fn message_of(
+        &self,
+        state: &ChatState,
+        role: Role,
+        text: &str,
+    ) -> Result<(Message, Particulars)> {
+        let history = self.history(state, role)?;
+        if let Some(tools) = state.unwritten_tools()
+            && let Some(given) = self.message_with_tools(&history, role, tools, text)?
+        {
+            return Ok(given);
+        }
+        let plain = Particulars::default();
+        Ok((self.message(&history, role, &plain, text)?, plain))
+    }
+
     /// The whole of an answer, with what the template writes behind the last one.
     pub(super) fn answer(
         &self,
@@ -275,7 +319,7 @@ impl Script {
         text: &str,
     ) -> Result<Vec<u32>> {
         let frame = self.pieces.frame(&place(history), Role::Tool, with)?;
-        self.tokens_closed(&frame, frame.last_closing(), text)
+        self.tokens_closed(&frame, Role::Tool, frame.last_closing(), text)
     }
 
     /// The template's text behind an answer that these tokens are, if they are one.
@@ -320,25 +364,29 @@ impl Script {
     }
 
     /// The tokens of a message with this content.
-    fn tokens(&self, frame: &Frame, text: &str) -> Result<Vec<u32>> {
-        self.tokens_closed(frame, frame.closing(), text)
+    fn tokens(&self, frame: &Frame, role: Role, text: &str) -> Result<Vec<u32>> {
+        self.tokens_closed(frame, role, frame.closing(), text)
     }
 
-    fn tokens_closed(&self, frame: &Frame, closing: &str, text: &str) -> Result<Vec<u32>> {
+    fn tokens_closed(
+        &self,
+        frame: &Frame,
+        role: Role,
+        closing: &str,
+        text: &str,
+    ) -> Result<Vec<u32>> {
+        let fence = self.fence_of(role);
         let content = self.pieces.content(frame, text)?;
         let header = frame.header();
         if holds_private(header) || holds_private(closing) {
             let mut pieces = self.pieces_of(header);
             pieces.push((content, None));
             pieces.extend(self.pieces_of(closing));
-            return self.tokenizer.encode_pieces(&pieces, &self.fence);
+            return self.tokenizer.encode_pieces(&pieces, fence);
         }
         let message = [header, &content, closing].concat();
-        self.tokenizer.encode_fenced(
-            &message,
-            header.len()..header.len() + content.len(),
-            &self.fence,
-        )
+        self.tokenizer
+            .encode_fenced(&message, header.len()..header.len() + content.len(), fence)
     }
 
     /// The tokens that the template writes before the content of a message.
@@ -364,6 +412,28 @@ impl Script {
             .closing()
             .into())
     }
+}
+
+/// What the template writes around the answer of a tool; nothing where it has no place for one.
+fn answers_of(pieces: &Pieces) -> Vec<String> {
+    let called = InsertionPoint {
+        roles: &[Role::User, Role::Assistant],
+        written: "",
+        follows: false,
+    };
+    let frame = pieces.frame(&called, Role::Tool, &Particulars::default());
+    frame.map_or_else(
+        |_| Vec::new(),
+        |frame| {
+            [frame.header(), frame.closing(), frame.last_closing()]
+                .map(str::to_owned)
+                .into()
+        },
+    )
+}
+
+fn mask_of(tokenizer: &Tokenizer, fence: &Fence) -> Mask {
+    Mask::new(fence.ids().filter_map(|id| tokenizer.token_bytes(id)))
 }
 
 /// A message with which tools are given.

@@ -20,6 +20,10 @@ pub(crate) struct Thoughts {
     state: State,
     /// The text of the thought that is open.
     text: String,
+    /// Whether the item that was taken last was a marker that begins or ends a thought.
+    took_marker: bool,
+    /// What was said before a header that never came.
+    unsaid: String,
 }
 
 /// Where a turn stands.
@@ -49,15 +53,22 @@ impl Thoughts {
             channels: Channels::default(),
             state: State::New,
             text: String::new(),
+            took_marker: false,
+            unsaid: String::new(),
         }
     }
 
-    /// Whether the item that was taken last stands outside of thoughts, and is none of their markers.
+    /// Takes what was said of a turn whose header stands before it: no thought.
+    pub(crate) fn take_unsaid(&mut self) -> String {
+        std::mem::take(&mut self.unsaid)
+    }
+
+    /// Whether the item that was taken last stands outside of thoughts, and begins or ends none.
     pub(crate) fn leaves(&self, item: Item<'_>) -> bool {
         match self.format {
             None => true,
             Some(ReasoningFormat::Between { .. }) => {
-                self.state != State::Thinking && !matches!(item, Item::Marker(..))
+                self.state != State::Thinking && !self.took_marker
             }
             Some(ReasoningFormat::Channel) => {
                 self.state != State::Thinking
@@ -102,6 +113,7 @@ impl Machine for Thoughts {
     }
 
     fn take(&mut self, item: Item<'_>, queue: &mut Queue<ReasoningEvent>) {
+        self.took_marker = false;
         let is_opened = match self.format {
             None => return,
             Some(ReasoningFormat::Channel) => {
@@ -123,27 +135,36 @@ impl Machine for Thoughts {
             (Item::Marker(OPEN, text), State::Thinking) | (Item::Text(text), State::Thinking) => {
                 self.think(text, queue);
             }
-            (Item::Marker(OPEN, _), _) => self.start(queue),
-            (Item::Marker(CLOSE, _), _) => self.close(queue),
-            (Item::Text(_), State::New) => self.state = State::Speaking,
+            (Item::Marker(OPEN, _), _) => {
+                self.took_marker = true;
+                self.start(queue);
+            }
+            (Item::Marker(CLOSE, _), State::Thinking) => {
+                self.took_marker = true;
+                self.close(queue);
+            }
+            // A marker that closes nothing is text.
+            (Item::Text(_) | Item::Marker(..), State::New) => self.state = State::Speaking,
             _ => {}
         }
     }
 
     fn end(&mut self, queue: &mut Queue<ReasoningEvent>) {
         let mut channels = std::mem::take(&mut self.channels);
-        channels.end(|part| self.take_part(part, queue));
+        self.unsaid = channels.end(|part| self.take_part(part, queue));
         self.close(queue);
         self.state = State::New;
     }
 
     fn n_bytes(&self) -> usize {
-        self.text.len() + self.channels.n_bytes()
+        self.text.len() + self.channels.n_bytes() + self.unsaid.len()
     }
 
     fn reset(&mut self) {
         self.channels = Channels::default();
         self.state = State::New;
         self.text.clear();
+        self.took_marker = false;
+        self.unsaid.clear();
     }
 }

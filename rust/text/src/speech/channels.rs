@@ -19,6 +19,8 @@ pub(crate) enum Part<'a> {
 pub(crate) struct Channels {
     header: String,
     in_body: bool,
+    /// Whether a marker stands in the header or opened it.
+    is_marked: bool,
 }
 
 impl Channels {
@@ -31,6 +33,7 @@ impl Channels {
         "<|constrain|>",
     ];
     const MESSAGE: usize = 0;
+    const START: usize = 1;
     const CHANNEL: usize = 3;
     const CONSTRAIN: usize = 4;
 
@@ -39,25 +42,33 @@ impl Channels {
         match item {
             Item::Marker(Self::MESSAGE, _) if !self.in_body => {
                 self.in_body = true;
+                self.is_marked = false;
                 give(Part::Begin(&self.header));
                 self.header.clear();
             }
             Item::Marker(Self::CHANNEL | Self::CONSTRAIN, text) if !self.in_body => {
                 self.header.push_str(text);
+                self.is_marked = true;
             }
-            Item::Marker(..) => self.end(give),
+            Item::Marker(marker, _) => {
+                self.end(give);
+                self.is_marked = marker == Self::START;
+            }
             Item::Text(text) if self.in_body => give(Part::Body(text)),
             Item::Text(text) => self.header.push_str(text),
             Item::Control(..) => {}
         }
     }
 
-    /// The turn ends.
-    pub(crate) fn end(&mut self, mut give: impl FnMut(Part<'_>)) {
-        self.header.clear();
+    /// The turn ends. Returns what would be a header and has no marker: the header stands before the turn then, and
+    /// this is what was said.
+    pub(crate) fn end(&mut self, mut give: impl FnMut(Part<'_>)) -> String {
+        let header = std::mem::take(&mut self.header);
+        let is_marked = std::mem::take(&mut self.is_marked);
         if std::mem::take(&mut self.in_body) {
             give(Part::End);
         }
+        if is_marked { String::new() } else { header }
     }
 
     /// Whether a message is under way, behind its header.

@@ -128,15 +128,15 @@ impl<M: Machine> SpeechDecoder<M> {
         }
         let tokenizer = self.chat.tokenizer();
         let markers = self.machine.markers();
-        let (mut n_said, mut n_events) = (0, self.queue.len() + 3);
+        let (mut n_said, mut n_markers) = (0, 0);
         for &id in tokens {
             tokenizer.check_token(id)?;
             n_said += tokenizer.token_bytes(id).map_or(0, <[u8]>::len);
-            if markers.holds(id) || self.stop.contains(&id) {
-                n_events += 3;
-            }
+            let is_boundary = markers.holds(id) || self.stop.contains(&id);
+            n_markers += usize::from(is_boundary || self.chat.is_control(id));
         }
-        n_events += 3 * markers.most_in(n_said);
+        n_markers += markers.most_in(n_said);
+        let n_events = self.queue.len() + 3 + self.machine.most_events(n_said, n_markers);
         let n_bytes = n_said + self.machine.n_bytes() + self.queue.n_bytes();
         if n_bytes > MAX_HELD_BYTES {
             return Err(Error::Argument(format!(

@@ -83,6 +83,13 @@ pub(crate) trait Machine {
     /// Bytes of text that it holds.
     fn n_bytes(&self) -> usize;
 
+    /// The most events that it makes of so many markers, with texts of so many bytes around them, and of the end of the
+    /// turn.
+    fn most_events(&self, n_bytes: usize, n_markers: usize) -> usize {
+        let _ = n_bytes;
+        3 * n_markers
+    }
+
     /// Forgets the turn.
     fn reset(&mut self);
 }

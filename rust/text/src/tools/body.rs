@@ -3,9 +3,14 @@
 use std::collections::HashSet;
 
 use serde::de::IgnoredAny;
-use serde_json::{Deserializer, Map, Value};
+use serde_json::{Deserializer, Value};
 
 use super::list::check_name;
+
+/// The most calls of one body: what has more is not one.
+pub(crate) const MAX_CALLS: usize = 256;
+/// The fewest bytes of a call.
+pub(crate) const MIN_CALL_BYTES: usize = 12;
 
 /// A call that the model made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,14 +39,21 @@ impl Call {
 /// - `NAME<｜tool▁sep｜>{...}`, and `function<｜tool▁sep｜>NAME` before arguments in a code block.
 pub(crate) fn calls(text: &str) -> Option<Vec<Call>> {
     let text = text.trim();
-    let found = match text.chars().next()? {
+    let mut found = match text.chars().next()? {
         '[' => list(text)?,
         '{' => objects(text)?,
         '<' => vec![function(text)?],
         _ => vec![named(text)?],
     };
     let is_named = |call: &Call| check_name(&call.name).is_ok();
-    (!found.is_empty() && found.iter().all(is_named)).then_some(found)
+    if found.is_empty() || found.len() > MAX_CALLS || !found.iter().all(is_named) {
+        return None;
+    }
+    // An id that cannot be answered is no help to anybody.
+    for call in &mut found {
+        call.id = call.id.take().filter(|id| check_name(id).is_ok());
+    }
+    Some(found)
 }
 
 /// Whether a text begins as the JSON of a call.
@@ -156,13 +168,14 @@ fn text_of(value: &str) -> Option<String> {
 
 fn function(text: &str) -> Option<Call> {
     let (name, mut rest) = text.strip_prefix("<function=")?.split_once('>')?;
-    let mut arguments = Map::new();
+    let mut arguments: Vec<String> = Vec::new();
+    let mut keys = HashSet::new();
     loop {
         rest = rest.trim_start();
         if let Some(behind) = rest.strip_prefix("</function>") {
             return behind.trim().is_empty().then(|| Call {
                 name: name.trim().to_owned(),
-                arguments: Value::Object(arguments).to_string(),
+                arguments: format!("{{{}}}", arguments.join(",")),
                 id: None,
             });
         }
@@ -170,9 +183,27 @@ fn function(text: &str) -> Option<Call> {
         let (written, behind) = behind.split_once("</parameter>")?;
         let written = written.strip_prefix('\n').unwrap_or(written);
         let written = written.strip_suffix('\n').unwrap_or(written);
-        let value = serde_json::from_str(written).unwrap_or_else(|_| Value::from(written));
-        arguments.insert(key.trim().to_owned(), value);
+        if !keys.insert(key.trim()) {
+            return None;
+        }
+        let key = Value::from(key.trim());
+        arguments.push(format!("{key}:{}", value_of(written)));
         rest = behind;
+    }
+}
+
+/// A value that is written without quotes, as JSON: what is JSON, unless that would be written in another way. A text
+/// such as `1.10` stays one.
+fn value_of(written: &str) -> String {
+    let text = || Value::from(written).to_string();
+    match value::<IgnoredAny>(written) {
+        Some((_, "")) if written.starts_with(['[', '{']) => written.to_owned(),
+        Some((_, "")) => {
+            let read: Option<Value> = serde_json::from_str(written).ok();
+            let same = read.filter(|it| it.to_string() == written);
+            same.map_or_else(text, |_| written.to_owned())
+        }
+        _ => text(),
     }
 }
 
@@ -213,6 +244,8 @@ pub(crate) fn object_of(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     // rows: RS-181 RS-184
@@ -234,6 +267,56 @@ mod tests {
         assert_eq!(found[0].arguments, r#"{"q": "[ARGS] ```json"}"#);
         let found = calls(r#"f[ARGS]{"q": "<｜tool▁sep｜>", "q": 2}"#).unwrap();
         assert_eq!(found[0].name, "f");
+    }
+
+    // rows: RS-181
+    #[test]
+    fn values_without_quotes_are_what_the_model_wrote() {
+        let written = |value: &str| {
+            let text = format!("<function=f><parameter=x>\n{value}\n</parameter></function>");
+            calls(&text).unwrap().remove(0).arguments
+        };
+        for (value, json) in [
+            ("1.10", r#""1.10""#),
+            ("1", "1"),
+            ("-2.5", "-2.5"),
+            ("007", r#""007""#),
+            ("123456789012345678901", r#""123456789012345678901""#),
+            ("1e3", r#""1e3""#),
+            ("true", "true"),
+            ("null", "null"),
+            ("[1.10, 2]", "[1.10, 2]"),
+            (r#"{"a": 1e3}"#, r#"{"a": 1e3}"#),
+            (r#""a""#, r#""a""#),
+            ("say \"a\"", r#""say \"a\"""#),
+            (" 1", r#"" 1""#),
+        ] {
+            assert_eq!(written(value), format!(r#"{{"x":{json}}}"#), "{value}");
+        }
+        let parameter = "<parameter=x>1</parameter>";
+        let twice = format!("<function=f>{parameter}{parameter}</function>");
+        assert_eq!(calls(&twice), None);
+    }
+
+    #[test]
+    fn a_call_has_an_id_that_can_be_answered_or_none() {
+        let id = |id: &str| {
+            let text = json!({"name": "f", "arguments": {}, "id": id}).to_string();
+            calls(&text).unwrap().remove(0).id
+        };
+        assert_eq!(id("a-1").as_deref(), Some("a-1"));
+        assert_eq!(id("a b"), None);
+        assert_eq!(id(""), None);
+        assert_eq!(id(&"a".repeat(200)), None);
+    }
+
+    #[test]
+    fn a_body_has_no_more_calls_than_its_limit() {
+        let many = |n: usize| vec![r#"{"name":"f"}"#; n].join(",");
+        let found = |n: usize| calls(&format!("[{}]", many(n))).map(|it| it.len());
+        assert_eq!(found(MAX_CALLS), Some(MAX_CALLS));
+        assert_eq!(found(MAX_CALLS + 1), None);
+        assert_eq!(many(1).len(), MIN_CALL_BYTES);
     }
 
     #[test]

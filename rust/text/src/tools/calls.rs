@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::body::{self, Call};
 use super::event::ToolEvent;
 use super::format::CallFormat;
+use super::list::check_name;
 use crate::speech::{Channels, Item, Lexer, Machine, Markers, Part, Queue};
 use crate::tokenizer::Tokenizer;
 
@@ -24,6 +25,8 @@ pub(crate) struct Calls {
     name: String,
     /// What may have been a call and is not one.
     abandoned: String,
+    /// Whether the item that was taken last was a marker that begins or ends a call.
+    took_marker: bool,
 }
 
 /// Where a turn stands.
@@ -69,6 +72,7 @@ impl Calls {
             body: String::new(),
             name: String::new(),
             abandoned: String::new(),
+            took_marker: false,
         }
     }
 
@@ -77,15 +81,15 @@ impl Calls {
         self.format == Some(CallFormat::Channel)
     }
 
-    /// Whether the item that was taken last stands outside of calls, and is none of their markers.
+    /// Whether the item that was taken last stands outside of calls, and begins or ends none.
     pub(crate) fn leaves(&self, item: Item<'_>) -> bool {
-        let is_marker = matches!(item, Item::Marker(..));
         match self.format {
             None => true,
             Some(CallFormat::Channel) => {
+                let is_marker = matches!(item, Item::Marker(..));
                 self.state != State::Calling && self.channels.is_in_body() && !is_marker
             }
-            _ => matches!(self.state, State::New | State::Speaking) && !is_marker,
+            _ => matches!(self.state, State::New | State::Speaking) && !self.took_marker,
         }
     }
 
@@ -95,12 +99,14 @@ impl Calls {
     }
 
     fn start(&mut self, queue: &mut Queue<ToolEvent>) {
+        self.took_marker = true;
         self.state = State::Calling;
         queue.push(ToolEvent::Start);
     }
 
     /// Ends a call, which is one or is not.
     fn close(&mut self, end: &str, queue: &mut Queue<ToolEvent>) {
+        self.took_marker = true;
         let body = std::mem::take(&mut self.body);
         let begin = match &self.format {
             Some(CallFormat::Marked { begin, .. }) => begin.as_ref(),
@@ -131,6 +137,7 @@ impl Calls {
             (Item::Text(text) | Item::Marker(_, text) | Item::Control(_, text), State::Calling) => {
                 self.body.push_str(text);
             }
+            (Item::Marker(..), State::New) => self.state = State::Speaking,
             _ => {}
         }
     }
@@ -147,8 +154,14 @@ impl Calls {
                     self.state = State::Speaking;
                 }
             }
-            (Item::Text(text), State::Undecided) => self.decide(text, queue),
-            (Item::Text(text), State::Calling) => self.body.push_str(text),
+            // A call begins with its marker alone: anywhere else that is part of what is said.
+            (
+                Item::Text(text) | Item::Marker(_, text) | Item::Control(_, text),
+                State::Undecided,
+            ) => self.decide(text, queue),
+            (Item::Text(text) | Item::Marker(_, text) | Item::Control(_, text), State::Calling) => {
+                self.body.push_str(text);
+            }
             _ => {}
         }
     }
@@ -177,7 +190,8 @@ impl Calls {
             Part::End if self.state == State::Calling => {
                 let body = std::mem::take(&mut self.body);
                 let name = std::mem::take(&mut self.name);
-                queue.push(match body::object_of(&body) {
+                let arguments = body::object_of(&body).filter(|_| check_name(&name).is_ok());
+                queue.push(match arguments {
                     Some(arguments) => ToolEvent::Call(Call {
                         name,
                         arguments,
@@ -200,6 +214,7 @@ impl Machine for Calls {
     }
 
     fn take(&mut self, item: Item<'_>, queue: &mut Queue<ToolEvent>) {
+        self.took_marker = false;
         match self.format {
             None => {}
             Some(CallFormat::Marked { .. }) => self.take_marked(item, queue),
@@ -208,19 +223,30 @@ impl Machine for Calls {
                 let mut channels = std::mem::take(&mut self.channels);
                 channels.take(item, |part| self.take_part(part, queue));
                 self.channels = channels;
+                if let (Item::Control(_, text), State::Calling) = (item, self.state) {
+                    self.body.push_str(text);
+                }
             }
         }
     }
 
     fn end(&mut self, queue: &mut Queue<ToolEvent>) {
         let mut channels = std::mem::take(&mut self.channels);
-        channels.end(|part| self.take_part(part, queue));
+        let unsaid = channels.end(|part| self.take_part(part, queue));
         if self.state == State::Calling {
             self.close("", queue);
         }
-        let abandoned = std::mem::take(&mut self.body);
+        let abandoned = std::mem::take(&mut self.body) + &unsaid;
         self.reset();
         self.abandoned = abandoned;
+    }
+
+    fn most_events(&self, n_bytes: usize, n_markers: usize) -> usize {
+        // The body that is open may end, and others that begin in the new text. Each of their calls has a beginning.
+        let in_text = |n_bytes: usize| n_bytes / body::MIN_CALL_BYTES;
+        let open = body::MAX_CALLS.min(in_text(n_bytes + self.n_bytes()));
+        let others = body::MAX_CALLS * n_markers;
+        3 * n_markers + 2 * (open + others.min(in_text(n_bytes)))
     }
 
     fn n_bytes(&self) -> usize {
@@ -233,6 +259,7 @@ impl Machine for Calls {
         self.body.clear();
         self.name.clear();
         self.abandoned.clear();
+        self.took_marker = false;
     }
 }
 

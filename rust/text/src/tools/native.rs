@@ -13,7 +13,7 @@ use super::choice::ToolChoice;
 use super::format::CallFormat;
 use super::frame::{CallFrame, CallPart};
 use super::list::ToolList;
-use crate::chat::{Chat, ChatState};
+use crate::chat::{Chat, ChatState, markers_of};
 use crate::error::{Error, Result};
 use crate::grammar::{Grammar, pattern_of_text, rules_of_schema};
 use crate::reasoning::ReasoningFormat;
@@ -68,12 +68,8 @@ impl Chat {
     /// The tokens that no text is: the template's, and the markers of thoughts and calls.
     pub fn control_tokens(&self) -> Vec<u32> {
         let mut tokens = self.owned_tokens();
-        let calls = self.call_format().map_or_else(Vec::new, Calls::markers_of);
-        let thoughts = self
-            .reasoning_format()
-            .map_or_else(Vec::new, ReasoningFormat::markers);
-        let markers = calls.into_iter().chain(thoughts);
-        tokens.extend(markers.filter_map(|marker| self.tokenizer().id_of(marker)));
+        let (reasoning, calls) = (self.reasoning_format(), self.call_format());
+        tokens.extend(markers_of(self.tokenizer(), reasoning, calls));
         tokens
     }
 }
