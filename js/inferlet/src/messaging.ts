@@ -1,7 +1,7 @@
 /**
  * Messages between the programs of one user that run in one engine. Each topic has a queue, from which every message is
- * taken once, and broadcasts, of which every subscription gets a copy. Queues and broadcasts of one name have nothing to
- * do with each other.
+ * taken once, and broadcasts, of which every subscription gets a copy. Queues and broadcasts of one name have nothing
+ * to do with each other.
  */
 
 import * as host from 'pie:host';
@@ -29,8 +29,8 @@ export function pull(topic: string): Promise<string> {
 }
 
 /**
- * Gives a message to every subscription of a topic that there is: a string as it is, anything else as JSON. Nobody waits
- * for it: a subscription that holds too much drops its oldest message.
+ * Gives a message to every subscription of a topic that there is: a string as it is, anything else as JSON. Nobody
+ * waits for it: a subscription that holds too much drops its oldest message.
  */
 export function broadcast(topic: string, message: unknown): void {
   host.broadcast(toText(topic, 'topic'), textOf(message));

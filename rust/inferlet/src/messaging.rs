@@ -34,8 +34,8 @@ use crate::task::{answer, may_go_on};
 /// Where the queue is full the program is suspended until there is room, up to the time that the engine allows.
 ///
 /// # Errors
-/// `queue-full` where there is no room in time, `limit-message` for a message that is too long, `invalid-argument` for a
-/// topic that is not a name.
+/// `queue-full` where there is no room in time, `limit-message` for a message that is too long, `invalid-argument` for
+/// a topic that is not a name.
 pub fn push(topic: &str, message: &str) -> Result<()> {
     flush_output();
     Ok(raw::push(topic, message)?)

@@ -20,8 +20,8 @@
 //! | promised | done | it takes the first message |
 //! | either | gone | it is given up |
 //!
-//! A subscription holds its copies in the same way, and is bounded by dropping the oldest, which it counts. Nothing here
-//! waits or rings: what a caller leaves as its bell is handed back when it should be told.
+//! A subscription holds its copies in the same way, and is bounded by dropping the oldest, which it counts. Nothing
+//! here waits or rings: what a caller leaves as its bell is handed back when it should be told.
 
 mod limits;
 mod line;
@@ -179,8 +179,8 @@ impl<M, B> Bus<M, B> {
         Ok(PullTicket { source, number })
     }
 
-    /// Takes the message that was promised. None: the subscription is over. Who gets room, and who is promised what came
-    /// in, has to be told.
+    /// Takes the message that was promised. None: the subscription is over. Who gets room, and who is promised what
+    /// came in, has to be told.
     pub fn take(&mut self, ticket: PullTicket) -> (Option<M>, Vec<B>) {
         match ticket.source {
             Source::Queue(id) => {
@@ -277,8 +277,8 @@ impl<M, B> Bus<M, B> {
         Ok(SubscriptionId(id))
     }
 
-    /// A place among those who wait for copies of a subscription. A bell is asked for where it has to wait, which it has
-    /// not where the subscription is over.
+    /// A place among those who wait for copies of a subscription. A bell is asked for where it has to wait, which it
+    /// has not where the subscription is over.
     pub fn next(&mut self, subscription: &SubscriptionId, bell: impl FnOnce() -> B) -> PullTicket {
         let found = self.subscriptions.get_mut(subscription.0);
         let open = found.filter(|subscription| subscription.is_open);

@@ -1,5 +1,5 @@
-//! The bus against plain lists: each message, each pull and each subscription is an entry with a state, and what follows
-//! from the rules is looked for among all of them after each operation.
+//! The bus against plain lists: each message, each pull and each subscription is an entry with a state, and what
+//! follows from the rules is looked for among all of them after each operation.
 
 use proptest::prelude::*;
 

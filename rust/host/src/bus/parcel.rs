@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::Error;
 use crate::budget::{Account, Charge, Purpose};
 
-/// What a message holds beside its text: its places in queues and subscriptions, and its topic where it is the only one.
+/// What a message holds beside its text: its places in queues and subscriptions, and its topic where it is the only
+/// one.
 const BESIDE_BYTES: usize = 512;
 
 #[derive(Debug)]
