@@ -16,6 +16,7 @@
     reason = "a test fails by panicking, and is a crate of its own"
 )]
 
+// By its path, so that its modules lie beside it.
 #[path = "parts.rs"]
 mod parts;
 
