@@ -45,7 +45,7 @@ class Steering:
         self._model = model
         self._constraints: list[Constraint] = []
         self.is_asked = False
-        """Whether the program has a part in each step, or matchers of the engine do, so that the engine cannot go on alone."""
+        """Whether the program or matchers have a part in each step, so that the engine cannot go on alone."""
         self._speculator: Speculator | None = None
         self._accepted: list[int] = []
         """What the step before accepted."""

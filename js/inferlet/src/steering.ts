@@ -32,7 +32,7 @@ export class Steering {
     this.#model = model;
   }
 
-  /** Whether the program has a part in each step, or matchers of the engine do, so that the engine cannot go on alone. */
+  /** Whether the program or matchers of the engine have a part in each step, so that the engine cannot go on alone. */
   get isAsked(): boolean {
     return this.#isAsked;
   }
