@@ -85,8 +85,8 @@ interface Machine {
 }
 
 /**
- * One step of a generator, to be executed. Its slots are the sampler of the generator, the probes of every step, and its
- * own.
+ * One step of a generator, to be executed. Its slots are the sampler of the generator, the probes of every step, and
+ * its own.
  */
 export class GenStep implements Places {
   readonly #machine: Machine;

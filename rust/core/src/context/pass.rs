@@ -221,8 +221,8 @@ impl Pass {
         self.reads.within(slots)
     }
 
-    /// The token in this slot and the row behind it, where that is all that it wants of the next batch: a plain token, and
-    /// a row from which one is drawn.
+    /// The token in this slot and the row behind it, where that is all that it wants of the next batch: a plain token,
+    /// and a row from which one is drawn.
     pub(crate) fn step_at(&self, slot: u32) -> Option<(u32, &Read)> {
         let read = self.reads.only().filter(|read| read.slot == slot)?;
         Some((self.tokens.plain_at(slot)?, read))
@@ -430,8 +430,8 @@ impl Pass {
             && self.tokens.n_drafts() == 0
     }
 
-    /// The batch is done, and drew this token: the run goes on behind it. It is what `read`, `stop` and `want_following`
-    /// come to. False: it does not run on.
+    /// The batch is done, and drew this token: the run goes on behind it. It is what `read`, `stop` and
+    /// `want_following` come to. False: it does not run on.
     pub(crate) fn run_on(&mut self, token: u32) -> bool {
         if !self.runs_on() || !self.phase.draw() {
             return false;
