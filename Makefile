@@ -19,7 +19,7 @@ CARGO := cargo
 RUST_SOURCES := $(shell find rust -name '*.rs' -not -path '*/target/*' -o -name Cargo.toml -path 'rust/*') Cargo.toml Cargo.lock
 WIT := $(shell find wit -name '*.wit')
 
-.PHONY: help run test lint bench gpu fuzz wheel clean setup build runtimes guests lock test-rust test-python test-js
+.PHONY: help run test lint bench gpu ray fuzz wheel clean setup build runtimes guests lock test-rust test-python test-js
 
 help: ## Lists the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -33,6 +33,7 @@ lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the lin
 	$(CARGO) fmt --check
 	for manifest in rust/js-runtime tools/wit_json examples/rust tests/guests asv_benchmarks/guests; do $(CARGO) fmt --check --manifest-path $$manifest/Cargo.toml --all || exit; done
 	$(CARGO) clippy --release --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) clippy --release --package pie-fuzz --features operations --quiet -- -D warnings
 	$(BIN)/python tools/gen_errors.py --check
 	$(BIN)/python tools/gen_config_docs.py --check
 	$(BIN)/python tools/gen_driver_docs.py --check
@@ -69,6 +70,10 @@ gpu: build $(STAMPS)/test-requirements ## Tries the cuda back end on a GPU, writ
 	$(BIN)/python -m pip install --quiet $(if $(WHEELS),--no-index --find-links $(WHEELS)) 'flashinfer-python>=0.7.2,<0.8' 'xgrammar>=0.2.8,<0.3'
 	$(BIN)/python -m tools.cuda_signatures --check
 	$(BIN)/python tests/gpu/__main__.py $(PARTS)
+
+ray: build guests $(STAMPS)/test-requirements ## Tests replicas of an engine on a Ray of this machine (installs ray, 80 MB).
+	$(BIN)/python -m pip install --quiet 'ray>=2.52'
+	$(BIN)/python -m pytest -q tests/ray/replicas.py
 
 fuzz: setup ## Runs the fuzzers, a minute each; TARGETS=packed runs one, SECONDS=600 longer, KEEP=1 keeps inputs.
 	$(BIN)/python tools/fuzz.py $(TARGETS) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KEEP),--keep)

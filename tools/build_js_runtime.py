@@ -1,7 +1,7 @@
 """Builds the JavaScript language runtime: `python/pie/runtimes/javascript.wasm`.
 
-The SDK and the runtime's own TypeScript become JavaScript by tsc, then bytecode, then part of a core module for wasm,
-then a component.
+The SDK and the runtime's own TypeScript become JavaScript by tsc, then bytecode, then part of a core module for wasm.
+That runs them, and becomes a component with the memory that it has then.
 """
 
 from __future__ import annotations

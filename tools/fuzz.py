@@ -26,6 +26,7 @@ from tools.fuzz_corpus import LEARNT, Input
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = (
     "brle",
+    "bus",
     "components",
     "host_calls",
     "packed",
@@ -38,7 +39,7 @@ TARGETS = (
     "templates",
     "tokenizers",
 )
-OPERATIONS = ("pages", "prefix_tree", "programs", "scheduler")
+OPERATIONS = ("bus", "pages", "prefix_tree", "programs", "scheduler")
 """Those whose input is a list of operations, of two bytes each. None is kept: the tests change what bytes stand for."""
 WRAPPER = ROOT / "tools" / "fuzz_rustc.sh"
 PARSERS_WRAPPER = ROOT / "tools" / "fuzz_rustc_parsers.sh"

@@ -114,22 +114,28 @@ def listed(every: Iterable[Function]) -> list[Record | Enum | Variant]:
 def typings(every: tuple[Interface, ...]) -> str:
     """The declaration of `pie:host` as far as it is the engine."""
     lines = [f"// {HEADER} Each item is documented where the WIT is.", "", "declare module 'pie:host' {"]
-    functions = [function for interface in every for function in interface.functions if not _is_future(function)]
+    functions = [function for interface in every for function in interface.functions if _is_lent(function)]
     for type_ in dict.fromkeys([*taken(functions), *given(functions)]):
         lines += [f"  {line}".rstrip() for line in _declared(type_)]
         lines.append("")
     for interface in every:
         for resource in (name for name in interface.resources if not name.startswith("future-")):
             lines.append(f"  export interface {pascal(resource)}Handle {{")
-            methods = (function for function in interface.functions if function.resource == resource and not function.is_static)
+            methods = (function for function in interface.functions if _is_method(function, resource))
             lines += [f"    {camel(function.name)}{_signature(function)};" for function in methods]
             lines += ["  }", ""]
     lines += [f"  export function {export_name(function)}{_signature(function)};" for function in functions if _is_export(function)]
     return "\n".join([*lines, "}", ""])
 
 
-def _is_future(function: Function) -> bool:
-    return (function.resource or "").startswith("future-")
+def _is_lent(function: Function) -> bool:
+    """Whether JavaScript calls it: futures and pollables belong to the event loop."""
+    gives_pollable = isinstance(function.result, Handle) and function.result.name == "pollable"
+    return not (function.resource or "").startswith("future-") and not gives_pollable
+
+
+def _is_method(function: Function, resource: str) -> bool:
+    return function.resource == resource and not function.is_static and _is_lent(function)
 
 
 def _is_export(function: Function) -> bool:
@@ -188,7 +194,7 @@ def ts(type_: Type | None) -> str:
 
 def bridge(every: tuple[Interface, ...]) -> str:
     """The bridge in Rust."""
-    functions = [function for interface in every for function in interface.functions if not _is_future(function)]
+    functions = [function for interface in every for function in interface.functions if _is_lent(function)]
     exports = [function for function in functions if _is_export(function)]
     names = [export_name(function) for function in exports]
     twice = {name for name in names if names.count(name) > 1}
@@ -221,7 +227,7 @@ def bridge(every: tuple[Interface, ...]) -> str:
             ]
             lines.append(f"impl {pascal(resource)}Handle {{")
             for function in interface.functions:
-                if function.resource == resource and not function.is_static:
+                if _is_method(function, resource):
                     lines += [*_wrapper(function, "&self", snake(function.name)), ""]
             lines += ["}", ""]
     for function in exports:

@@ -1,6 +1,6 @@
-"""Writes what an engine counts, from the fields of `Stats`.
+"""Writes what an engine counts, from the fields of `Stats` and `BusStats`.
 
-It writes the table in `docs/reference/stats.md` and the types in `python/pie/stats.py`.
+It writes the tables in `docs/reference/stats.md` and the types in `python/pie/stats.py`.
 
 `python tools/gen_stats.py` writes; `--check` writes nothing and fails where one is out of step.
 """
@@ -19,14 +19,17 @@ from tools.generated import ROOT
 SOURCE = ROOT / "rust" / "core" / "src" / "engine" / "stats.rs"
 PAGE = ROOT / "docs" / "reference" / "stats.md"
 TYPES = ROOT / "python" / "pie" / "stats.py"
+BUS_SOURCE = ROOT / "rust" / "core" / "src" / "bus" / "stats.rs"
 BEGIN = "<!-- Generated from rust/core/src/engine/stats.rs by tools/gen_stats.py; do not edit until the end of the table. -->"
+BUS_BEGIN = "<!-- Generated from rust/core/src/bus/stats.rs by tools/gen_stats.py; do not edit until the end of the table. -->"
 END = "<!-- End of the table. -->"
 
 _FIELD = re.compile(r"((?:        /// .*\n)+)        pub (\w+): (\w+),")
+_BUS_FIELD = re.compile(r"((?:    /// .*\n)+)    (\w+);")
 
-TYPES_HEAD = '''"""What an engine counts of a model.
+TYPES_HEAD = '''"""What an engine counts: of a model, and of the messages between programs.
 
-Generated from `rust/core/src/engine/stats.rs` by `tools/gen_stats.py`; do not edit.
+Generated from `rust/core/src/engine/stats.rs` and `rust/core/src/bus/stats.rs` by `tools/gen_stats.py`; do not edit.
 """
 
 from __future__ import annotations
@@ -52,6 +55,12 @@ class ModelStats(TypedDict):
     """Counters and gauges of a model: one structure, taken at one moment."""
 '''
 
+BUS_HEAD = '''
+
+class MessageStats(TypedDict):
+    """What programs sent to each other so far, and what waits."""
+'''
+
 
 @dataclass(frozen=True)
 class Field:
@@ -69,29 +78,41 @@ def fields() -> list[Field]:
     return [Field(name, "int" if kind == "u64" else kind, _text(comment)) for comment, name, kind in found]
 
 
+def bus_fields() -> list[Field]:
+    """The figures of messages in their order."""
+    found = _BUS_FIELD.findall(BUS_SOURCE.read_text(encoding="utf-8"))
+    return [Field(name, "int", _text(comment)) for comment, name in found]
+
+
 def _text(comment: str) -> str:
     return " ".join(line.strip().removeprefix("/// ") for line in comment.splitlines())
 
 
-def table() -> str:
-    """The table, with the lines that enclose it."""
-    rows = "\n".join(f"| `{field.name}` | {'histogram: ' * (field.type != 'int')}{field.description} |" for field in fields())
-    return f"{BEGIN}\n\n| name | what it is |\n|---|---|\n{rows}\n\n{END}"
+def table(begin: str, every: list[Field]) -> str:
+    """A table, with the lines that enclose it."""
+    rows = "\n".join(f"| `{field.name}` | {'histogram: ' * (field.type != 'int')}{field.description} |" for field in every)
+    return f"{begin}\n\n| name | what it is |\n|---|---|\n{rows}\n\n{END}"
 
 
 def page() -> str:
-    """The page with the table anew. Raises SystemExit where it lacks the lines between which that stands."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise SystemExit(f"{PAGE} lacks the lines between which the table stands")
-    return before + table() + after
+    """The page with the tables anew. Raises SystemExit where it lacks the lines between which one stands."""
+    text = PAGE.read_text(encoding="utf-8")
+    for begin, every in ((BEGIN, fields()), (BUS_BEGIN, bus_fields())):
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(END)
+        if not found:
+            raise SystemExit(f"{PAGE} lacks the lines between which a table stands")
+        text = before + table(begin, every) + after
+    return text
 
 
 def types() -> str:
     """The Python module."""
-    members = (f"\n    {field.name}: {field.type}\n{generated.docstring(field.description, '    ')}\n" for field in fields())
-    return TYPES_HEAD + "".join(members)
+    return TYPES_HEAD + _members(fields()) + BUS_HEAD + _members(bus_fields())
+
+
+def _members(every: list[Field]) -> str:
+    return "".join(f"\n    {field.name}: {field.type}\n{generated.docstring(field.description, '    ')}\n" for field in every)
 
 
 if __name__ == "__main__":

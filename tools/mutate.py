@@ -51,6 +51,22 @@ UNITS = " ".join(
 )
 
 
+# What passes, generations and grammars do in an engine.
+OF_HOST = " ".join(
+    f"tests/e2e/test_{name}.py"
+    for name in (
+        "passes",
+        "grammars",
+        "charged_passes",
+        "constrained_steps",
+        "replaced_grammars",
+        "bad_passes",
+        "turns_meanwhile",
+        "draft_models",
+    )
+)
+
+
 @dataclass(frozen=True)
 class Target:
     """Code, and the commands of which one should fail where it is changed."""
@@ -94,7 +110,7 @@ TARGETS = {
         (f"{RELEASE} -p pie-host",),
         f"{RELEASE} -p pie-host --no-run",
         env={"PYTHONPATH": "python"},
-        tagged=(f"{PYTEST} {{pytest tests/vectors@python tests/vectors@rust tests/e2e/test_passes.py tests/e2e/test_grammars.py}}",),
+        tagged=(f"{PYTEST} {{pytest tests/vectors@python tests/vectors@rust {OF_HOST}}}",),
         tagged_build=ENGINE,
     ),
     "inferlet": Target(

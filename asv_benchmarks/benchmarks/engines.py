@@ -131,8 +131,11 @@ class Generations:
     """Sees each batch of the runs that follow, with its logits."""
 
     def __init__(self, driver: Driver, n_programs: int, folder: Path = EMBEDDED_FOLDER) -> None:
-        """`folder` holds the tokenizer; its vocabulary fits the driver's."""
-        self.driver = driver if isinstance(driver, Timed) else Timed(driver)
+        """`folder` holds the tokenizer; its vocabulary fits the driver's.
+
+        A driver may note its times as `Timed` does.
+        """
+        self.driver: Any = driver if hasattr(driver, "started_s") else Timed(driver)
         cache = BUILD / "cache"
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._engine = _engine.Engine(
@@ -200,6 +203,7 @@ class _Until:
     def __init__(self, model: _engine.Model) -> None:
         self._model = model
         self.next_work, self.complete, self.fail = model.next_work, model.complete, model.fail
+        self.complete_drawn = model.complete_drawn
         self.over = False
 
     @property

@@ -13,7 +13,7 @@ try:
 except ModuleNotFoundError:
     raise ImportError("inferlet works inside the engine only; run the program with: pie run PROGRAM") from None
 
-from inferlet import brle, chat, reasoning, runtime, session, spec, tools
+from inferlet import brle, chat, messaging, reasoning, runtime, session, spec, tools
 from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
 from inferlet.errors import (
@@ -29,6 +29,7 @@ from inferlet.events import Decoder, Event, EventStream
 from inferlet.forward import Forward, ForwardPass
 from inferlet.generation import GenerateOptions, Generator, GenStep, TokenStream
 from inferlet.grammar import AnyJson, Ebnf, Grammar, GrammarConstraint, JsonSchema, Matcher, Regex
+from inferlet.messaging import Subscription
 from inferlet.model import Model, Tokenizer
 from inferlet.output import FinishReason, Output, ProbeHandle, SampleHandle
 from inferlet.probe import Distribution, Embedding, Entropy, Logits, Logprob, Logprobs
@@ -74,10 +75,12 @@ __all__ = [
     "Schema",
     "SessionClosed",
     "Speculator",
+    "Subscription",
     "TokenStream",
     "Tokenizer",
     "brle",
     "chat",
+    "messaging",
     "reasoning",
     "runtime",
     "session",

@@ -84,6 +84,8 @@ class ErrorCode(StrEnum):
     """A message or a list is larger than one call may carry."""
     LIMIT_QUEUE = "limit-queue"
     """Too many requests, messages or programs to compile wait, or the machine was too busy to read a program."""
+    QUEUE_FULL = "queue-full"
+    """The queue of a topic was full and nobody took a message in time, or all queues of the user hold too much."""
     TRAP = "trap"
     """The program was stopped by a fault in its own code."""
     CANCELLED = "cancelled"

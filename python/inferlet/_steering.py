@@ -51,8 +51,8 @@ class Steering:
         self._raw = raw
         self._model = model
         self._constraints: list[Constraint] = []
-        self._has_grammars = False
-        """Matchers of the engine walk what is generated; their steps are run one by one."""
+        self.is_asked = False
+        """Whether the program has a part in each step, so that the engine cannot go on alone."""
         self._speculator: Speculator | None = None
         self._accepted: list[int] = []
         """What the step before accepted."""
@@ -63,26 +63,22 @@ class Steering:
         self._drawn: list[int] = []
         """Every token since the generator was made, for a speculator alone."""
 
-    @property
-    def is_asked(self) -> bool:
-        """Whether the program has a part in each step, so that the engine cannot go on alone."""
-        return bool(self._constraints) or self._has_grammars or self._speculator is not None
-
     def constrain(self, constraints: list[Constraint]) -> None:
         """Adds constraints: from now on each step waits for their mask. The engine asks grammars by itself."""
         asked = [constraint for constraint in constraints if type(constraint) is not GrammarConstraint]
         for constraint in constraints:
             if type(constraint) is GrammarConstraint:
                 host(self._raw.constrain, constraint._matcher._raw)
-                self._has_grammars = True
         if asked:
             host(self._raw.ask_masks, True)
             self._constraints += asked
+            self.is_asked = True
 
     def speculate(self, speculator: Speculator) -> None:
         """Has a speculator propose tokens in each step."""
         check_speculator(speculator)
         self._speculator = speculator
+        self.is_asked = True
         self._call_if_there("reset")
 
     def start(self) -> _generation.FutureOutput:

@@ -14,6 +14,9 @@ from inferlet import _arguments
 Build = Callable[[Any], Any]
 """Makes a value of a type from a JSON value that fits its schema."""
 
+_READ_ONLY: Any = getattr(typing, "ReadOnly", typing.Annotated)
+"""What stands around the type of a key that is not to be written; not in every Python."""
+
 _PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
@@ -48,7 +51,7 @@ class Typed:
         if wanted in _PLAIN:
             return _PLAIN[wanted], _same
         origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
-        if origin is typing.Annotated or origin in (typing.Required, typing.NotRequired):
+        if origin is typing.Annotated or origin in (typing.Required, typing.NotRequired, _READ_ONLY):
             return self._of(arguments[0])
         if origin is typing.Literal:
             return {"enum": [_json_of(value) for value in arguments]}, _among(arguments)
@@ -109,7 +112,7 @@ class Typed:
             required = {it.name for it in fields if it.default is missing and it.default_factory is missing}
             return self._object(wanted, [field.name for field in fields], required, lambda given: wanted(**given))
         if typing.is_typeddict(wanted):
-            return self._object(wanted, list(wanted.__annotations__), set(wanted.__required_keys__), _same)
+            return self._object(wanted, list(wanted.__annotations__), _required_keys(wanted), _same)
         remedy = "a dataclass, TypedDict, Enum, Literal, str, int, float, bool, None, or a list, tuple, dict or union of them"
         return _arguments.refuse("schema", wanted, remedy)
 
@@ -123,6 +126,25 @@ class Typed:
             "additionalProperties": False,
         }
         return schema, lambda given: make({name: made[name][1](value) for name, value in given.items()})
+
+
+def _required_keys(wanted: Any) -> set[str]:
+    """The keys that a TypedDict must have.
+
+    Where its annotations are texts, as behind `from __future__ import annotations`, it does not see by itself what they
+    say of a key, and takes each for one that follows `total` of the class that names it.
+    """
+    required = set(wanted.__required_keys__)
+    for name, hint in typing.get_type_hints(wanted, include_extras=True).items():
+        while (origin := typing.get_origin(hint)) is not None:
+            if origin is typing.Required:
+                required.add(name)
+            elif origin is typing.NotRequired:
+                required.discard(name)
+            elif origin is not typing.Annotated and origin is not _READ_ONLY:
+                break
+            hint = typing.get_args(hint)[0]  # noqa: PLW2901 - what it stands around
+    return required
 
 
 def _same(given: Any) -> Any:
@@ -171,5 +193,5 @@ def _has_fields(kind: Any, given: dict[str, Any]) -> bool:
         fields = dataclasses.fields(kind)
         required = {it.name for it in fields if it.init and it.default is missing and it.default_factory is missing}
     else:
-        required = set(kind.__required_keys__)
+        required = _required_keys(kind)
     return required <= given.keys() <= hints.keys() and all(_fits(hints[name], value) for name, value in given.items())

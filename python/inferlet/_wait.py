@@ -47,13 +47,17 @@ async def resolve(future: HostFuture[_T], owner: object = None) -> _T:
     loop = asyncio.get_running_loop()
     if not isinstance(loop, EventLoop):
         raise RuntimeError(f"a {type(loop).__name__} cannot wait for the engine; run the program on inferlet's event loop")
+    pollable = None
     try:
         while True:
-            await loop.ready(future.pollable())
+            pollable = future.pollable()
+            await loop.waiter(pollable)
             answer = future.get()
             if answer is not None:
-                return _value(answer)
+                return answer.value if isinstance(answer, Ok) else _value(answer)
     finally:
+        if pollable is not None:
+            loop.forget(pollable)
         future.__exit__(None, None, None)
 
 
@@ -164,14 +168,15 @@ class EventLoop(base_events.BaseEventLoop):
         # The base class polls through this name.
         self._selector = _Selector(self._waiting_tasks)
 
-    async def ready(self, pollable: _poll.Pollable) -> None:
-        """Waits until the pollable is ready, and drops it."""
+    def waiter(self, pollable: _poll.Pollable) -> asyncio.Future[None]:
+        """Done when the pollable is ready, which is dropped then. Whoever waits no longer forgets it."""
         waiter: asyncio.Future[None] = self.create_future()
         self._selector.register(pollable, waiter)
-        try:
-            await waiter
-        finally:
-            self._selector.remove(pollable)
+        return waiter
+
+    def forget(self, pollable: _poll.Pollable) -> None:
+        """Drops a pollable that is waited for; nothing where it was dropped."""
+        self._selector.remove(pollable)
 
     def close(self) -> None:
         """Closes the loop and drops what is still registered."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol, TypedDict
 
+from componentize_py_types import Err
 from wit_world.imports import context as _context
 from wit_world.imports import generation as _generation
 
@@ -14,7 +15,8 @@ from inferlet._steering import Constrain, Steering, check_speculator, constraint
 from inferlet._typed import Typed, is_type
 from inferlet._wait import block_on, failed, resolve
 from inferlet.adapter import Adapter
-from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, host
+from inferlet.constraint import Schema
+from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, from_host, host
 from inferlet.grammar import AnyJson, JsonSchema
 from inferlet.model import Model
 from inferlet.output import FinishReason, Output, ProbeHandle, StepSlots
@@ -102,7 +104,14 @@ class GenStep:
     def __init__(self, generator: Generator, index: int) -> None:
         self._generator = generator
         self._index = index
-        self._slots = StepSlots(generator._every_step)
+        self._own_slots: StepSlots | None = None
+
+    @property
+    def _slots(self) -> StepSlots:
+        """Made where it is asked for: few steps have a probe of their own."""
+        if self._own_slots is None:
+            self._own_slots = StepSlots(self._generator._every_step)
+        return self._own_slots
 
     @property
     def index(self) -> int:
@@ -129,9 +138,11 @@ class GenStep:
         A step that was cancelled, or whose constraint raised an exception, comes again unchanged; executing one twice
         is the error `step-pending`.
         """
+        generator = self._generator
         try:
-            self._check_newest()
-            future = self._generator._start(self)
+            if generator._step is not self:
+                self._check_newest()
+            future = generator._start()
         except Exception as error:
             return failed(error)
         return self._finish(future)
@@ -164,6 +175,8 @@ class Generator:
         self._n_every_step = 0
         self._step: GenStep | None = None
         self._tokens: list[int] | None = None
+        self._document: str | None = None
+        """The schema under which the last `collect_json` ran."""
 
     @classmethod
     def _create(cls, owner: _Owner, context: _context.Context, sampler: Sampler, options: GenerateOptions) -> Generator:
@@ -313,24 +326,31 @@ class Generator:
         `schema` is a JSON Schema as text or as an object, or a type: a dataclass, a TypedDict, an Enum, a Literal, what
         is made of them, or a class with `model_json_schema`. The result is a value of that type. Without one the
         document is any JSON. `parse` gets the text of the document, and what it returns is the result. A document that
-        was cut by `max_tokens` is the error `json-cut`, which has the text.
+        was cut by `max_tokens` is the error `json-cut`, which has the text. After one that was cancelled the same call
+        goes on with its document.
         """
         build: Callable[[str], Any] = json.loads
         if schema is None:
-            self.constrain(AnyJson())
+            self._constrain_document(AnyJson(), "")
         elif hasattr(schema, "model_json_schema"):
-            self.constrain(JsonSchema(schema.model_json_schema()))
+            self._constrain_document(*_json_schema(schema.model_json_schema()))
             build = schema.model_validate_json
         elif is_type(schema):
             typed = Typed(schema)
-            self.constrain(JsonSchema(typed.schema))
+            self._constrain_document(*_json_schema(typed.schema))
             build = lambda text: typed.build(json.loads(text))  # noqa: E731 - the shortest way to say it
         else:
-            self.constrain(JsonSchema(schema))
+            self._constrain_document(*_json_schema(schema))
         text = await self.collect_text()
         if self.finish_reason not in (FinishReason.CONSTRAINT, FinishReason.STOP):
             raise JsonCutError(text, self.tokens_generated)
         return (parse or build)(text)
+
+    def _constrain_document(self, schema: Schema, text: str) -> None:
+        """Constrains the generator by the schema of a document, unless the document under way has it already."""
+        if text != self._document:
+            self.constrain(schema)
+            self._document = text
 
     def __iter__(self) -> Generator:
         return self
@@ -356,31 +376,45 @@ class Generator:
 
     def _open_step(self) -> GenStep | None:
         """The next step; None after the end. One that was cancelled comes again, with its probes."""
-        index = host(self._raw.next_step)
+        # Every step comes by here: as `host` does it, without its call.
+        try:
+            index = self._raw.next_step()
+        except Err as error:
+            raise from_host(error.value) from None
         if index is None:
             return None
-        if self._step is None or self._step.index != index:
-            self._step = GenStep(self, index)
-        return self._step
+        step = self._step
+        if step is None or step._index != index:
+            step = self._step = GenStep(self, index)
+        return step
 
-    def _start(self, step: GenStep) -> _generation.FutureOutput:
-        step._slots.n_every_step = self._n_every_step
-        return self._steering.start() if self._steering.is_asked else self._raw.step()
+    def _start(self) -> _generation.FutureOutput:
+        steering = self._steering
+        return steering.start() if steering.is_asked else self._raw.step()
 
     def _finish(self, step: GenStep, answer: _generation.Output) -> Output:
         if self._steering.is_asked:
             self._steering.take(answer)
-        return Output._of_step(answer, step._slots)
+        slots = step._own_slots
+        if slots is None:
+            return Output._of_step(answer, (self._every_step, self._n_every_step))
+        slots.n_every_step = self._n_every_step
+        return Output._of_step(answer, slots)
 
     def _block_for_step(self) -> Output | None:
         """The next step; None after the end."""
         step = self._open_step()
-        return None if step is None else self._finish(step, block_on(self._start(step)))
+        return None if step is None else self._finish(step, block_on(self._start()))
 
     def _block_for_text(self) -> str:
         if self._steering.is_asked:
             return self.text()
         return block_on(self._raw.collect_text())
+
+
+def _json_schema(schema: Any) -> tuple[Schema, str]:
+    """A JSON Schema as a constraint, and as a text to be compared."""
+    return JsonSchema(schema), schema if isinstance(schema, str) else json.dumps(schema, default=repr)
 
 
 TokenStream = Generator

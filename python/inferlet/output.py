@@ -79,9 +79,9 @@ class StepSlots:
 
     __slots__ = ("draws", "every_step", "n_every_step")
 
-    def __init__(self, every_step: object) -> None:
+    def __init__(self, every_step: object, n_every_step: int = 0) -> None:
         self.every_step = every_step
-        self.n_every_step = 0
+        self.n_every_step = n_every_step
         self.draws = True
 
     @property
@@ -114,15 +114,33 @@ class Output:
     finish_reason: FinishReason | None = None
     """Set when this step ended the generation."""
     _answer: _Answer | None = field(default=None, repr=False, compare=False)
-    _slots: PassSlots | StepSlots | None = field(default=None, repr=False, compare=False)
+    _slots: PassSlots | StepSlots | tuple[object, int] | None = field(default=None, repr=False, compare=False)
+    """A pair is what the slots of a step are made of when somebody asks for them."""
 
     @classmethod
-    def _of_step(cls, answer: _generation.Output, slots: StepSlots) -> Output:
-        return cls(list(answer.tokens), FinishReason._of(answer.finish), answer, slots)
+    def _of_step(cls, answer: _generation.Output, slots: StepSlots | tuple[object, int]) -> Output:
+        # Every step makes one: not by `__init__`, which sets each field of a frozen dataclass by a call.
+        made = cls.__new__(cls)
+        finish = answer.finish
+        made.__dict__.update(
+            tokens=answer.tokens,
+            finish_reason=None if finish is None else FinishReason[finish.name],
+            _answer=answer,
+            _slots=slots,
+        )
+        return made
 
     @classmethod
     def _of_pass(cls, answer: _forward.PassOutput, slots: PassSlots) -> Output:
         return cls([], None, answer, slots)
+
+    def _found_slots(self) -> PassSlots | StepSlots | None:
+        slots = self._slots
+        if isinstance(slots, tuple):
+            slots = StepSlots(*slots)
+            # Handles tell slots by identity, so that there is one for all of them.
+            self.__dict__["_slots"] = slots
+        return slots
 
     def _raw_finish(self) -> _generation.FinishReason | None:
         reason = self.finish_reason
@@ -136,7 +154,8 @@ class Output:
     @property
     def auto_sampler(self) -> SampleHandle | None:
         """The handle of the generator's own sampler; None for a forward pass and where it was cleared."""
-        return None if self._slots is None else self._slots.auto_sampler
+        slots = self._found_slots()
+        return None if slots is None else slots.auto_sampler
 
     def token(self, handle: SampleHandle) -> int | None:
         """The first token that a sampler drew."""
@@ -180,9 +199,10 @@ class Output:
         """The slot of a handle, where it is of this pass and of this kind."""
         if not isinstance(handle, SampleHandle | ProbeHandle):
             _arguments.of_type("handle", handle, SampleHandle if kind is _sampling.Slot_Tokens else ProbeHandle)
-        if self._answer is None or self._slots is None:
+        found = self._found_slots()
+        if self._answer is None or found is None:
             return None
-        place, slots = self._slots.find(handle), self._answer.slots
+        place, slots = found.find(handle), self._answer.slots
         if place is None or place >= len(slots):
             return None
         slot = slots[place]

@@ -12,7 +12,7 @@ from typing_extensions import Buffer
 
 from pie.events import AnyEvent
 from pie.launch import Launch
-from pie.stats import ModelStats
+from pie.stats import MessageStats, ModelStats
 
 __all__ = [
     "MAX_TEXT_BYTES",
@@ -262,6 +262,9 @@ class Engine:
 
     def memory(self) -> dict[str, dict[str, int]]:
         """The bytes that users make the engine hold, by user and by what they are held for."""
+
+    def messages(self) -> MessageStats:
+        """What programs sent to each other so far, and what waits."""
 
     def lacks_of_workers(self) -> list[str]:
         """What the processes that read programs can do that they should not, as far as one of them has run."""

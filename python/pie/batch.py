@@ -67,6 +67,11 @@ class Batch(BatchArrays):
         """The view of an arena that supports the buffer protocol; the arena lives as long as the view."""
         return cls(np.frombuffer(memoryview(buffer), dtype="<u4"))
 
+    @property
+    def head(self) -> list[int]:
+        """The words of the header; see `pie.batch_layout`."""
+        return self._head
+
     def array(self, name: str) -> U32:
         """The words of the array of that name of `ARRAYS`."""
         pair = _PAIRS[name]

@@ -31,6 +31,7 @@ from pie.memory import check_memory, users_bytes
 from pie.models.loader import read_config
 from pie.programs import RUNTIMES, Component, Language, Source
 from pie.runner import drive
+from pie.stats import MessageStats
 
 if TYPE_CHECKING:
     from pie.backends.base import Driver
@@ -191,6 +192,10 @@ class Engine:
     def memory(self) -> dict[str, dict[str, int]]:
         """The bytes that users make the engine hold, by user and by what they are held for; see `memory_bytes`."""
         return self._engine.memory()
+
+    def messages(self) -> MessageStats:
+        """What programs sent to each other so far, and what waits."""
+        return self._engine.messages()
 
     def _open_driver(self, folder: Path, name: str, options: ModelConfig, spec: DecoderSpec) -> Driver | None:
         """The driver of that name; none for the dummy driver of the engine itself."""

@@ -101,7 +101,7 @@ def load_program(path: Path) -> Component | Source:
     if not exists:
         raise PieError("unknown-program", f"there is no program at {_shortened(path)!r}; check the path")
     if not path.is_file():  # a pipe would be waited for
-        raise PieError("invalid-program", f"{_shortened(path)!r} is no regular file; give a file or a folder")
+        raise PieError("invalid-program", f"{_shortened(path)!r} is not a regular file; give a file or a folder")
     if path.suffix == ".wasm":
         return Component(path)
     language = _LANGUAGES.get(path.suffix)
@@ -109,7 +109,7 @@ def load_program(path: Path) -> Component | Source:
         known = ", ".join([".wasm", *_LANGUAGES])
         raise PieError(
             "invalid-program",
-            f"{str(path)!r} ends in {path.suffix!r}, which is no program; a program is a folder or ends in {known}",
+            f"{str(path)!r} ends in {path.suffix!r}, which is not a program; a program is a folder or ends in {known}",
         )
     with _folder(path.parent) as folder:
         return Source(language, _reachable(folder, path), path.name)

@@ -1,6 +1,6 @@
-"""What an engine counts of a model.
+"""What an engine counts: of a model, and of the messages between programs.
 
-Generated from `rust/core/src/engine/stats.rs` by `tools/gen_stats.py`; do not edit.
+Generated from `rust/core/src/engine/stats.rs` and `rust/core/src/bus/stats.rs` by `tools/gen_stats.py`; do not edit.
 """
 
 from __future__ import annotations
@@ -154,3 +154,52 @@ class ModelStats(TypedDict):
     """Microseconds that each request waited for the first batch that computed anything of it, or until it was found
     that nothing was left to compute.
     """
+
+
+class MessageStats(TypedDict):
+    """What programs sent to each other so far, and what waits."""
+
+    n_pushed: int
+    """Messages that entered queues so far."""
+
+    n_pulled: int
+    """Messages that were taken from queues so far."""
+
+    n_refused: int
+    """Pushes that found no room in time, or whose program ended while they waited."""
+
+    n_broadcasts: int
+    """Broadcasts so far."""
+
+    n_copies: int
+    """Copies that broadcasts gave to subscriptions so far."""
+
+    n_received: int
+    """Copies that were received so far."""
+
+    n_lagged: int
+    """Copies that subscriptions dropped because they held too much."""
+
+    n_discarded: int
+    """Copies that subscriptions held when they ended."""
+
+    n_topics: int
+    """Topics in use."""
+
+    n_queued: int
+    """Messages that wait in queues."""
+
+    queued_bytes: int
+    """Bytes of the messages that wait in queues."""
+
+    n_waiting_pushes: int
+    """Pushes that wait for room."""
+
+    n_waiting_pulls: int
+    """Pulls that wait for a message."""
+
+    n_subscriptions: int
+    """Subscriptions."""
+
+    n_held: int
+    """Copies that wait in subscriptions."""

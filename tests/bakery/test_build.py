@@ -206,7 +206,7 @@ def test_without_node_npm_dependencies_are_a_clear_error(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("files", "code", "expected"),
     [
-        ({"main.py": ECHO, "Pie.toml": "[package"}, "invalid-manifest", r"Pie\.toml:1: this is no TOML"),
+        ({"main.py": ECHO, "Pie.toml": "[package"}, "invalid-manifest", r"Pie\.toml:1: this is not TOML"),
         ({"main.py": ECHO, "Pie.toml": PACKAGE + '[program]\nentry = "app.py"'}, "invalid-manifest", "no such file"),
         ({"main.py": ECHO, "Pie.toml": PACKAGE + '[program]\nlanguage = "rust"'}, "invalid-manifest", r"no Cargo\.toml"),
         ({"main.py": ECHO, "Pie.toml": PACKAGE + '[program]\nlanguage = "typescript"'}, "invalid-manifest", "is python"),

@@ -91,7 +91,7 @@ def test_launch_text(text: str, expected: object) -> None:
     ],
 )
 def test_an_input_that_was_meant_to_be_json_and_is_none_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(PieError, match=r"^--input .* is no JSON: .*; correct it, or give it as a text: -- --input TEXT$") as refused:
+    with pytest.raises(PieError, match=r"^--input .* is not JSON: .*; correct it, or give it as a text: -- --input TEXT$") as refused:
         read_input((), text)
     assert refused.value.code == "invalid-argument"
     assert reason in refused.value.message

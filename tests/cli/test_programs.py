@@ -103,7 +103,7 @@ def test_a_name_that_no_file_can_have(tmp_path: Path, name: str) -> None:
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.py"
     os.mkfifo(pipe)
-    with pytest.raises(PieError, match="is no regular file") as raised:
+    with pytest.raises(PieError, match="is not a regular file") as raised:
         load_program(pipe)
     assert raised.value.code == "invalid-program"
 

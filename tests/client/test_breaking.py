@@ -9,6 +9,7 @@ import sys
 from http import HTTPStatus
 
 import pytest
+from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
@@ -98,6 +99,21 @@ async def test_a_transport_that_ended_with_its_last_byte_can_be_closed() -> None
         with pytest.raises(PieError) as caught:
             await client.ping()
         assert caught.value.code == "connection-failed"
+
+
+@scenario
+async def test_a_fault_of_the_socket_is_told_while_the_connection_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.serve_forever()
+
+    async def fault(*_: object, **__: object) -> None:
+        raise AttributeError("a fault")
+
+    async with fake_server(script) as address, connect(address) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(ClientConnection, "send", fault)
+            with pytest.raises(AttributeError, match="a fault"):
+                await client.ping()
 
 
 @scenario

@@ -52,24 +52,24 @@ FILES = {
     "NUL in a path": ("[engine]\ncache_dir = 'a\\u0000b'".replace("'", '"'), "engine.cache_dir = 'a\\x00b' is not possible; give a path"),
     "a very long value": ("[server]\nport = '" + "x" * 10_000 + "'", "xxx... is not possible"),
     # Shapes
-    "value for a section": ("server = 1", ":1 server is no table; write [server] on a line of its own"),
-    "array of sections": ("[[server]]\nport = 1", "server is no table; write [server]"),
-    "value for the models": ("model = 'x'", ":1 model is no model; write [model.NAME], or [[model]] with a name"),
-    "settings of no model": ("[model]\npath = 'x'", ":2 model.path is no model; write [model.NAME], or [[model]] with a name"),
-    "list of no models": ("model = [1, 2]", "is no model; write [model.NAME], or [[model]] with a name"),
+    "value for a section": ("server = 1", ":1 server is not a table; write [server] on a line of its own"),
+    "array of sections": ("[[server]]\nport = 1", "server is not a table; write [server]"),
+    "value for the models": ("model = 'x'", ":1 model is not a model; write [model.NAME], or [[model]] with a name"),
+    "settings of no model": ("[model]\npath = 'x'", ":2 model.path is not a model; write [model.NAME], or [[model]] with a name"),
+    "list of no models": ("model = [1, 2]", "is not a model; write [model.NAME], or [[model]] with a name"),
     "model without a name": ("[[model]]\npath = 'x'", ":1 model: a model has no name; add name = ..."),
     "model without a path": ("[model.a]\ndriver = 'dummy'", ":1 model.a: the model 'a' has no path; give its folder, or \"pie-tiny\", the embedded one"),
     "model with a bad name": ("[[model]]\nname = '../x'\npath = 'x'", ":2: name = '../x' is not possible; give a name of letters, digits"),
     "model with a number for a name": ("[[model]]\nname = 3\npath = 'x'", ":2: name = 3 is not possible"),
     "two models of one name": ("[[model]]\nname='a'\npath='x'\n[[model]]\nname='a'\npath='y'", ":4 model: there are two models named 'a'; give each a name of its own"),
     # Damage
-    "no TOML": ("[server]\nport 1", ":2: the file is no TOML: Expected '=' after a key"),
-    "a text without an end": ("[server]\nhost = \"x", ":2: the file is no TOML: "),
-    "a table twice": ("[server]\n[server]\n", ":2: the file is no TOML: Cannot declare"),
-    "a key twice": ("[server]\nport = 1\nport = 2\n", "the file is no TOML: Cannot overwrite a value"),
-    "both shapes of models": (MODEL + "[[model]]\nname = 'b'\n", "the file is no TOML: "),
+    "no TOML": ("[server]\nport 1", ":2: the file is not TOML: Expected '=' after a key"),
+    "a text without an end": ("[server]\nhost = \"x", ":2: the file is not TOML: "),
+    "a table twice": ("[server]\n[server]\n", ":2: the file is not TOML: Cannot declare"),
+    "a key twice": ("[server]\nport = 1\nport = 2\n", "the file is not TOML: Cannot overwrite a value"),
+    "both shapes of models": (MODEL + "[[model]]\nname = 'b'\n", "the file is not TOML: "),
     "deep": ("a = " + "[" * 20_000, "pie.toml"),
-    "a number of many digits": ("[server]\nport = " + "9" * 5000, "pie.toml: the file is no TOML: Exceeds the limit"),
+    "a number of many digits": ("[server]\nport = " + "9" * 5000, "pie.toml: the file is not TOML: Exceeds the limit"),
 }  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def test_a_mistake_in_the_environment(variable: str) -> None:
 @pytest.mark.parametrize(("variable", "value"), [("PIE_SERVER_PORT", "80"), ("PIE_LIMITS_MEMORY_BYTES", "1GiB"), ("PIE_CLIENT_USER", "me")])
 def test_a_variable_with_an_underscore_too_few(variable: str, value: str) -> None:
     section, name = variable.removeprefix("PIE_").split("_", 1)
-    words = f"the environment variable {variable} is no setting; write it as PIE_{section}__{name}"
+    words = f"the environment variable {variable} is not a setting; write it as PIE_{section}__{name}"
     refused(words, Flags(), {variable: value}, names=variable)
     refused(words, Flags(), {variable: value, "PIE_SERVER__PORT": "1"}, names=variable)
 
@@ -127,17 +127,17 @@ def test_a_variable_that_means_two_models(tmp_path: Path) -> None:
 
 
 FLAGS: dict[str, tuple[dict[str, Any], str, str]] = {
-    "limit of no form": ({"limits": ("cpu_s",)}, "--limit 'cpu_s' is no setting; write it as NAME=NUMBER", "invalid-config"),
+    "limit of no form": ({"limits": ("cpu_s",)}, "--limit 'cpu_s' is not a setting; write it as NAME=NUMBER", "invalid-config"),
     "unknown limit": ({"limits": ("cpu=1",)}, "--limit: there is no setting 'cpu' in [limits]; did you mean 'cpu_s'?", "invalid-config"),
     "limit that is no number": ({"limits": ("cpu_s=x",)}, "--limit: limits.cpu_s = 'x' is not possible", "invalid-config"),
     "limit out of range": ({"limits": ("resources=1",)}, "--limit: limits.resources = 1 is not possible; give a whole number from 16", "invalid-config"),
     "limit of half a thing": ({"limits": ("resources=99.5",)}, "--limit: limits.resources = 99.5 is not possible", "invalid-config"),
     "limit of NaN": ({"limits": ("cpu_s=nan",)}, "--limit: limits.cpu_s = 'nan' is not possible", "invalid-config"),
     "port out of range": ({"values": {"server.port": 70_000}}, "--port: server.port = 70000 is not possible", "invalid-config"),
-    "no model": ({"models": ("absent",)}, "--model 'absent' is no folder, nor a configured model (those are: pie-tiny)", "invalid-model"),
-    "an empty name": ({"models": ("",)}, "--model '' is no folder", "invalid-model"),
-    "no path": ({"models": ("a\0b",)}, "is no folder", "invalid-model"),
-    "a long name": ({"models": ("x" * 9000,)}, "x...' is no folder", "invalid-model"),
+    "no model": ({"models": ("absent",)}, "--model 'absent' is neither a folder nor a configured model (those are: pie-tiny)", "invalid-model"),
+    "an empty name": ({"models": ("",)}, "--model '' is neither a folder", "invalid-model"),
+    "no path": ({"models": ("a\0b",)}, "is neither a folder", "invalid-model"),
+    "a long name": ({"models": ("x" * 9000,)}, "x...' is neither a folder", "invalid-model"),
     "size of many digits": ({"limits": (f"memory_bytes={'9' * 5000}B",)}, "--limit: limits.memory_bytes = '999", "invalid-config"),
     "one model twice": ({"models": ("pie-tiny", "pie-tiny")}, "--model names two models 'pie-tiny'", "invalid-config"),
 }  # fmt: skip

@@ -116,6 +116,7 @@ def table() -> Iterator[list[tuple[str, str, str, str]]]:
         print("|", " | ".join(row), "|")
 
 
+@pytest.mark.rows("JS-082..087 PY-078..083 RS-089..094")
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input_has_its_code_and_changes_nothing(
@@ -146,3 +147,12 @@ def test_use_after_release(dummy: Engine, body: str) -> None:
 def test_ten_million_runs_do_not_fit_a_call(dummy: Engine, call: str) -> None:
     body = f"const runs = new Uint32Array(10_000_000); {call}"
     assert finish(dummy.launch(typescript_source(TYPESCRIPT.replace("{body}", body)), input={})).code == "limit-message"
+
+
+@pytest.mark.rows("JS-086")
+def test_a_pass_draws_from_as_many_rows_as_it_may(dummy: Engine) -> None:
+    body = "fwd.sample(new Uint32Array(65_536), Sampler.argmax()); fwd.sample([0], Sampler.argmax())"
+    outcome = finish(dummy.launch(typescript_source(TYPESCRIPT.replace("{body}", body)), input={}))
+    code, message, *_ = outcome.value
+    assert code == "invalid-argument"
+    assert message.startswith("a forward pass wants 65537 rows of logits"), message

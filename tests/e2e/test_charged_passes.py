@@ -9,7 +9,7 @@ import pytest
 from pie.config import EngineConfig, ModelConfig
 from pie.engine import Engine
 from support.engines import started
-from support.launching import python_source, run
+from support.launching import python_source, run, typescript_source
 
 # A row of the dummy driver has 4,096 logits, 16 KiB. One user may hold some seventy MiB of this.
 MEMORY_BYTES = 256 << 20
@@ -48,6 +48,7 @@ def small() -> Iterator[Engine]:
         yield engine
 
 
+@pytest.mark.rows("PY-083 PY-086 PY-105")
 def test_what_a_pass_reads_is_charged_before_it_runs(small: Engine) -> None:
     main = """
 async def main(input):
@@ -70,43 +71,96 @@ async def main(input):
     assert outcome.value == [["limit-engine-memory"] * 2, 4, 24, 4096], outcome.message
 
 
-def test_masks_that_are_replaced_are_given_back(small: Engine) -> None:
-    main = """
-async def main(input):
-    fwd = context().forward().input([5])
-    for n in range(100):
-        fwd.attention_mask([[0, 1] * 100_000])
-        fwd.mask([0, 1] * 2000)
-    fwd.attention_mask([[]])
-    await fwd.execute()
+# Arrays cross as they are: a list of as many numbers is long to make where others want the processor.
+REPLACED = """
+import { Context, Model, runtime } from 'inferlet';
+
+export async function main() {
+  const fwd = new Context(Model.load(runtime.models()[0])).append([0, 1, 2, 3]).forward().input([5]);
+  const [seen, drawn] = [new Uint32Array(200_000).fill(1), new Uint32Array(4000).fill(1)];
+  for (let n = 0; n < 100; n++) fwd.attentionMask([seen]).mask(drawn);
+  await fwd.attentionMask([[]]).execute();
+}
 """
-    assert run(small, python_source(PRELUDE + main)).code is None
 
 
+@pytest.mark.rows("JS-084..085")
+def test_masks_that_are_replaced_are_given_back(small: Engine) -> None:
+    outcome = run(small, typescript_source(REPLACED))
+    assert outcome.code is None, outcome.message
+
+
+@pytest.mark.rows("PY-023 PY-026 PY-080")
 def test_attention_masks_are_charged_as_long_as_their_tokens(small: Engine) -> None:
     main = """
+async def masked(ctx):
+    await ctx.forward().input([1] * 500).attention_mask([[0, 1] * 512] * 500).execute()
+
 async def main(input):
-    codes = []
-    kept = []
-    for _ in range(100):
-        ctx = context(1100)
-        await ctx.flush()
-        length = ctx.seq_len
-        code = await code_in(ctx.forward().input([1] * 500).attention_mask([[0, 1] * 512] * 500).execute())
-        assert ctx.seq_len == length + (500 if code is None else 0)
-        codes.append(code)
-        if code is not None:
-            break
-        kept.append(ctx)
-    for other in kept:
-        other.release()
-    last = await code_in(ctx.forward().input([1] * 500).attention_mask([[0, 1] * 512] * 500).execute())
-    return [codes[0], codes[-1], len(codes) < 50, last]
+    ctx, other = context(1100), context(1100)
+    await ctx.flush()
+    await other.flush()
+    await masked(ctx)
+    # Each fork has the masks of its tokens.
+    forks, code = [], None
+    while code is None and len(forks) < 100:
+        code = code_of(lambda: forks.append(ctx.fork()))
+    refused = await code_in(masked(other))
+    kept = other.seq_len
+    for fork in forks:
+        fork.release()
+    await masked(other)
+    return [code, 10 < len(forks) < 50, refused, other.seq_len - kept]
 """
     outcome = run(small, python_source(PRELUDE + main))
-    assert outcome.value == [None, "limit-engine-memory", True, None], outcome.message
+    assert outcome.value == ["limit-engine-memory", True, "limit-engine-memory", 500], outcome.message
 
 
+def test_tools_that_contexts_were_given_are_charged(small: Engine) -> None:
+    main = """
+async def main(input):
+    tool = {"name": "look", "parameters": {"type": "object", "default": [[]] * 10_000}}
+    kept, code = [], None
+    while code is None and len(kept) < 400:
+        ctx = context()
+        kept.append(ctx)
+        for _ in range(4):
+            # Behind other tokens they are given anew, and those before stay.
+            code = code or code_of(lambda: ctx.append([5]).equip([tool]))
+    n_kept = len(kept)
+    for other in kept:
+        other.release()
+    return [code, 4 < n_kept < 400, code_of(lambda: context().equip([tool]))]
+"""
+    outcome = run(small, python_source(PRELUDE + main))
+    assert outcome.value == ["limit-engine-memory", True, None], outcome.message
+
+
+@pytest.mark.rows("PY-022 PY-024 PY-080")
+def test_a_snapshot_is_charged_with_the_masks_of_its_tokens(small: Engine) -> None:
+    main = """
+async def main(input):
+    ctx = context(1100)
+    await ctx.flush()
+    await ctx.forward().input([1] * 500).attention_mask([[0, 1] * 512] * 500).execute()
+    codes, n = [], 0
+    while n < 100 and not codes:
+        code = code_of(lambda: ctx.save(f"masked {n}"))
+        if code is not None:
+            codes.append(code)
+        n += 1
+    for index in range(n - 1):
+        Context.delete(ctx.model, f"masked {index}")
+    plain = context(1600)
+    for index in range(100):
+        plain.save(f"plain {index}")
+    return [codes, 1 < n < 50]
+"""
+    outcome = run(small, python_source(PRELUDE + main))
+    assert outcome.value == [["limit-engine-memory"], True], outcome.message
+
+
+@pytest.mark.rows("PY-064 PY-073 PY-106 PY-108")
 def test_a_probe_that_is_refused_leaves_nothing(small: Engine) -> None:
     main = """
 async def main(input):
@@ -123,8 +177,11 @@ async def main(input):
         fillers.append(other)
         if code is not None:
             break
-    step = await anext(g)
     refused = [code_of(lambda: g.probe_each_step(0, Logits()))]
+    # What is left has room for a half of one of these.
+    codes = [code_of(lambda: g.probe_each_step(0, Distribution(1.0, 1 << n))) for n in reversed(range(12))]
+    n_more = codes.count(None)
+    step = await anext(g)
     n_own = 0
     while refused[-1] is not None and len(refused) < 2:
         code = code_of(lambda: step.probe(0, Logits()))
@@ -134,7 +191,40 @@ async def main(input):
     del fillers, other
     own = step.probe(0, Logprob(7))
     out = await step.execute()
-    return [refused, out.entropy(first) is not None, len(out.logprobs(own)), len(out.raw.slots) - n_own]
+    return [refused, out.entropy(first) is not None, len(out.logprobs(own)), len(out.raw.slots) - n_own - n_more]
 """
     outcome = run(small, python_source(PRELUDE + main))
     assert outcome.value == [["limit-engine-memory"] * 2, True, 1, 3], outcome.message
+
+
+@pytest.mark.rows("PY-064 PY-073")
+def test_what_one_step_reads_is_charged_until_the_next_is_opened(small: Engine) -> None:
+    main = """
+async def main(input):
+    g = context().generate(Sampler.argmax(), max_tokens=3)
+    step = await anext(g)
+    for _ in range(30):
+        step.probe(0, Logits())
+    fillers = []
+
+    def fill():
+        code = None
+        while code is None:
+            fillers.append(context().generate(Sampler.argmax()))
+            for _ in range(100):
+                code = code_of(lambda: fillers[-1].probe_each_step(0, Logits()))
+                if code is not None:
+                    break
+        return code
+
+    before = [fill()]
+    # The answer takes room in the program.
+    del fillers[0]
+    await step.execute()
+    before.append(fill())
+    step = await anext(g)
+    after = [code_of(lambda: fillers[-1].probe_each_step(0, Logits())) for _ in range(10)]
+    return [before, after]
+"""
+    outcome = run(small, python_source(PRELUDE + main))
+    assert outcome.value == [["limit-engine-memory"] * 2, [None] * 10], outcome.message

@@ -66,11 +66,13 @@ export async function main(kind: string): Promise<unknown> {{
 PROGRAMS = {"python": python_source(PYTHON), "typescript": typescript_source(TYPESCRIPT)}
 
 
+@pytest.mark.rows("JS-051 JS-076 PY-048 PY-072")
 @pytest.mark.parametrize("language", PROGRAMS)
 def test_a_step_whose_sampler_is_cleared_takes_no_mask(dummy: Engine, language: str) -> None:
     assert run(dummy, PROGRAMS[language], "cleared").value == 4
 
 
+@pytest.mark.rows("JS-051 JS-077..078 PY-048 PY-073..074")
 @pytest.mark.parametrize("language", PROGRAMS)
 def test_a_step_that_is_refused_says_why(dummy: Engine, language: str) -> None:
     told = finish(dummy.launch(PROGRAMS[language], input="budget", token_budget=len(PROMPT) + 2)).value
@@ -119,6 +121,7 @@ async def main(input):
 """
 
 
+@pytest.mark.rows("PY-048 PY-117")
 def test_a_mask_is_for_the_step_that_runs(dummy: Engine) -> None:
     pending = "step-pending"
     assert run(dummy, python_source(MASKS)).value == [pending, pending, pending, pending, None, "invalid-argument"]

@@ -102,6 +102,7 @@ def tokens_of(engine: Engine, language: str, ops: list[dict[str, Any]]) -> tuple
     return collected, stepped
 
 
+@pytest.mark.rows("JS-054 PY-051 RS-074")
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_a_draft_model_changes_no_token(engine: Engine, temperature: float, language: str) -> None:
@@ -122,6 +123,7 @@ def test_a_draft_model_changes_no_token(engine: Engine, temperature: float, lang
             assert n_accepted < n_drafted / 4, name
 
 
+@pytest.mark.rows("PY-049 PY-051")
 def test_a_mask_holds_for_drafts_too(engine: Engine) -> None:
     mask = {"logit_mask": [100, 200]}
     plain = tokens_of(engine, "python", generation(False, 1.0, **mask))
@@ -131,6 +133,7 @@ def test_a_mask_holds_for_drafts_too(engine: Engine) -> None:
     assert n_accepted == n_drafted > 0
 
 
+@pytest.mark.rows("JS-054 PY-051 RS-074")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_draft_models_that_cannot_be_had(engine: Engine, language: str) -> None:
     ops = [{"op": "context", "as": "c"}, {"op": "append", "ctx": "c", "tokens": [1, 2]}]
@@ -189,6 +192,7 @@ async def main(input):
 """
 
 
+@pytest.mark.rows("PY-051")
 def test_what_drafts_is_charged_to_the_process_and_ends_with_the_generator(engine: Engine) -> None:
     outcome = run(engine, python_source(LIMITS))
     assert outcome.value == ["limit-resources", True], outcome.message

@@ -197,6 +197,33 @@ def main(input):
 """
 
 
+STOPPED = """
+from inferlet import Context, Model, Regex, Sampler
+
+async def main(stop):
+    model = Model.load("default")
+    ends = []
+    for seed in range(12):
+        ctx = Context(model).append([41, 42])
+        g = ctx.generate(Sampler.multinomial(1.5, 1), max_tokens=200, seed=seed, constrain=Regex("[a-c]{1,400}")).stop([stop])
+        tokens = await g.collect_tokens()
+        ends.append([str(g.finish_reason), tokens[-1] == stop, model.tokenizer().decode(tokens[:-1])])
+    return ends
+"""
+
+
+@pytest.mark.rows("PY-048 PY-058 PY-112")
+def test_a_text_under_a_grammar_ends_by_the_stop_tokens_of_its_generator(engine: Engine) -> None:
+    """One that the program named stands beside that of the model."""
+    outcome = run(engine, python_source(STOPPED), 1234)
+    assert outcome.code is None, outcome.message
+    ends = outcome.value
+    assert all(re.fullmatch("[a-c]*", text) for _, _, text in ends)
+    by = [is_named for finish, is_named, _ in ends if finish == "stop"]
+    assert len(by) > 6
+    assert set(by) == {True, False}
+
+
 @pytest.mark.rows("PY-118 PY-121 PY-128..132 OLD-024 OLD-075")
 def test_a_matcher_walks_a_text(engine: Engine) -> None:
     outcome = run(engine, python_source(MATCHER))

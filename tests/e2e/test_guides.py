@@ -111,7 +111,7 @@ export async function main() {
   const ctx = new Context(model).user('How much does a violin cost?');
 SNIPPET}
 """
-NAMES = """anyJson brle chat Context Distribution ebnf Entropy Grammar GrammarConstraint jsonSchema Logits Matcher Model
+NAMES = """anyJson brle chat Context Distribution ebnf Entropy Grammar GrammarConstraint jsonSchema Logits Matcher messaging Model
 reasoning regex Sampler session tools"""
 
 

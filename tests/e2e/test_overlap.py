@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pie.engine import Engine
-from support.launching import LANGUAGES, finish, load_interpreter
+from support.launching import LANGUAGES, Outcome, finish, load_interpreter
 from support.observing import Recorder
 
 TOGETHER = {
@@ -22,11 +22,12 @@ TOGETHER = {
     ]
 }
 
+WARM = {"kind": "top_p", "temperature": 1.0, "p": 0.95}
 COLLECT = {
     "ops": [
         {"op": "context", "as": "c"},
         {"op": "user", "ctx": "c", "text": "Tell me a story."},
-        {"op": "generate", "ctx": "c", "as": "g", "sampler": {"kind": "top_p", "temperature": 1.0, "p": 0.95}, "max_tokens": 256},
+        {"op": "generate", "ctx": "c", "as": "g", "sampler": WARM, "max_tokens": 256},
         {"op": "ignore_eos", "gen": "g", "value": True},
     ]
 }
@@ -61,6 +62,33 @@ def test_a_collector_makes_five_calls(tiny: Engine, language: str) -> None:
     print(f"{language}: {n_calls} calls")
     # In Rust an option is a method of the builder, and a call of its own: here the cap.
     assert n_calls <= 5 + (language == "rust")
+
+
+@pytest.mark.parametrize("collector", ["collect_text", "collect_tokens"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_collector_under_a_grammar_sleeps_until_its_end(tiny: Engine, language: str, collector: str) -> None:
+    """However many tokens there are: the engine asks the grammar by itself. They are those of single steps."""
+    program = load_interpreter(language)
+
+    def collected(n: int, how: str = collector) -> Outcome:
+        grammar = {"kind": "regex", "source": "([a-z]+ )*"}
+        made = {"op": "generate", "ctx": "c", "as": "g", "sampler": WARM, "seed": 3, "max_tokens": n, "constrain": [grammar]}
+        ops = [
+            COLLECT["ops"][0],
+            COLLECT["ops"][1],
+            made,
+            *([{"op": "step", "gen": "g"}] * n if how == "step" else [{"op": how, "gen": "g"}]),
+        ]
+        outcome = finish(tiny.launch(program, input={"ops": ops}))
+        assert outcome.code is None, outcome.message
+        return outcome
+
+    few, many = collected(4), collected(60)
+    print(f"{language}: {few.n_calls} and {many.n_calls} calls")
+    assert few.n_calls == many.n_calls
+    if collector == "collect_tokens":
+        steps = collected(60, "step").value[3:]
+        assert many.value[-1] == [token for step in steps if step is not None for token in step["tokens"]]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

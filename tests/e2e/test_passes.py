@@ -52,6 +52,7 @@ def test_a_mask_is_run_lengths_of_what_is_forbidden_and_allowed(dummy: Engine, l
     assert value == {"mask": [2, 3], "allowed": [2, 3, 4], "drawn": [1234, 1234]}
 
 
+@pytest.mark.rows("JS-090 RS-097")
 @both
 def test_passes_of_several_contexts_run_at_once(dummy: Engine, language: str) -> None:
     tokens = value_of(dummy, language, "together")
@@ -59,9 +60,10 @@ def test_passes_of_several_contexts_run_at_once(dummy: Engine, language: str) ->
     assert tokens == value_of(dummy, "rust", "together")
 
 
+@pytest.mark.rows("JS-042..043 JS-090 RS-052..053 RS-097")
 @both
 def test_a_pass_that_is_given_up_leaves_its_context_as_it_was(dummy: Engine, language: str) -> None:
-    assert value_of(dummy, language, "cancelled") == {"first": "timer", "length": 0, "buffer": [60, 61]}
+    assert value_of(dummy, language, "cancelled") == {"first": "timer", "length": 0, "buffer": [60, 61], "flushed": 2}
 
 
 @pytest.mark.rows("JS-123 JS-141")
@@ -101,10 +103,12 @@ def test_a_schema_says_why_it_makes_no_constraint(dummy: Engine) -> None:
     assert value_of(dummy, "rust", "schema") == "this schema makes nothing for pie-tiny"
 
 
+@pytest.mark.rows("RS-074")
 def test_the_engine_is_asked_to_propose_before_the_first_step(dummy: Engine) -> None:
     assert value_of(dummy, "rust", "late speculation") == "invalid-argument"
 
 
+@pytest.mark.rows("RS-073..074")
 def test_two_cannot_both_propose(dummy: Engine) -> None:
     assert value_of(dummy, "rust", "both propose") == "invalid-argument"
 
@@ -156,6 +160,7 @@ def test_rust_writes_what_its_schemas_allow(dummy: Engine) -> None:
     assert code == "invalid-grammar"
 
 
+@pytest.mark.rows("RS-071")
 def test_a_grammar_within_a_constraint_says_why_a_text_cannot_go_on(dummy: Engine) -> None:
     assert value_of(dummy, "rust", "wrapped") == "grammar-mismatch"
 

@@ -19,6 +19,7 @@ CASES: list[tuple[Any, str, tuple[str, ...]]] = [
     ({"unmet": {"token": 4_000_000_000}}, "invalid-token", ("4000000000",)),
     ({"met": {"token": 4_000_000_000}}, "invalid-token", ("4000000000",)),
     ("late_option", "invalid-argument", ("logit_mask() comes before the first step",)),
+    ("released", "generator-retired", ("the release of its context",)),
     ("deadlock", "deadlock", ("nothing can wake it",)),
     ("output", "invalid-output", ("HashMap", "string")),
     ("no-such-mistake", "invalid-input", ("no-such-mistake", "Mistake")),

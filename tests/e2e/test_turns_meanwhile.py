@@ -39,6 +39,31 @@ def test_a_message_meanwhile_lies_behind_the_token(dummy: Engine) -> None:
     assert meanwhile.value == afterwards.value
 
 
+RAW = python_source("""
+from inferlet import Context, Model, chat
+
+
+async def main(input):
+    model = Model.load("default")
+    ctx = Context(model).user("Hello!")
+    if input["passed"]:
+        await ctx.flush()
+        await ctx.forward().input(chat.cue(model)).execute()
+    else:
+        ctx.append(chat.cue(model))
+    ctx.append([50, 51]).user("And now?")
+    return ctx.seq_len + len(ctx.buffer())
+""")
+
+
+@pytest.mark.rows("PY-029 PY-078")
+def test_a_cue_that_goes_through_a_pass_opens_the_turn(dummy: Engine) -> None:
+    """What the program appended behind it is closed before the next message, as behind a cue that it appended."""
+    passed, appended = (run(dummy, RAW, {"passed": passed}).value for passed in (True, False))
+    assert passed == appended
+    assert isinstance(passed, int)
+
+
 @pytest.mark.parametrize("meanwhile", [True, False])
 def test_it_repeats(dummy: Engine, meanwhile: bool) -> None:
     first, second = (run(dummy, PROGRAM, {"meanwhile": meanwhile}, seed=3).value for _ in range(2))

@@ -16,9 +16,13 @@ PYTHON = """
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, Literal, NotRequired, Optional, TypedDict
+import asyncio
 import json
 
 from inferlet import Context, InferletError, JsonCutError, JsonSchema, Model, Sampler
+
+# Each of its tokens is drawn in a step of its own: what may follow is never one text.
+LONG = {"type": "string", "pattern": "^[ab]{200}$"}
 
 class Color(Enum):
     RED = "red"
@@ -114,6 +118,18 @@ async def main(input):
         return ctx.generate(Sampler.top_p(1.0, 0.95), **({"seed": input["seed"], "max_tokens": 400} | options))
     if input["kind"] == "parse":
         return await generator().collect_json(schema='{"const": {"k": [1]}}', parse=str.upper)
+    if input["kind"] == "again":
+        g, beside = generator(), generator(max_tokens=9, ignore_eos=True)
+        given_up = asyncio.ensure_future(g.collect_json(schema=LONG))
+        # Steps of another generation pass meanwhile.
+        async for step in beside:
+            await step.execute()
+        assert given_up.cancel()
+        try:
+            await given_up
+        except asyncio.CancelledError:
+            assert not g.is_done
+        return await g.collect_json(schema=LONG)
     if input["kind"] == "cut":
         try:
             await generator(max_tokens=3).collect_json(schema=Node)
@@ -289,6 +305,12 @@ def test_a_document_that_is_cut_is_an_error_with_its_text(tiny: Engine, language
     text = behind if language == "rust" else error["text"]
     assert text.startswith('{"color"') or '{"color"'.startswith(text)
     assert text
+
+
+@pytest.mark.parametrize("language", ["python", "rust"])
+def test_a_document_that_was_given_up_goes_on_where_it_is_asked_for_again(tiny: Engine, language: str) -> None:
+    text = value_of(tiny, language, "again")
+    assert (len(text), set(text)) == (200, {"a", "b"})
 
 
 @pytest.mark.parametrize("language", ["python", "typescript", "rust"])

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
-from gpu import right, speed  # noqa: E402
+from gpu import hosting, right, speed  # noqa: E402
 from gpu.place import Place, Row, is_all_right  # noqa: E402
 
 PARTS: dict[str, Callable[[Place], Iterator[Row]]] = {
@@ -32,7 +32,8 @@ PARTS: dict[str, Callable[[Place], Iterator[Row]]] = {
     "following": right.following,
     "speed": speed.speed,
     "idle": speed.idle,
-    "host": speed.host,
+    "host": hosting.host,
+    "waiting": hosting.waiting,
 }
 LIMIT_S = 480
 RESULTS = ROOT / "build" / "gpu"

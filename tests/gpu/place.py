@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from pie.backends.cuda import CudaDriver, CudaOptions
 from pie.backends.cuda.calls import Calls, library_calls, standin_calls
 from pie.backends.cuda.device import CudaDevice, Device, HostDevice
-from pie.backends.cuda.driver import CudaDriver, CudaOptions
 from pie.models.loader import load_checkpoint, read_config
 
 Row = tuple[str, str, str]

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,15 +20,17 @@ import numpy as np
 import torch
 
 from gpu.place import SHAPE_06B, SMALL, Place, Row, judged
+from oracle.sampler import Sampler
 from pie.backends.cuda import CudaDriver, CudaOptions
-from pie.backends.cuda.calls import standin_calls
 from pie.backends.cuda.decoder import Decoder, Tokens
-from pie.backends.cuda.device import CudaDevice, HostDevice
-from pie.backends.cuda.driver import Parts
+from pie.backends.cuda.device import CudaDevice
 from pie.backends.cuda.graphs import GraphRecorder
+from pie.backends.cuda.group import Alone
+from pie.backends.cuda.share import Parts
 from pie.backends.cuda.weights import load_weights
+from pie.batch import Batch
 from pie.models.loader import load_checkpoint
-from support.arenas import Feed, batch
+from support.arenas import Draw, Feed, batch
 
 PAGE_SIZE = 16
 ROUNDS = 5
@@ -45,7 +46,7 @@ class BareLoop:
         self._spec, self._width, self._calls = checkpoint.spec, width, place.calls(deterministic=False)
         heads, n_each = self._spec.attention, -(-(PROMPT + n_steps + 8) // PAGE_SIZE)
         weights = load_weights(checkpoint, torch.bfloat16, device)
-        decoder = Decoder(self._spec, weights, self._calls, width)
+        decoder = Decoder(self._spec, weights, self._calls, width, Alone())
         self._kv = torch.zeros(
             (self._spec.n_layers, width * n_each, 2, PAGE_SIZE, heads.n_kv_heads, heads.head_dim), device=device
         ).bfloat16()
@@ -101,21 +102,35 @@ class BareLoop:
         return (time.perf_counter() - start_s) / n_steps
 
 
-def decode(driver: CudaDriver, width: int, n_steps: int) -> float:
-    """Seconds of a step of the driver, two batches under way, the arenas made before."""
+def decode_steps(width: int, n_steps: int, sampler: Sampler | None = None) -> list[Batch]:
+    """The arenas of a decode, each step of which follows the one before."""
     n_each = -(-(PROMPT + n_steps + 8) // PAGE_SIZE)
     pages = [range(n_each * seq, n_each * (seq + 1)) for seq in range(width)]
+    draws = [Draw(sampler or Sampler(), seed=7)]
     steps = []
     for step in range(n_steps):
-        follows = {} if step == 0 else {"follows": True}
-        feeds = [Feed([1], mine, start=PROMPT + step, rows=[0], **({"follows": seq} if follows else {})) for seq, mine in enumerate(pages)]
+        feeds = [
+            Feed([1], mine, start=PROMPT + step, rows=[0], draws=draws, follows=seq if step else None) for seq, mine in enumerate(pages)
+        ]
         steps.append(batch(feeds, page_size=PAGE_SIZE, batch_id=step + 1, before=step))
-    start_s, answers = time.perf_counter(), []
+    return steps
+
+
+def run_steps(driver: CudaDriver, steps: Sequence[Batch]) -> None:
+    """Two batches under way."""
+    answers: list[Any] = []
     for asked in steps:
         answers.append(driver.launch(asked))
         if len(answers) == 2:
             answers.pop(0)()
     answers.pop()()
+
+
+def decode(driver: CudaDriver, width: int, n_steps: int) -> float:
+    """Seconds of a step of the driver, two batches under way, the arenas made before."""
+    steps = decode_steps(width, n_steps)
+    start_s = time.perf_counter()
+    run_steps(driver, steps)
     return (time.perf_counter() - start_s) / n_steps
 
 
@@ -166,40 +181,6 @@ def _bandwidth(place: Place) -> float:
         place.torch_device().finish()
         times.append(time.perf_counter() - start_s)
     return 2 * source.numel() / min(times)
-
-
-class NoAttention:
-    """Plans and computes nothing."""
-
-    def __init__(self, *_args: Any, **_how: Any) -> None:
-        pass
-
-    def plan(self, *_args: Any, **_how: Any) -> None:
-        pass
-
-    def run(self, q: torch.Tensor, _kv: torch.Tensor) -> torch.Tensor:
-        return q
-
-
-class NoGraphs:
-    """Replays nothing: the outputs stay as they were recorded."""
-
-    def record(self, body: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
-        output = body()
-        return lambda: None, output
-
-
-def host(place: Place) -> Iterator[Row]:
-    """The host's part of a decode step, on any machine: the device computes nothing, and torch's CPU draws."""
-    model, n_steps = place.model("small", SMALL), 60
-    calls = replace(standin_calls(), attention=NoAttention)
-    for width in (1, 64, 512):
-        n_pages = width * -(-(PROMPT + n_steps + 8) // PAGE_SIZE)
-        options = CudaOptions(device="cpu", n_pages=n_pages, swap_bytes=0, graph_seqs=width, graph_s=1e6, max_batch_tokens=512)
-        driver = CudaDriver(load_checkpoint(model), options, parts=Parts(HostDevice(), calls, NoGraphs()))
-        found = [decode(driver, width, n_steps) for _ in range(ROUNDS)]
-        yield (f"a step of {width} sequences", f"{min(found) * 1e6:.0f} us (median {statistics.median(found) * 1e6:.0f} us)", "")
-        driver.close()
 
 
 class TimedDevice(CudaDevice):

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from gpu import __main__ as gpu
-from gpu.place import Place, Row, is_all_right
+from gpu import hosting, speed
+from gpu.place import SMALL, Place, Row, is_all_right
 from support.launching import ROOT
 
 
@@ -25,6 +26,18 @@ def test_a_part_finds_all_as_it_should_be(place: Place, part: str) -> None:
     print("\n".join(" | ".join(row) for row in rows))
     assert rows
     assert is_all_right(rows)
+
+
+def test_steps_of_the_host_are_timed_by_graphs_on_a_clock(place: Place) -> None:
+    """The figures say nothing here; that they are those of plain steps does not depend on the machine."""
+    clock = hosting.Clock()
+    driver, graphs = hosting.opened(place.model("small", SMALL), 2, 4, clock)
+    clock.started_s, clock.ended_s = [], []
+    speed.run_steps(driver, speed.decode_steps(2, 4))
+    assert graphs.n_replays == 4
+    assert len(clock.ended_s) == 4
+    assert all(begin >= end for begin, end in zip(clock.started_s[1:], clock.ended_s[:-1], strict=True))
+    driver.close()
 
 
 def test_a_part_that_fails_keeps_what_it_found(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

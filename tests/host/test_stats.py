@@ -10,7 +10,7 @@ from typing import get_type_hints
 from host.programs import GENERATE, PATIENCE_S, TINY, VOCAB_SIZE, launch, returned
 from pie import _engine
 from pie.client import ServerStats, connect
-from pie.stats import Histogram, ModelStats
+from pie.stats import Histogram, MessageStats, ModelStats
 from support.command import pie
 
 N_STEPS = 6
@@ -33,11 +33,15 @@ def test_all_of_it_is_told_everywhere(engine: _engine.Engine, tmp_path: Path) ->
     assert stats["batch_tokens"]["sum"] == stats["n_tokens"]
     assert stats["n_pages_used"] + stats["n_pages_cached"] + stats["n_pages_free"] == stats["n_pages"] == 64
 
+    messages = engine.messages()
+    assert list(messages) == sorted(get_type_hints(MessageStats))
+
     server = engine.serve(tmp_path, {"port": 0, "operators": ["root"]})
     address = f"ws://{server.address}"
     served = asyncio.run(asyncio.wait_for(_asked(address), PATIENCE_S))
     assert served.keys() == get_type_hints(ServerStats).keys()
     assert served["server"]["models"] == {"tiny": stats}
+    assert served["server"]["messages"] == messages
     printed = pie("stats", "--server", address, "--user", "root")
     assert (printed.returncode, printed.stderr) == (0, "")
     assert json.loads(printed.stdout)["server"]["models"] == {"tiny": stats}

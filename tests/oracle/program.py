@@ -20,6 +20,7 @@ from .decoder import Decoder, Event, Vocabulary
 from .errors import RefusedError
 from .forward import ForwardOps
 from .grammar import GrammarOps
+from .messages import MessageOps
 from .stepping import Generation, GeneratorOps
 
 PAGE_SIZE = 16
@@ -107,13 +108,14 @@ class Context:
         self.n_committed = max(self.n_committed, n_in_pages // PAGE_SIZE * PAGE_SIZE)
 
 
-class Program(ForwardOps, GeneratorOps, GrammarOps):
+class Program(ForwardOps, GeneratorOps, GrammarOps, MessageOps):
     """The handles of one run, by their names."""
 
     def __init__(self, model: Model, launch_seed: int, messages: list[str], files: Sequence[list[int]] = ()) -> None:
         ForwardOps.__init__(self)
         GeneratorOps.__init__(self)
         GrammarOps.__init__(self)
+        MessageOps.__init__(self)
         self.model = model
         self.launch_seed = launch_seed
         self.messages = messages

@@ -225,7 +225,8 @@ class GeneratorOps:
                 kept = self.replace(generation, [*tokens, *forced])
                 walkers[0].accept(kept[len(tokens) :])
                 tokens = kept
-        if generation.finish is None and any(walker.is_terminated for walker in walkers):
+        # What nothing may follow is whole, though there is no room for more.
+        if generation.finish in (None, "length") and any(walker.is_terminated for walker in walkers):
             generation.finish = "constraint"
         return tokens
 

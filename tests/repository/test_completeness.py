@@ -36,6 +36,10 @@ RUST_ALONE = (*(f"context.context.{name}" for name in PAGES), "forward.forward-p
 ABSENT = {("rust", "generation.generator.set-stop"): "Rust's `stop` adds; what replaces is left to Python and JavaScript"} | {
     (language, path): "the reference has operations on pages in Rust alone" for language in ("python", "typescript") for path in RUST_ALONE
 }
+ABSENT |= {
+    (language, "messaging.subscription.pollable"): "the reference has it in Rust alone; the others wait by `next`"
+    for language in ("python", "typescript")
+}
 """What a language leaves out by a rule of its own."""
 
 WITHOUT_VECTOR = {
@@ -44,6 +48,7 @@ WITHOUT_VECTOR = {
     "adapter.adapter.open": "no driver of the tests has adapters",
     "forward.forward-pass.set-adapter": "no driver of the tests has adapters",
     "generation.generator.set-adapter": "no driver of the tests has adapters",
+    "messaging.subscription.pollable": "vectors run in all languages; the session programs of tests/e2e wait by it",
     **dict.fromkeys(
         ("generation.generator.ask-masks", "generation.generator.give-mask", "generation.generator.draft"),
         "the SDKs call it for constraints and speculators, which are options of `generate` in vectors",

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Files and folders (with a slash), the ground first. A file of a folder may have a layer of its own.
 CORE_LAYERS = [
     {"ids.rs", "slab.rs", "hash.rs", "errors/"},
-    {"brle.rs", "budget.rs", "settings.rs", "command.rs"},
+    {"brle.rs", "budget.rs", "settings.rs", "command.rs", "bus/"},
     {"masks.rs"},
     {"sampling/"},
     {"batch/"},
@@ -36,7 +36,7 @@ INFERLET_LAYERS = [
     {"bindings.rs", "error_codes.rs", "stdout.rs"},
     {"errors.rs", "args.rs", "handle.rs", "probe.rs", "spec.rs"},
     {"sample.rs", "kept.rs", "bridge.rs", "brle.rs", "tokenizer.rs", "matcher.rs", "output.rs", "task/", "typed.rs"},
-    {"model.rs", "session.rs", "shared.rs"},
+    {"model.rs", "session.rs", "messaging.rs", "shared.rs"},
     {"decoding.rs"},
     {"adapter.rs", "chat.rs", "reasoning.rs", "tools.rs", "constrain.rs", "grammar.rs", "pages.rs", "inference.rs"},
     {"forward.rs", "generation/"},
@@ -48,7 +48,9 @@ INFERLET_LAYERS = [
 HOST_LAYERS = [
     {"sync.rs", "identity.rs", "errors.rs", "event.rs"},
     {"limits.rs", "budget.rs", "numbering.rs", "stepped_charge.rs"},
-    {"config.rs", "futures.rs"},
+    {"futures.rs"},
+    {"bus/"},
+    {"config.rs"},
     {"sandbox/"},
     {"model/", "program/"},
     {"process/"},

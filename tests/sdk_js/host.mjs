@@ -93,6 +93,25 @@ function context() {
   });
 }
 
+/** What waits in the subscription that `subscribe` makes. */
+export const held = [];
+
+function subscription() {
+  return handle('subscription', {
+    get: () => (record('subscription.get'), held.shift()),
+    next: (settle) => (record('subscription.next'), wait(settle)),
+    lagged: () => 3n,
+  });
+}
+
+export const push = (...values) => {
+  record('push', ...values);
+  if (values[0] === 'full') throw engineError('queue-full', 'the queue "full" is full');
+};
+export const pull = (topic, settle) => (record('pull', topic), wait(settle));
+export const broadcast = (...values) => record('broadcast', ...values);
+export const subscribe = (topic) => (record('subscribe', topic), subscription());
+
 export function registerErrors(make) {
   makeError = make;
 }

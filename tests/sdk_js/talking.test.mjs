@@ -166,17 +166,8 @@ async function written(options, text, finish = 'stop') {
   await soon();
   host.steps.finish = finish;
   host.steps.next = undefined;
-  if (namesOf(host.calls).includes('generator.collectText')) {
-    host.waits.at(-1)?.settle(undefined, text);
-  } else {
-    host.events.push({ type: 'delta', value: text }, { type: 'done', value: text });
-    host.waits.at(-1)?.settle(undefined, { tokens: ids(1), finish, slots: [], speculation: { drafted: 0, accepted: 0 } });
-  }
-  try {
-    return await collected;
-  } finally {
-    host.events.length = 0;
-  }
+  host.waits.at(-1)?.settle(undefined, text);
+  return collected;
 }
 
 const sourceOf = () => host.calls.find(([name]) => name === 'grammarCreate')[1];
@@ -203,6 +194,27 @@ test('[JS-072..074] a document becomes the value that its schema makes of it', a
       assert.deepEqual(sourceOf(), source);
     }
   }
+});
+
+test('[JS-072] a document that failed and is asked for again has its schema once', async () => {
+  host.reset();
+  const generator = new Context(model).generate(Sampler.argmax());
+  const failed = generator.collectJson({ schema: { const: 1 } });
+  failed.catch(() => {});
+  await soon();
+  host.waits.at(-1).settle(new Error('the driver failed'));
+  await assert.rejects(failed, /the driver failed/);
+  const again = generator.collectJson({ schema: '{"const":1}' });
+  await soon();
+  host.steps.finish = 'constraint';
+  host.waits.at(-1).settle(undefined, '1');
+  assert.equal(await again, 1);
+  const other = generator.collectJson({ schema: { const: 2 } });
+  await soon();
+  host.waits.at(-1).settle(undefined, '2');
+  assert.equal(await other, 2);
+  const sources = host.calls.filter(([name]) => name === 'grammarCreate').map(([, { value }]) => value);
+  assert.deepEqual(sources, ['{"const":1}', '{"const":2}']);
 });
 
 test('[JS-072..073] a document that is none of its schema is an error that says why', async () => {

@@ -50,6 +50,7 @@ BAD = {
 }
 END = min(MODEL.end_tokens)
 (TOKEN_1,) = MODEL.chat.encode("1")
+LONG = '"a long text, which takes more tokens"'
 
 
 def letters(text: str) -> list[int]:
@@ -166,8 +167,13 @@ def documents() -> list[Op]:
             gen = f"{name}/{seed}"
             ops += [*prompt(gen, 61, 62), generate(gen, gen, WARM, 90, seed=seed, constrain=[SOURCES[name]])]
             ops += [op("collect_json", gen=gen), *report(gen), *state(gen)]
-    long = source("json_schema", {"const": "a long text, which takes more tokens"}, ['"a long text, which takes more tokens"'])
+    long = source("json_schema", {"const": json.loads(LONG)}, [LONG])
     ops += [*prompt("cut", 61, 62), generate("cut", "cut", n=3, constrain=[long]), op("collect_json", gen="cut"), *report("cut")]
+    # One that ends with the last token that there is room for is whole.
+    for n in (len(MODEL.chat.encode(LONG)) - 1, len(MODEL.chat.encode(LONG))):
+        for how in ("collect_json", "collect_text"):
+            gen = f"{n} tokens/{how}"
+            ops += [*prompt(gen, 61, 62), generate(gen, gen, n=n, constrain=[long]), op(how, gen=gen), *report(gen)]
     # Where a stop token ended it, it is whole too.
     ops += [
         *prompt("stopped", 61, 62),

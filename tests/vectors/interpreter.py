@@ -20,6 +20,7 @@ from inferlet import (
     Sampler,
     brle,
     chat,
+    messaging,
     reasoning,
     runtime,
     session,
@@ -178,6 +179,7 @@ class Interpreter:
         self.speculators = {}
         self.grammars = {}
         self.matchers = {}
+        self.subscriptions = {}
 
     async def run(self, ops):
         return [await self.step(op) for op in ops]
@@ -408,6 +410,31 @@ class Interpreter:
 
     async def op_receive_file(self, a):
         return list(await session.receive_file())
+
+    async def op_push(self, a):
+        messaging.push(a["topic"], a["message"])
+
+    async def op_pull(self, a):
+        return await messaging.pull(a["topic"])
+
+    async def op_broadcast(self, a):
+        for _ in range(a.get("n", 1)):
+            messaging.broadcast(a["topic"], a["message"])
+
+    async def op_subscribe(self, a):
+        self.subscriptions[a["as"]] = messaging.subscribe(a["topic"])
+
+    async def op_next(self, a):
+        return await self.subscriptions[a["sub"]].next()
+
+    async def op_get(self, a):
+        return self.subscriptions[a["sub"]].try_next()
+
+    async def op_lagged(self, a):
+        return self.subscriptions[a["sub"]].lagged
+
+    async def op_unsubscribe(self, a):
+        self.subscriptions[a["sub"]].unsubscribe()
 
     def decoder(self, a, module=chat):
         if a["as"] not in self.decoders:

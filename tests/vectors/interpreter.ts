@@ -5,8 +5,8 @@
 
 import {
   type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Grammar, InferletError, Logits, Logprob,
-  Logprobs, Matcher, Model, type Output, type Probe, ProbeHandle, SampleHandle, Sampler, type Schema, type Speculator, anyJson, brle, chat, ebnf, jsonSchema,
-  reasoning, regex, runtime, session, tools,
+  Logprobs, Matcher, Model, type Output, type Probe, ProbeHandle, SampleHandle, Sampler, type Schema, type Speculator, type Subscription, anyJson, brle, chat, ebnf, jsonSchema,
+  messaging, reasoning, regex, runtime, session, tools,
 } from 'inferlet';
 
 /** Any of the three decoders. */
@@ -114,6 +114,9 @@ interface Arguments {
   tool_choice?: tools.Choice;
   choice: tools.Choice;
   texts: string[];
+  topic: string;
+  message: string;
+  sub: string;
   clear?: boolean;
   probes?: { as: string; index: number; probe: ProbeSpec }[];
 }
@@ -278,6 +281,7 @@ class Interpreter {
   readonly speculators = new Map<string, Drafts>();
   readonly grammars = new Map<string, Grammar>();
   readonly matchers = new Map<string, Matcher>();
+  readonly subscriptions = new Map<string, Subscription>();
 
   readonly ops = {
     all: (a: Arguments) => Promise.all(a.ops.map((branch) => this.run(branch))),
@@ -404,6 +408,16 @@ class Interpreter {
     receive: () => session.receive(),
     send_file: (a: Arguments) => session.sendFile(Uint8Array.from(a.data)),
     receive_file: async () => Array.from(await session.receiveFile()),
+    push: (a: Arguments) => messaging.push(a.topic, a.message),
+    pull: (a: Arguments) => messaging.pull(a.topic),
+    broadcast: (a: Arguments) => {
+      for (let index = 0; index < (a.n ?? 1); index++) messaging.broadcast(a.topic, a.message);
+    },
+    subscribe: (a: Arguments) => void this.subscriptions.set(a.as, messaging.subscribe(a.topic)),
+    next: async (a: Arguments) => await named(this.subscriptions, a.sub).next() ?? null,
+    get: (a: Arguments) => named(this.subscriptions, a.sub).tryNext() ?? null,
+    lagged: (a: Arguments) => named(this.subscriptions, a.sub).lagged,
+    unsubscribe: (a: Arguments) => named(this.subscriptions, a.sub).unsubscribe(),
     sleep: (a: Arguments) => new Promise<void>((resolve) => setTimeout(resolve, a.ms)),
     chat_feed: (a: Arguments) => this.decoder(a).feed(a.tokens),
     chat_finish: (a: Arguments) => this.decoder(a).finish(),

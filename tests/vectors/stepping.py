@@ -72,6 +72,9 @@ def constraints() -> list[Op]:
         op("collect_tokens", gen="late"),
         op("constraint_log", gen="late"),
     ]
+    # A stop token that the program named ends the text, and is not shown.
+    ops += [*prompt("said", 51, 52), generate("said", "said", n=9, stop=[66], constrain=[{"masks": [[65, 1], [66, 1]]}])]
+    ops += [op("collect_text", gen="said"), *report("said")]
     end = min(MODEL.end_tokens)
     ops += [*prompt("stop", 51, 52), generate("stop", "stop", n=9, constrain=[{"masks": [[], [end, 1]]}]), op("collect_tokens", gen="stop")]
     return [*ops, op("constraint_log", gen="stop"), *report("stop"), *state("stop")]

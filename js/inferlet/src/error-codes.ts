@@ -80,6 +80,8 @@ export const ERROR_CODES = [
   'limit-message',
   /** Too many requests, messages or programs to compile wait, or the machine was too busy to read a program. */
   'limit-queue',
+  /** The queue of a topic was full and nobody took a message in time, or all queues of the user hold too much. */
+  'queue-full',
   /** The program was stopped by a fault in its own code. */
   'trap',
   /** The program or the pass was cancelled. */

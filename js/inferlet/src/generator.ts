@@ -84,44 +84,23 @@ interface Machine {
   step: GenStep | undefined;
 }
 
-/** The slots of a step: the sampler of the generator, the probes of every step, those of this one. */
-class StepPlaces implements Places {
-  readonly #machine: Machine;
-  readonly #step: GenStep;
-  readonly #nSamplers: number;
-  /** Later probes of every step are not in this one. */
-  readonly #nProbes: number;
-  #autoSampler: SampleHandle | undefined;
-
-  constructor(machine: Machine, step: GenStep, draws: boolean) {
-    this.#machine = machine;
-    this.#step = step;
-    this.#nSamplers = Number(draws);
-    this.#nProbes = machine.nProbes;
-  }
-
-  get autoSampler(): SampleHandle | undefined {
-    if (this.#nSamplers > 0) this.#autoSampler ??= new SampleHandle(this, 0);
-    return this.#autoSampler;
-  }
-
-  firstSlot(owner: object): number | undefined {
-    if (owner === this) return 0;
-    if (owner === this.#machine) return this.#nSamplers;
-    return owner === this.#step ? this.#nSamplers + this.#nProbes : undefined;
-  }
-}
-
-/** One step of a generator, to be executed. */
-export class GenStep {
+/**
+ * One step of a generator, to be executed. Its slots are the sampler of the generator, the probes of every step, and its
+ * own.
+ */
+export class GenStep implements Places {
   readonly #machine: Machine;
   #draws = true;
+  /** Probes of every step when it was answered: later ones are not in it. */
+  #nProbes = 0;
+  /** The sampler of the generator, and what owns its handle: the step itself owns those of its probes. */
+  #sampler: { readonly owner: object; readonly handle: SampleHandle } | undefined;
 
   /**
    * Its number, counted from 0.
    * @internal
    */
-  readonly number: number;
+  declare readonly number: number;
 
   /** @internal */
   constructor(machine: Machine, number: number) {
@@ -163,12 +142,29 @@ export class GenStep {
   begin(): Pending<Output, host.Output> {
     this.#checkNewest();
     const { steering } = this.#machine;
-    const places = new StepPlaces(this.#machine, this, this.#draws);
-    const begin = (settle: host.Settle<host.Output>): host.Wait => steering.start(settle);
-    return new Pending(begin, (answer) => {
+    return new Pending((settle: host.Settle<host.Output>) => steering.start(settle), (answer) => {
       steering.take(answer);
-      return new Output(answer, places);
+      this.#nProbes = this.#machine.nProbes;
+      return new Output(answer, this);
     });
+  }
+
+  /** @internal */
+  get autoSampler(): SampleHandle | undefined {
+    if (!this.#draws) return undefined;
+    if (this.#sampler === undefined) {
+      const owner = {};
+      this.#sampler = { owner, handle: new SampleHandle(owner, 0) };
+    }
+    return this.#sampler.handle;
+  }
+
+  /** @internal */
+  firstSlot(owner: object): number | undefined {
+    const nSamplers = Number(this.#draws);
+    if (owner === this.#machine) return nSamplers;
+    if (owner === this) return nSamplers + this.#nProbes;
+    return owner === this.#sampler?.owner ? 0 : undefined;
   }
 
   /** Refuses a step behind which another one was opened: the engine knows the newest alone. */
@@ -188,6 +184,8 @@ export class GenStep {
 export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   readonly #handle: host.GeneratorHandle;
   readonly #machine: Machine;
+  /** The schema under which the last `collectJson` ran, as text; undefined: none did. */
+  #document: string | undefined;
 
   /** @internal */
   constructor(handle: host.GeneratorHandle, model: Model, steering: Steering) {
@@ -296,9 +294,14 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
    * Opens the next step.
    * @throws InferletError `step-pending` where the step before was opened and never executed.
    */
-  async next(): Promise<IteratorResult<GenStep, undefined>> {
-    const step = this.#open();
-    return step === undefined ? { done: true, value: undefined } : { done: false, value: step };
+  next(): Promise<IteratorResult<GenStep, undefined>> {
+    // Not an async function, whose frame costs more than all of this.
+    try {
+      const step = this.#open();
+      return Promise.resolve(step === undefined ? { done: true, value: undefined } : { done: false, value: step });
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
   }
 
   /** Generates to the end; returns the text that the template's chat decoder shows of the tokens that were left. */
@@ -317,12 +320,18 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /**
    * Generates to the end under a JSON Schema, beside what constrains it already; returns the value of the document.
+   * After one that was given up the same call goes on with its document.
    * @throws InferletError `json-cut` where `maxTokens` cut the document: a `JsonCutError`, which has its text.
    */
   async collectJson<T = unknown>(options: CollectJsonOptions<T> = {}): Promise<T> {
     checkOptions(options, ['schema', 'parse'], 'collectJson()');
     const { schema, parse } = options;
-    this.constrain(schema === undefined ? anyJson() : jsonSchema(schemaOf(schema)));
+    const wanted = schema === undefined ? undefined : schemaOf(schema);
+    const document = typeof wanted === 'string' ? wanted : (JSON.stringify(wanted) ?? '');
+    if (document !== this.#document) {
+      this.constrain(wanted === undefined ? anyJson() : jsonSchema(wanted));
+      this.#document = document;
+    }
     const text = await this.collectText();
     const reason = this.finishReason;
     if (reason !== 'constraint' && reason !== 'stop') throw new JsonCutError(text, this.tokensGenerated);
@@ -340,8 +349,10 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   #open(): GenStep | undefined {
     const number = this.#handle.nextStep();
     if (number === undefined) return undefined;
-    if (this.#machine.step?.number !== number) this.#machine.step = new GenStep(this.#machine, number);
-    return this.#machine.step;
+    const machine = this.#machine;
+    const open = machine.step;
+    if (open !== undefined && open.number === number) return open;
+    return (machine.step = new GenStep(machine, number));
   }
 }
 

@@ -23,7 +23,7 @@ declare module 'pie:host' {
   /** Returns the timer's number. */
   export function startTimer(callback: () => void, delayMs: number, repeat: boolean): number;
   export function stopTimer(id: number): void;
-  export function monotonicMs(): number;
+  export function elapsedMs(): number;
   export function randomBytes(nBytes: number): Uint8Array;
   /** In [0, 1). */
   export function randomUnit(): number;

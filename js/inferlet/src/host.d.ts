@@ -200,6 +200,13 @@ declare module 'pie:host' {
     finishReason(): FinishReason | undefined;
   }
 
+  export interface SubscriptionHandle {
+    get(): string | undefined;
+    next(settle: Settle<string | undefined>): Wait;
+    lagged(): bigint;
+    unsubscribe(): void;
+  }
+
   export interface DecoderHandle {
     feed(tokens: Uint32Array): Event;
     feedOutput(tokens: Uint32Array, finish: FinishReason | undefined): Event;
@@ -250,6 +257,10 @@ declare module 'pie:host' {
   export function receive(settle: Settle<string>): Wait;
   export function sendFile(data: Uint8Array): void;
   export function receiveFile(settle: Settle<Uint8Array>): Wait;
+  export function push(topic: string, message: string): void;
+  export function pull(topic: string, settle: Settle<string>): Wait;
+  export function broadcast(topic: string, message: string): void;
+  export function subscribe(topic: string): SubscriptionHandle;
   export function fill(context: ContextHandle, role: Role, text: string): void;
   export function cue(context: ContextHandle): void;
   export function seal(context: ContextHandle): void;

@@ -14,6 +14,8 @@ export { InferletError, SessionClosed } from './errors.js';
 export { Forward } from './forward.js';
 export { GenStep, Generator, type GenerateOptions } from './generator.js';
 export { anyJson, ebnf, Grammar, grammar, GrammarConstraint, jsonSchema, Matcher, regex, type SchemaText } from './grammar.js';
+export * as messaging from './messaging.js';
+export { Subscription } from './messaging.js';
 export { Model } from './model.js';
 export { Output, ProbeHandle, SampleHandle, type FinishReason, type RawOutput, type Slot, type Speculation } from './output.js';
 export { Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, type Probe } from './probes.js';

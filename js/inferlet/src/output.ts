@@ -89,9 +89,9 @@ export interface Places {
  */
 export class Output {
   /** What a step of a generator accepted, a stop token included as the last; nothing in a pass of one's own. */
-  readonly tokens: Uint32Array;
+  declare readonly tokens: Uint32Array;
   /** Set when this step ended the generation. */
-  readonly finishReason: FinishReason | undefined;
+  declare readonly finishReason: FinishReason | undefined;
   readonly #answer: Answer;
   readonly #places: Places;
   #raw: RawOutput | undefined;

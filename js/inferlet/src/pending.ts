@@ -3,6 +3,9 @@
 import type { Settle, Wait } from 'pie:host';
 import { leadsThroughProgram } from './errors.js';
 
+/** Every step of a generator makes a promise: what they have in common is made once. */
+const NEVER_SETTLED = (): void => {};
+
 /**
  * A promise for an answer of the engine. Unlike another promise it can be given up: when it has lost a `Promise.race`
  * or `Promise.any` and the program has let go of it, the engine stops the work, so that a lost `session.receive()`
@@ -21,7 +24,7 @@ export class Pending<T, A = T> extends Promise<T> {
    * @param convert makes the promise's value of the answer.
    */
   constructor(begin: (settle: Settle<A>) => Wait, convert: (answer: A) => T) {
-    super(() => {});
+    super(NEVER_SETTLED);
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     // An answer comes out of the event loop, where no frame of the program is left; this is where it was asked for.
     const asked = new Error();

@@ -16,8 +16,7 @@ export class Steering {
   readonly #generator: host.GeneratorHandle;
   readonly #model: Model;
   readonly #constraints: Constraint[] = [];
-  /** Matchers of the engine walk what is generated; their steps are run one by one. */
-  #hasGrammars = false;
+  #isAsked = false;
   #speculator: Speculator | undefined;
   /** What the step before accepted. */
   #accepted: Uint32Array = new Uint32Array();
@@ -35,7 +34,7 @@ export class Steering {
 
   /** Whether the program has a part in each step, so that the engine cannot go on alone. */
   get isAsked(): boolean {
-    return this.#constraints.length > 0 || this.#hasGrammars || this.#speculator !== undefined;
+    return this.#isAsked;
   }
 
   /** Adds constraints: from now on each step waits for their mask. The engine asks grammars by itself. */
@@ -43,10 +42,10 @@ export class Steering {
     for (const constraint of constraints) {
       if (isGrammar(constraint)) {
         this.#generator.constrain(constraint.matcher.handle);
-        this.#hasGrammars = true;
       } else {
         this.#generator.askMasks(true);
         this.#constraints.push(constraint);
+        this.#isAsked = true;
       }
     }
   }
@@ -54,6 +53,7 @@ export class Steering {
   /** Has a speculator propose tokens in each step. */
   speculate(speculator: Speculator): void {
     this.#speculator = speculator;
+    this.#isAsked = true;
     speculator.reset?.();
   }
 
@@ -62,6 +62,7 @@ export class Steering {
    * step is given up, and opened again later.
    */
   start(settle: host.Settle<host.Output>): host.Wait {
+    if (!this.#isAsked) return this.#generator.step(settle);
     try {
       this.#propose();
     } catch (error) {
@@ -81,6 +82,11 @@ export class Steering {
 
   /** Notes what the step accepted, and tells the speculator. */
   take({ tokens, speculation }: host.Output): void {
+    if (!this.#isAsked) {
+      // For constraints that are added later.
+      this.#accepted = tokens;
+      return;
+    }
     const nRejected = (this.#nDrafted ?? 0) - speculation.accepted;
     this.#accepted = tokens;
     if (this.#masks.length > 0) this.#masks = [];

@@ -76,7 +76,7 @@ def _target(output: Path, name: str) -> Path:
     """Where the program goes that the user named a place for: the file itself, or into the folder."""
     target = output / name if output.is_dir() else output
     if target.exists() and not target.is_file():
-        raise PieError("build-failed", f"{str(target)!r} is no regular file; name another output")
+        raise PieError("build-failed", f"{str(target)!r} is not a regular file; name another output")
     return target
 
 

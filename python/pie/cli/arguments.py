@@ -156,7 +156,7 @@ def _int(text: str) -> int:
 def _no_json(text: str, reason: str) -> PieError:
     shown = text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}..."
     remedy = "correct it, or give it as a text: -- --input TEXT"
-    return PieError("invalid-argument", f"--input {shown!r} is no JSON: {reason}; {remedy}")
+    return PieError("invalid-argument", f"--input {shown!r} is not JSON: {reason}; {remedy}")
 
 
 def _is_unicode(text: str) -> bool:

@@ -43,6 +43,11 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
     init_logging(config.server.log_level)
     check_address(config.server.host, config.server.port)  # before the models are loaded, which may take minutes
     check_access(str(config.engine.data_dir), of_engine("server", config.server))
+    if config.server.replicas > 1:
+        from pie.replicas.serving import serve_replicas
+
+        with raised():
+            return serve_replicas(config)
     if all(model.isolate or model.driver == "dummy" for model in config.models):
         keep_little_free()
         # What users make the engine hold is counted by page faults; weights have processes of their own.

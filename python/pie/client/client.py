@@ -20,7 +20,7 @@ from pie.client.signing import PrivateKey, check_key
 from pie.client.wire import Frame, parse, to_event
 from pie.errors import PieError
 from pie.events import Event, LastEvent
-from pie.stats import ModelStats
+from pie.stats import MessageStats, ModelStats
 
 if TYPE_CHECKING:
     from pie.client.programs import Package
@@ -125,6 +125,8 @@ class WholeServerStats(TypedDict):
     budget_bytes: int
     """What all users together may hold."""
     held_bytes: int
+    messages: MessageStats
+    """What programs sent to each other so far, and what waits."""
     users: dict[str, UserShare]
     models: dict[str, ModelStats]
     """What the engine counts of each model, by its name."""

@@ -17,11 +17,10 @@ from itertools import count
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
-from pie.client.opening import Identity, open_socket
+from pie.client.opening import Identity, Socket, open_socket
 from pie.client.stream import Stream
 from pie.client.wire import Frame, Hello, decode, encode, encode_binary, to_event
 from pie.errors import PieError
@@ -37,12 +36,6 @@ _FLUSH_S = 2.0
 _ACK_DELAY_S = 0.02
 _CLOSE_PROTOCOL_ERROR = 1002
 _CLOSE_TOO_BIG = 1009
-_ENDED = (ConnectionClosed, AttributeError)
-"""What a socket raises that has ended.
-
-A transport of CPython that was closed while it had bytes to send, and has sent them, has no loop any more, and does not
-know that it has ended: to abort it, which a socket does by itself, is an AttributeError.
-"""
 
 
 @dataclass
@@ -61,7 +54,7 @@ class _Request(Generic[T]):
 class Connection:
     """An open connection; `close` ends it."""
 
-    def __init__(self, socket: ClientConnection, hello: Hello) -> None:
+    def __init__(self, socket: Socket, hello: Hello) -> None:
         self.hello = hello
         self.draining = False
         """Whether the server has said that it is about to end."""
@@ -167,12 +160,11 @@ class Connection:
                 with contextlib.suppress(PieError, TimeoutError):
                     async with asyncio.timeout(_FLUSH_S):
                         await self._finish()
-            with contextlib.suppress(*_ENDED):
+            with contextlib.suppress(ConnectionClosed):
                 await self._socket.close()
         finally:
             self._reader.cancel()
-            with contextlib.suppress(*_ENDED):
-                self._socket.transport.abort()
+            self._socket.abort()
             await asyncio.wait({self._reader, self._notifier})
 
     def _check_size(self, n_bytes: int) -> None:
@@ -224,8 +216,8 @@ class Connection:
         """Hands a frame to the socket and waits until there is room for more. A cancelled call has sent it whole."""
         try:
             await self._socket.send(frame)
-        except _ENDED:
-            await asyncio.wait({self._reader})  # it knows what the server said before it closed
+        except ConnectionClosed:
+            await asyncio.wait({self._reader}, timeout=_FLUSH_S)  # it knows what the server said before it closed
             raise _again(self._failure or _closed(None)) from None
 
     async def _read(self) -> None:
@@ -236,7 +228,7 @@ class Connection:
             self._fail(_closed(error))
         except PieError as error:
             self._fail(error)
-            with contextlib.suppress(*_ENDED):
+            with contextlib.suppress(ConnectionClosed):
                 await self._socket.close(_CLOSE_PROTOCOL_ERROR, error.code)
         finally:
             self._fail(_closed(None))

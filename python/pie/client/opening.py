@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from typing import Any
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.exceptions import ConnectionClosed, ConnectionClosedError, InvalidHandshake, InvalidStatus, InvalidURI
 
 from pie.client.signing import PrivateKey
 from pie.client.wire import PROTOCOL, Challenge, ErrorInfo, Greeting, Hello, decode, encode, parse
@@ -40,16 +43,48 @@ class Identity:
     private_key: PrivateKey | None = None
 
 
-async def open_socket(address: str, who: Identity, *, timeout_s: float) -> tuple[ClientConnection, Hello]:
+class Socket(ClientConnection):
+    """A WebSocket that tells in one way that it has ended: by `ConnectionClosed`.
+
+    A transport of CPython that was closed while it had bytes to send, and has sent them, has no loop any more, and does
+    not know that it has ended: to abort it, which a WebSocket does by itself, is an AttributeError.
+    """
+
+    async def send(self, message: Any, *, text: bool | None = None) -> None:
+        """Sends a message."""
+        with self._telling_its_end():
+            await super().send(message, text=text)
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Closes it, and waits for the other side to do so too."""
+        with self._telling_its_end():
+            await super().close(code, reason)
+
+    def abort(self) -> None:
+        """Ends it at once; one that has ended stays so."""
+        with contextlib.suppress(ConnectionClosed), self._telling_its_end():
+            self.transport.abort()
+
+    @contextlib.contextmanager
+    def _telling_its_end(self) -> Iterator[None]:
+        try:
+            yield
+        except AttributeError:
+            if not self.transport.is_closing():
+                raise
+            raise ConnectionClosedError(None, None) from None
+
+
+async def open_socket(address: str, who: Identity, *, timeout_s: float) -> tuple[Socket, Hello]:
     """Connects and exchanges hellos.
 
     Raises PieError `connection-failed` where that is not possible, `protocol-version` where the two do not understand
     each other, or the error with which the server refused.
     """
-    socket: ClientConnection | None = None
+    socket: Socket | None = None
     try:
         async with asyncio.timeout(timeout_s):
-            socket = await connect(
+            opened = await connect(
                 address if address.startswith(_SCHEMES) else _refuse_scheme(address),
                 compression=None,
                 max_size=_MAX_OTHER_BYTES,
@@ -59,11 +94,14 @@ async def open_socket(address: str, who: Identity, *, timeout_s: float) -> tuple
                 ping_timeout=_PONG_S,
                 proxy=None,
                 user_agent_header=_client_name(),
+                create_connection=Socket,
             )
+            assert isinstance(opened, Socket)
+            socket = opened
             return socket, await _greet(socket, who)
     except BaseException as error:
         if socket is not None:
-            socket.transport.abort()
+            socket.abort()
         told = _explain(error, address, timeout_s)
         if told is None:
             raise
@@ -109,7 +147,7 @@ def _explain(error: BaseException, address: str, timeout_s: float) -> PieError |
         case PieError():
             return None
         case InvalidURI() | ValueError():
-            reason = "it is no address of a server; write it as ws://HOST:PORT"
+            reason = "it is not the address of a server; write it as ws://HOST:PORT"
         case InvalidStatus():
             refusal = _refusal(error.response.body)
             if refusal is not None:
@@ -147,7 +185,7 @@ def _refusal(body: bytes | bytearray | None) -> PieError | None:
 
 
 def _refuse_scheme(address: str) -> str:
-    raise ValueError(f"{address!r} is no WebSocket address")
+    raise ValueError(f"{address!r} is not a WebSocket address")
 
 
 def _client_name() -> str:

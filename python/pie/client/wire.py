@@ -166,5 +166,5 @@ def event_bytes(event: AnyEvent) -> int:
 
 
 def _broken(what: str) -> PieError:
-    message = f"the server sent what is no message of protocol {PROTOCOL}: {what}; check that the address is that of `pie serve`"
+    message = f"the server sent what is not a message of protocol {PROTOCOL}: {what}; check that the address is that of `pie serve`"
     return PieError("protocol-error", message)

@@ -46,7 +46,7 @@ def read_file(path: Path) -> File:
         reason = getattr(error, "strerror", None) or str(error)
         raise _invalid(f"the configuration file {str(path)!r} cannot be read ({reason}); check its path") from error
     if len(content) > _MAX_FILE_BYTES:
-        raise _invalid(f"the configuration file {str(path)!r} is larger than {_MAX_FILE_BYTES} bytes; leave out what is no setting")
+        raise _invalid(f"the configuration file {str(path)!r} is larger than {_MAX_FILE_BYTES} bytes; leave out what is not a setting")
     try:
         text = content.decode("utf-8-sig")
         return File(path, tomllib.loads(text), tuple(text.splitlines()))
@@ -59,7 +59,7 @@ def read_file(path: Path) -> File:
         found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
         line_number = f":{found[1] or len(text.splitlines())}" if found else ""
         reason = str(error)[: found.start()] if found else str(error)
-        raise _invalid(f"{path}{line_number}: the file is no TOML: {reason}") from error
+        raise _invalid(f"{path}{line_number}: the file is not TOML: {reason}") from error
 
 
 def _line(lines: tuple[str, ...], table: tuple[str, ...], key: str | None, nth: int) -> int | None:

@@ -93,7 +93,7 @@ class _Layers:
                 origin = file.origin((section,)) if isinstance(values, dict) else file.origin((), section)
                 raise unknown(section, settings(), origin, what="section")
             elif not isinstance(values, dict):
-                raise _invalid(f"{file.origin((), section)} is no table; write [{section}] on a line of its own")
+                raise _invalid(f"{file.origin((), section)} is not a table; write [{section}] on a line of its own")
             else:
                 for name, raw in values.items():
                     origin, key = file.origin((section,), name), f"{section}.{name}"
@@ -160,7 +160,7 @@ class _Layers:
             name = name.removeprefix("limits.")
             origin = Origin("flag", "--limit")
             if not equals:
-                raise _invalid(f"--limit {text!r} is no setting; write it as NAME=NUMBER, as in cpu_s=60")
+                raise _invalid(f"--limit {text!r} is not a setting; write it as NAME=NUMBER, as in cpu_s=60")
             self.sections["limits"][name] = _known("limits", name, origin).parse(value, f"limits.{name}", origin)
             self.origins[f"limits.{name}"] = origin
         for key, raw in flags.values.items():
@@ -224,7 +224,7 @@ def _check_lookalike(text: str, value: str, origin: Origin) -> None:
     except PieError:
         return
     written = f"{PREFIX}{section.upper()}{SEPARATOR}{name.upper()}"
-    raise _invalid(f"the environment variable {origin} is no setting; write it as {written}")
+    raise _invalid(f"the environment variable {origin} is not a setting; write it as {written}")
 
 
 def _known(section: str, name: str, origin: Origin, *without: str) -> Setting:

@@ -39,7 +39,7 @@ def written_models(file: File) -> Iterator[Written]:
         for name, values in models.items():
             model = Written(_checked(name, file.origin(("model", name))), values, file, ("model", name))
             if not isinstance(values, dict):
-                raise _invalid(f"{file.origin(('model',), name)} is no model; write [model.NAME], or [[model]] with a name")
+                raise _invalid(f"{file.origin(('model',), name)} is not a model; write [model.NAME], or [[model]] with a name")
             if "name" in values:
                 where = model.origin("name").where
                 raise _invalid(f"{where}: the name of [model.{shortened(name)}] stands in its header; change that, and leave name out")
@@ -52,7 +52,7 @@ def written_models(file: File) -> Iterator[Written]:
             name = _checked(values["name"], file.origin(("model",), "name", nth=nth))
             yield Written(name, rest, file, ("model",), nth)
     else:
-        raise _invalid(f"{file.origin((), 'model')} is no model; write [model.NAME], or [[model]] with a name")
+        raise _invalid(f"{file.origin((), 'model')} is not a model; write [model.NAME], or [[model]] with a name")
 
 
 def chosen_models(models: Mapping[str, dict[str, Any]], wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], bool]]:
@@ -91,10 +91,8 @@ def _folder(text: str, models: Mapping[str, object]) -> Path:
     except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, the home of a user that there is not
         pass
     known = ", ".join(dict.fromkeys([*models, EMBEDDED]))
-    message = (
-        f"--model {shortened(text)!r} is no folder, nor a configured model (those are: {known}); give a folder in the Hugging Face format"
-    )
-    raise PieError("invalid-model", message)
+    message = f"--model {shortened(text)!r} is neither a folder nor a configured model (those are: {known})"
+    raise PieError("invalid-model", f"{message}; give a folder in the Hugging Face format")
 
 
 def _checked(name: Any, origin: Origin) -> str:

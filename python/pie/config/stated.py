@@ -41,6 +41,33 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     user_memory_bytes: int = 0
     """Bytes of them that one user may hold, at least 1 MiB; 0: three eighths."""
 
+    bus_message_bytes: int = 1048576
+    """Bytes of one message between programs."""
+
+    bus_queue_messages: int = 10000
+    """Messages that wait in the queue of one topic before the next push waits."""
+
+    bus_queue_bytes: int = 16777216
+    """Bytes in the queue of one topic before the next push waits."""
+
+    bus_user_bytes: int = 67108864
+    """Bytes in all queues of one user together, each message counted with 512 bytes beside its own."""
+
+    bus_push_s: float = 5.0
+    """How long a push waits for room in a queue until it is refused."""
+
+    bus_subscription_messages: int = 1024
+    """Broadcasts that wait in one subscription before it drops the oldest."""
+
+    bus_subscription_bytes: int = 4194304
+    """Bytes of the broadcasts that wait in one subscription before it drops the oldest."""
+
+    bus_topics: int = 1024
+    """Topics that the programs of one user may use at once."""
+
+    bus_subscriptions: int = 4096
+    """Subscriptions that the programs of one user may hold at once."""
+
     driver_timeout_s: float = 60.0
     """How long a driver may take for a batch until its requests fail; 0: any time. With `isolate`, its process is then
     killed and started again; without, new requests wait until it answers. Take many times what the largest batch takes:

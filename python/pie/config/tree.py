@@ -79,6 +79,17 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
             )
         ),
     ] = "warn"
+    replicas: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=256,
+            description=(
+                "Engines that serve behind the one address, each with all models, in processes that Ray starts; more than 1 needs "
+                "`pip install 'pie-engine[ray]'`."
+            ),
+        ),
+    ] = 1
 
 
 class ClientConfig(Struct, frozen=True, kw_only=True):
@@ -220,6 +231,18 @@ class ModelConfig(ModelSettings, frozen=True, kw_only=True):
         float,
         Meta(ge=0, le=_MAX_TIME_S, description="How long capturing them may take.", extra={"driver": "cuda"}),
     ] = 60.0
+    tensor_parallel: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description=(
+                "Devices over which the driver `cuda` spreads the model, from `device` on; each has a process of its own, and `kv_bytes` "
+                "and `graph_bytes` are those of each."
+            ),
+            extra={"driver": "cuda"},
+        ),
+    ] = 1
 
     @property
     def is_embedded(self) -> bool:

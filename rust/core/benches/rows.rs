@@ -18,8 +18,11 @@ use pie_core::sampling::{Key, Params, Probe, Scratch, read_row, sample};
 use serde_json::json;
 
 const VOCAB_SIZE: u32 = 151_936;
-const ROUNDS: usize = 9;
-const TIMES: usize = 40;
+const ROUNDS: usize = 25;
+/// A round takes about so long, which is less than the system lets a thread run: others of a busy machine are in few of
+/// the rounds then, and not in all.
+const ROUND_S: f64 = 1e-3;
+const MOST_TIMES: f64 = 40.0;
 const N_MASKS: u64 = 4;
 /// Runs of each of the masks.
 const N_RUNS: u64 = 256;
@@ -48,10 +51,13 @@ fn mask(seed: u64) -> Vec<u32> {
 /// Microseconds of each round.
 fn timed(mut work: impl FnMut()) -> Vec<f64> {
     work();
+    let began = Instant::now();
+    work();
+    let times = (ROUND_S / began.elapsed().as_secs_f64()).clamp(1.0, MOST_TIMES) as u32;
     let round = || {
         let began = Instant::now();
-        (0..TIMES).for_each(|_| work());
-        began.elapsed().as_secs_f64() * 1e6 / TIMES as f64
+        (0..times).for_each(|_| work());
+        began.elapsed().as_secs_f64() * 1e6 / f64::from(times)
     };
     std::iter::repeat_with(round).take(ROUNDS).collect()
 }

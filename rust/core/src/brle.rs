@@ -46,6 +46,24 @@ pub fn is_allowed(runs: &[u32], len: u32, index: u32) -> bool {
     allowed(runs, len).any(|range| range.contains(&index))
 }
 
+/// The first of `tokens` that is not allowed in a row of `len` elements; none where all are.
+///
+/// The runs are gone over once: a row is drawn from up to thousands of times.
+pub fn first_forbidden(runs: &[u32], len: u32, tokens: &[u32]) -> Option<u32> {
+    let forbidden = |is_allowed: &dyn Fn(u32) -> bool| {
+        let mut tokens = tokens.iter().copied();
+        tokens.find(|&token| !is_allowed(token))
+    };
+    if runs.is_empty() || tokens.len() == 1 {
+        return forbidden(&|token| is_allowed(runs, len, token));
+    }
+    let ranges: Vec<Range<u32>> = allowed(runs, len).collect();
+    forbidden(&|token| {
+        let range = ranges.get(ranges.partition_point(|range| range.end <= token));
+        range.is_some_and(|range| range.contains(&token))
+    })
+}
+
 /// The canonical runs of ascending, disjoint ranges: neighbours joined, no run of 0 but perhaps the first, nothing
 /// after the last allowed run. No range at all gives `[0]`, which allows nothing.
 pub fn from_ranges(ranges: impl IntoIterator<Item = Range<u32>>) -> Vec<u32> {
@@ -95,8 +113,17 @@ pub fn shortest(runs: &[u32], len: u32) -> Vec<u32> {
     if runs.is_empty() {
         return Vec::new();
     }
-    let runs = from_ranges(allowed(runs, len));
-    if runs == [0, len] { Vec::new() } else { runs }
+    shortest_of(allowed(runs, len), len)
+}
+
+/// The same of the mask that allows ascending, disjoint ranges.
+pub fn shortest_of(ranges: impl IntoIterator<Item = Range<u32>>, len: u32) -> Vec<u32> {
+    let runs = from_ranges(ranges);
+    if runs == [0, len] || len == 0 {
+        Vec::new()
+    } else {
+        runs
+    }
 }
 
 #[cfg(test)]
@@ -173,6 +200,9 @@ mod tests {
             }
             for index in 0..len {
                 prop_assert_eq!(is_allowed(&runs, len, index), expected[index as usize]);
+                let forbidden = (!expected[index as usize]).then_some(index);
+                prop_assert_eq!(first_forbidden(&runs, len, &[index]), forbidden);
+                prop_assert_eq!(first_forbidden(&runs, len, &[index, index]), forbidden);
             }
             prop_assert_eq!(found, expected);
         }
@@ -197,5 +227,20 @@ mod tests {
             prop_assert!(both.iter().skip(1).all(|&run| run > 0));
             prop_assert!(both.len().is_multiple_of(2) || both == [0]);
         }
+    }
+
+    /// Thousands of draws by a mask of a million runs: what goes over the runs for each does not end.
+    #[test]
+    fn many_draws_are_checked_by_going_over_a_mask_once() {
+        let len = 1 << 21;
+        let runs = vec![1; len as usize];
+        let drawn = vec![len - 1; 65_536];
+        for _ in 0..20 {
+            assert_eq!(first_forbidden(&runs, len, &drawn), None);
+        }
+        let wrong = [&drawn[..], &[2, 4]].concat();
+        assert_eq!(first_forbidden(&runs, len, &wrong), Some(2));
+        assert_eq!(first_forbidden(&[], len, &wrong), None);
+        assert_eq!(first_forbidden(&[], len, &[1, len]), Some(len));
     }
 }

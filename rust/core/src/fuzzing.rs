@@ -8,6 +8,7 @@ use std::fmt::Debug;
 
 pub use bytes::case;
 
+use crate::bus::modelled_bus;
 use crate::kv::{modelled_lanes, modelled_store};
 use crate::sched::modelled_queue;
 
@@ -31,6 +32,12 @@ pub fn scheduler(data: &[u8]) {
     holds(modelled_queue::run(limits, ops));
 }
 
+/// The queues and subscriptions of programs that talk to each other.
+pub fn bus(data: &[u8]) {
+    let (limits, ops) = case(data, &modelled_bus::limits(), &modelled_bus::op());
+    holds(modelled_bus::run(limits, ops));
+}
+
 fn holds<T, E: Debug>(outcome: Result<T, E>) {
     if let Err(error) = outcome {
         panic!("{error:?}");
@@ -49,6 +56,7 @@ mod tests {
             pages(&data);
             prefix_tree(&data);
             scheduler(&data);
+            bus(&data);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The pure engine logic of Pie: pages, contexts, scheduling, batches, generation, sampling.
+//! The pure engine logic of Pie: pages, contexts, scheduling, batches, generation, sampling, and messages between
+//! programs.
 //!
 //! No input or output, no clock, no threads, no environment, no log: time and randomness are arguments. One [`Engine`]
 //! is the state of one model; the host keeps it behind a mutex that is never held while a driver runs.
@@ -6,6 +7,7 @@
 pub mod batch;
 pub mod brle;
 mod budget;
+pub mod bus;
 pub mod command;
 pub mod config;
 mod context;
@@ -33,7 +35,8 @@ pub use command::{AdapterName, Command, CommandFailure, DriverCommand};
 pub use config::{EngineConfig, SettingNames};
 pub use engine::{
     Answer, Engine, Entering, Figure, Forward, Histogram, HostData, Input, MAX_FORWARD_ROWS,
-    NextWork, PageCounts, Progress, RowRequest, Stats, Submission, UserStats,
+    NextWork, PageCounts, Progress, ReadMasks, RowRequest, Stats, Submission, UserStats,
+    check_tokens,
 };
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{

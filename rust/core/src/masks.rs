@@ -75,7 +75,7 @@ pub fn check(mask: &[u32], len: u32) -> Result<()> {
 pub fn shortest(mask: &[u32], len: u32) -> Result<Vec<u32>> {
     check_row(len)?;
     check(mask, len)?;
-    Ok(form(brle::allowed(mask, len), len))
+    Ok(brle::shortest_of(brle::allowed(mask, len), len))
 }
 
 /// The shortest form of what all masks allow; of none, of what is not restricted.
@@ -125,7 +125,7 @@ pub fn allowing(elements: &[u32], len: u32) -> Result<Vec<u32>> {
     let mut sorted = elements.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
-    Ok(form(
+    Ok(brle::shortest_of(
         sorted.into_iter().map(|element| element..element + 1),
         len,
     ))
@@ -175,7 +175,7 @@ pub fn unpack(bits: &[u8], len: u32) -> Result<Vec<u32>> {
             "a bit beyond the {len} elements of the row is set; leave those bits 0"
         )));
     }
-    Ok(form(ranges(bits), len))
+    Ok(brle::shortest_of(ranges(bits), len))
 }
 
 /// For each of `n` tokens from slot `start` on, the attention mask that shows its own slot, the `window - 1` slots
@@ -202,15 +202,6 @@ pub fn window(start: u32, n: u32, window: u32, sinks: u32) -> Result<Vec<Vec<u32
 pub fn causal(start: u32, n: u32) -> Result<Vec<Vec<u32>>> {
     let slots = check_tokens(start, n)?;
     Ok(slots.map(|slot| vec![0, slot + 1]).collect())
-}
-
-fn form(ranges: impl Iterator<Item = Range<u32>>, len: u32) -> Vec<u32> {
-    let runs = brle::from_ranges(ranges);
-    if runs == [0, len] || len == 0 {
-        Vec::new()
-    } else {
-        runs
-    }
 }
 
 /// Sets bits.

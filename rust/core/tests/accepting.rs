@@ -343,3 +343,43 @@ fn accepted_tokens_are_forked_saved_and_dropped_as_the_pending_one() {
         assert_eq!(world.run(generator).unwrap().tokens, expected(text, 3));
     }
 }
+
+// rows: RS-086
+#[test]
+fn how_many_would_be_kept_is_known_before_the_answer_of_a_step_is_taken() {
+    let mut world = world();
+    let budget = TokenBudget::new(100);
+    world.engine.set_token_budget(ProcessId(1), budget.clone());
+    let context = world.context(&prompt(10, 1));
+    let made = GeneratorOptions {
+        max_tokens: Some(4),
+        stop: vec![9],
+        ..options(Method::Argmax)
+    };
+    let generator = world.engine.new_generator(context, made).unwrap();
+    world.engine.next_step(generator).unwrap();
+    let request = world.submit(Submission::Step(generator)).unwrap();
+    assert_eq!(world.engine.drawn(request), None);
+    assert_eq!(world.engine.n_to_follow(request, &[4]), 0);
+    world.pump();
+    let drawn = expected(&prompt(10, 1), 1);
+    assert_eq!(world.engine.drawn(request), Some((&drawn[..], None)));
+    let tries: [(&[u32], usize); 5] = [
+        (&[], 0),
+        (&[4, 5], 2),
+        (&[4, 9, 5], 2),
+        (&[1, 2, 3, 4], 3),
+        (&[1, 50], 0),
+    ];
+    for (tokens, n_kept) in tries {
+        assert_eq!(world.engine.n_to_follow(request, tokens), n_kept);
+    }
+    // Of the budget, the step and two more are left.
+    budget.spend(budget.left() as usize - 3).unwrap();
+    assert_eq!(world.engine.n_to_follow(request, &[1, 2, 3]), 0);
+    assert_eq!(world.engine.n_to_follow(request, &[1, 2]), 2);
+    world.engine.take(request).unwrap().unwrap();
+    assert_eq!(world.engine.drawn(request), None);
+    let all = [&drawn[..], &[1, 2]].concat();
+    assert_eq!(world.engine.accept(generator, &all).unwrap(), all);
+}

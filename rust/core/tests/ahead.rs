@@ -167,3 +167,41 @@ fn an_end_that_the_program_saw_stays() {
         );
     }
 }
+
+/// As where a grammar forces text: some steps are followed by tokens that nobody drew.
+#[test]
+fn what_ran_ahead_in_vain_does_not_keep_later_steps_from_running_ahead() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(10, 0));
+    let generator = world.generator(context, 200);
+    let mut n_used = 0;
+    for _ in 0..3 {
+        for _ in 0..3 {
+            let drawn = world.step(generator).unwrap().unwrap().tokens;
+            world.pump();
+            let said = [&drawn[..], &[7]].concat();
+            world.engine.accept(generator, &said).unwrap();
+        }
+        for _ in 0..30 {
+            world.step(generator).unwrap().unwrap();
+            world.pump();
+        }
+        let stats = world.engine.stats();
+        assert!(stats.n_ahead_used >= n_used + 15, "{stats:?}");
+        n_used = stats.n_ahead_used;
+    }
+}
+
+#[test]
+fn what_always_runs_ahead_in_vain_runs_ahead_less_and_less() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(10, 0));
+    let generator = world.generator(context, 2000);
+    for _ in 0..1000 {
+        world.step(generator).unwrap().unwrap();
+        world.pump();
+        world.engine.accept(generator, &[7]).unwrap();
+    }
+    let n_dropped = world.engine.stats().n_ahead_dropped;
+    assert!((4..12).contains(&n_dropped), "{n_dropped}");
+}

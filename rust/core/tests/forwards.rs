@@ -783,3 +783,119 @@ fn whoever_comes_when_too_many_wait_is_told_when_to_come_back() {
     );
     assert!(error.details.contains("\"retry_after_ms\":25"), "{error:?}");
 }
+
+/// Each distribution goes over a whole row, while the driver waits.
+// rows: RS-093
+#[test]
+fn a_batch_reads_no_more_distributions_than_it_may_have_rows() {
+    let few = EngineConfig {
+        max_batch_rows: 8,
+        ..config()
+    };
+    let all = |temperature: u32| Probe::Distribution {
+        temperature: 1.0 + temperature as f32,
+        k: 1,
+    };
+    let row = |index, n| RowRequest {
+        index,
+        sampler: None,
+        probes: (0..n).map(all).collect(),
+        late_mask: false,
+    };
+    for (n_probes, n_batches) in [(1, 1), (4, 3), (5, 6), (16, 6)] {
+        let mut world = World::with_process(few.clone(), 9);
+        let context = world.context(&[]);
+        let asked = Forward {
+            rows: (0..6).map(|index| row(index, n_probes)).collect(),
+            ..forward(&[1, 2, 3, 4, 5, 6])
+        };
+        let rows = run(&mut world, context, asked).unwrap();
+        assert!(rows.iter().all(|it| it.readings.len() == n_probes as usize));
+        assert_eq!(world.engine.stats().n_batches, n_batches, "{n_probes}");
+        world.check();
+    }
+    // Steps of several generations, each of which reads some.
+    let mut world = World::with_process(few, 9);
+    let requests: Vec<RequestId> = (0..4)
+        .map(|salt| {
+            let context = world.context(&prompt(5, salt));
+            let generator = world.generator(context, 4);
+            for temperature in 0..5 {
+                let probe = all(temperature);
+                world.engine.probe_each_step(generator, 0, probe).unwrap();
+            }
+            world.engine.next_step(generator).unwrap();
+            world.submit(Submission::Step(generator)).unwrap()
+        })
+        .collect();
+    for request in requests {
+        assert_eq!(output(world.wait(request).unwrap()).readings.len(), 5);
+    }
+    assert!(world.engine.stats().n_batches >= 4);
+}
+
+/// Nobody is charged for what the pages of a context that is gone take in the memory of the host.
+// rows: RS-090
+#[test]
+fn pages_with_long_masks_are_kept_for_nobody() {
+    // Of 100 slots every other one is shown, or a few stretches.
+    let every_other: Vec<u32> = vec![1; 100];
+    let stretches = vec![10, 40, 10, 40];
+    for (mask, is_kept) in [(stretches, true), (every_other, false)] {
+        let mut world = World::with_process(config(), 9);
+        let context = world.context(&prompt(90, 0));
+        world.flush(context).unwrap();
+        let n_plain = 90 / 4;
+        let asked = Forward {
+            masks: vec![mask; 10],
+            ..forward(&prompt(10, 3))
+        };
+        run(&mut world, context, asked).unwrap();
+        // What stands behind them keeps them, too.
+        run(&mut world, context, forward(&prompt(20, 4))).unwrap();
+        world.engine.release(context);
+        let n_cached = world.engine.stats().n_pages_cached;
+        let n_all = if is_kept { 120 / 4 } else { n_plain };
+        assert_eq!(n_cached, n_all, "{is_kept}");
+        world.check();
+    }
+}
+
+// rows: RS-090
+#[test]
+fn masks_that_were_read_before_are_those_that_are_read_then() {
+    let masks = vec![vec![0, 3, 1, 20], vec![1, 3], vec![]];
+    let asked = Forward {
+        masks,
+        rows: vec![kept(2)],
+        ..forward(&[4, 5, 6])
+    };
+    let mut answers = Vec::new();
+    for slots in [None, Some(0), Some(1)] {
+        let mut world = World::with_process(config(), 9);
+        let context = world.context(&[1, 2, 3]);
+        let mut asked = asked.clone();
+        asked.masks[0] = vec![0, 3, 1, 2];
+        if let Some(beyond) = slots {
+            let slots = world.engine.masked_slots(context, &asked).unwrap();
+            assert_eq!(slots, 3..6);
+            // Those of other slots are read again.
+            asked.read_masks(slots.start + beyond..slots.end + beyond);
+        }
+        let rows = run(&mut world, context, asked).unwrap();
+        answers.push(values(&rows[0]).unwrap().to_vec());
+    }
+    assert!(answers.iter().all(|it| *it == answers[0]));
+    let mut world = World::with_process(config(), 9);
+    let context = world.context(&[1, 2, 3]);
+    let mut bad = Forward {
+        masks: vec![vec![0]; 3],
+        ..asked
+    };
+    let slots = world.engine.masked_slots(context, &bad).unwrap();
+    bad.read_masks(slots);
+    assert_eq!(
+        code(run(&mut world, context, bad)),
+        ErrorCode::InvalidArgument
+    );
+}

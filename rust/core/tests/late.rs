@@ -16,8 +16,8 @@ use pie_core::masks::TokenMask;
 use pie_core::sampling::{Key, Params};
 use pie_core::{
     Answer, Capabilities, ContextId, DriverAnswer, DriverFailure, EngineConfig, Error, ErrorCode,
-    Forward, GeneratorId, Method, Probe, ProcessId, Reading, RequestId, RowRequest, Sampler,
-    Submission, UserId,
+    FinishReason, Forward, GeneratorId, Method, Probe, ProcessId, Reading, RequestId, RowRequest,
+    Sampler, Submission, UserId,
 };
 use support::sampling::drawn;
 use support::world::{MODEL, World, config, output, prompt};
@@ -649,4 +649,24 @@ fn masks_that_do_not_fit_are_refused() {
         code(world.give_mask(request, 0, &runs(ODD))),
         ErrorCode::InvalidArgument
     );
+}
+
+// rows: RS-071
+#[test]
+fn a_step_of_a_generation_that_has_ended_takes_its_mask_and_needs_none() {
+    let mut world = world();
+    let context = world.context(&prompt(6, 1));
+    let generator = late(&mut world, context, 3);
+    world.engine.next_step(generator).unwrap().unwrap();
+    world.engine.set_max_tokens(generator, 0).unwrap();
+    let request = world.submit(Submission::Step(generator)).unwrap();
+    let bad = TokenMask::new(&[51], 50);
+    let refused = world.engine.give_step_mask(request, bad).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidArgument);
+    let mask = TokenMask::new(&runs(ODD), 50);
+    world.engine.give_step_mask(request, mask).unwrap();
+    let answer = world.engine.take(request).expect("the request is ready");
+    let output = output(answer.unwrap());
+    assert_eq!(output.tokens, [0; 0]);
+    assert_eq!(output.finish, Some(FinishReason::Length));
 }

@@ -33,6 +33,10 @@ pub(crate) fn engine() -> &'static Engine {
             max_processes: 8,
             max_programs: 4,
             stack_bytes: 1 << 20,
+            bus_topics: 16,
+            bus_queue_bytes: 64 << 10,
+            bus_user_bytes: 256 << 10,
+            bus_push: Duration::from_millis(1),
             ..HostConfig::default()
         };
         let limits = &mut config.limits;

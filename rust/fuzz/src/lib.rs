@@ -22,7 +22,7 @@ mod host_calls;
 mod packed;
 #[cfg(feature = "libfuzzer")]
 mod panics;
-#[cfg(feature = "libfuzzer")]
+#[cfg(feature = "operations")]
 mod programs;
 mod protocol;
 mod scripts;
@@ -37,9 +37,9 @@ pub use host_calls::{Wild, functions, host_calls, wild_call};
 pub use packed::packed;
 #[cfg(feature = "libfuzzer")]
 pub use panics::spare_libraries;
-#[cfg(feature = "libfuzzer")]
-pub use pie_core::fuzzing::{pages, prefix_tree, scheduler};
-#[cfg(feature = "libfuzzer")]
+#[cfg(feature = "operations")]
+pub use pie_core::fuzzing::{bus, pages, prefix_tree, scheduler};
+#[cfg(feature = "operations")]
 pub use programs::programs;
 pub use protocol::protocol;
 pub use scripts::scripts;

@@ -5,17 +5,10 @@
     reason = "files of the tests of another crate; this needs a part of them"
 )]
 
-#[path = "../../core/tests/simulation/driving.rs"]
-mod driving;
-#[path = "../../core/tests/simulation/forwards.rs"]
-mod forwards;
-#[path = "../../core/tests/simulation/model.rs"]
-mod model;
-#[path = "../../core/tests/simulation/ops.rs"]
-mod ops;
-#[path = "../../core/tests/support/mod.rs"]
-mod support;
+#[path = "../../core/tests/simulation/parts.rs"]
+mod parts;
 
+use parts::{driving, ops};
 use pie_core::fuzzing::case;
 
 /// Runs programs, batches and failures as the bytes say, and compares each answer with that of the oracle.

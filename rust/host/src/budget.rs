@@ -227,6 +227,11 @@ impl Account {
         }
     }
 
+    /// Whose it is.
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
+
     /// What the user holds.
     pub fn usage(&self) -> Usage {
         let held = lock(&self.budget.held);
@@ -293,6 +298,29 @@ impl Charge {
         let left = self.n_bytes.saturating_sub(n_bytes);
         // Shrinking is never refused.
         drop(self.resize(left));
+    }
+
+    /// The same, for something else: nothing can refuse that.
+    #[must_use]
+    pub(crate) fn repurposed(mut self, purpose: Purpose) -> Self {
+        let Account { budget, user } = &self.account;
+        if let Some(usage) = lock(&budget.held).users.get_mut(user) {
+            *usage.of(self.purpose) -= self.n_bytes;
+            *usage.of(purpose) += self.n_bytes;
+        }
+        self.purpose = purpose;
+        self
+    }
+
+    /// Takes so much off it as a charge of its own, which nothing can refuse.
+    pub(crate) fn split(&mut self, n_bytes: u64) -> Self {
+        let n_bytes = n_bytes.min(self.n_bytes);
+        self.n_bytes -= n_bytes;
+        Self {
+            account: self.account.clone(),
+            purpose: self.purpose,
+            n_bytes,
+        }
     }
 
     /// Makes it stand also for what `other` stood for, which nothing can refuse. Those of another user or purpose stay

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pie_core::bus::BusLimits;
 use pie_core::{ErrorCode, settings};
 
 use crate::budget::{self, Budget};
+use crate::bus::Bus;
 use crate::{Error, Limits};
 
 /// One part in this many of the engine's memory is what all compilations together may take at most. It is reserved.
@@ -38,6 +40,25 @@ settings! {
         memory_bytes "memory_bytes": u64 = 0, 0 => 1 << 50;
         /// Bytes of them that one user may hold, at least 1 MiB; 0: three eighths.
         user_memory_bytes "user_memory_bytes": u64 = 0, 0 => 1 << 50;
+        /// Bytes of one message between programs.
+        bus_message_bytes "bus_message_bytes": usize = 1 << 20, 1 => 1 << 30;
+        /// Messages that wait in the queue of one topic before the next push waits.
+        bus_queue_messages "bus_queue_messages": usize = 10_000, 1 => 10_000_000;
+        /// Bytes in the queue of one topic before the next push waits.
+        bus_queue_bytes "bus_queue_bytes": usize = 16 << 20, 1 => 1 << 40;
+        /// Bytes in all queues of one user together, each message counted with 512 bytes beside its own.
+        bus_user_bytes "bus_user_bytes": usize = 64 << 20, 1 << 10 => 1 << 40;
+        /// How long a push waits for room in a queue until it is refused.
+        bus_push "bus_push_s": Duration = Duration::from_secs(5),
+            Duration::ZERO => Duration::from_secs(86_400);
+        /// Broadcasts that wait in one subscription before it drops the oldest.
+        bus_subscription_messages "bus_subscription_messages": usize = 1024, 1 => 10_000_000;
+        /// Bytes of the broadcasts that wait in one subscription before it drops the oldest.
+        bus_subscription_bytes "bus_subscription_bytes": usize = 4 << 20, 1 => 1 << 40;
+        /// Topics that the programs of one user may use at once.
+        bus_topics "bus_topics": usize = 1024, 1 => 1_000_000;
+        /// Subscriptions that the programs of one user may hold at once.
+        bus_subscriptions "bus_subscriptions": usize = 4096, 1 => 1_000_000;
         /// How long a driver may take for a batch until its requests fail; 0: any time. With `isolate`, its process is
         /// then killed and started again; without, new requests wait until it answers. Take many times what the
         /// largest batch takes: a slow driver is no faster for being given up.
@@ -61,6 +82,9 @@ settings! {
         /// without limits, which is for those that one trusts; and sources in JavaScript are refused, since nothing in
         /// this process reads them.
         compiler: Option<Vec<String>> = None;
+        /// What programs send to each other by, where several hosts share it; none: this host has its own, within the
+        /// bounds above.
+        bus: Option<Arc<Bus>> = None;
         /// Compiled programs kept in memory, beside the language runtimes.
         max_programs: usize = 64;
         /// What each process may use.
@@ -101,6 +125,25 @@ impl HostConfig {
         self.limits
             .compile_bytes
             .min(self.memory_bytes() / (COMPILE_PART * self.max_compilations as u64))
+    }
+
+    /// What programs send to each other by.
+    pub(crate) fn shared_bus(&self) -> Arc<Bus> {
+        let own = || Arc::new(Bus::new(self.bus_limits(), self.bus_push));
+        self.bus.clone().unwrap_or_else(own)
+    }
+
+    const fn bus_limits(&self) -> BusLimits {
+        BusLimits {
+            message_bytes: self.bus_message_bytes,
+            queue_messages: self.bus_queue_messages,
+            queue_bytes: self.bus_queue_bytes,
+            user_bytes: self.bus_user_bytes,
+            subscription_messages: self.bus_subscription_messages,
+            subscription_bytes: self.bus_subscription_bytes,
+            topics: self.bus_topics,
+            subscriptions: self.bus_subscriptions,
+        }
     }
 
     /// The budget of what users may make the engine hold: its memory less what compiling may take.

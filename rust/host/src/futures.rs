@@ -29,6 +29,15 @@ pub trait Operation: Send + 'static {
     /// Those of the operation that was waited for.
     fn finish(&mut self, raw: Self::Raw) -> Result<Self::Answer, Error>;
 
+    /// Something arrived. Where that was not all, what is to come next is waited for in its place, as long as the
+    /// program waits, without waking it.
+    fn go_on(
+        &mut self,
+        _arrived: &Result<Self::Raw, Error>,
+    ) -> Option<oneshot::Receiver<Result<Self::Raw, Error>>> {
+        None
+    }
+
     /// The program dropped the future without taking the answer, which may have arrived; or the answer did not come in
     /// time.
     fn abandon(&mut self, answer: Option<Result<Self::Raw, Error>>);
@@ -37,6 +46,18 @@ pub trait Operation: Send + 'static {
     fn limit(&self, _limits: &Limits) -> Option<Duration> {
         None
     }
+}
+
+/// What a program holds of something that it waits for.
+pub(crate) trait Awaited: Pollable + Sized {
+    /// What the program gets.
+    type Answer;
+
+    /// The answer, once, after it has arrived.
+    fn take(&mut self) -> Option<Result<Self::Answer, Error>>;
+
+    /// The same, whose answer must come within the limit of its operation from now.
+    fn within(self, limits: &Limits) -> Self;
 }
 
 /// A future of a program. It is ready when its answer has arrived; dropping it before cancels what it waits for.
@@ -71,13 +92,13 @@ impl<S: Operation> Future<S> {
         }
     }
 
-    /// The same, whose answer must come within the limit of its operation from now.
-    pub(crate) fn within(mut self, limits: &Limits) -> Self {
-        self.deadline = self.source.limit(limits).map(|limit| Deadline {
-            at: Instant::now() + limit,
-            limit,
-        });
-        self
+    /// A future whose answer is there.
+    pub(crate) fn settled(source: S, answer: Result<S::Raw, Error>) -> Self {
+        Self {
+            source,
+            state: State::Ready(answer),
+            deadline: None,
+        }
     }
 
     /// The error of an answer that did not come by the deadline, which is then given up.
@@ -91,12 +112,29 @@ impl<S: Operation> Future<S> {
             ),
         )
     }
+}
 
-    /// The answer, once, after it has arrived.
-    pub(crate) fn take(&mut self) -> Option<Result<S::Answer, Error>> {
+impl<S: Operation> Awaited for Future<S> {
+    type Answer = S::Answer;
+
+    fn within(mut self, limits: &Limits) -> Self {
+        self.deadline = self.source.limit(limits).map(|limit| Deadline {
+            at: Instant::now() + limit,
+            limit,
+        });
+        self
+    }
+
+    fn take(&mut self) -> Option<Result<S::Answer, Error>> {
         let answer = match std::mem::replace(&mut self.state, State::Taken) {
             State::Waiting(mut receiver) => match receiver.try_recv() {
-                Ok(answer) => answer,
+                Ok(answer) => match self.source.go_on(&answer) {
+                    Some(next) => {
+                        self.state = State::Waiting(next);
+                        return None;
+                    }
+                    None => answer,
+                },
                 Err(oneshot::error::TryRecvError::Empty) => {
                     let late = self.deadline.filter(|it| it.at <= Instant::now());
                     let Some(deadline) = late else {
@@ -122,17 +160,24 @@ impl<S: Operation> Future<S> {
 #[async_trait]
 impl<S: Operation> Pollable for Future<S> {
     async fn ready(&mut self) {
-        if let State::Waiting(receiver) = &mut self.state {
+        while let State::Waiting(receiver) = &mut self.state {
             let answer = match self.deadline {
                 None => Some(receiver.await),
                 Some(deadline) => timeout_at(deadline.at, receiver).await.ok(),
             };
-            self.state = State::Ready(match (answer, self.deadline) {
-                (None, Some(deadline)) => Err(self.give_up(deadline)),
+            let answer = match (answer, self.deadline) {
+                (None, Some(deadline)) => {
+                    self.state = State::Ready(Err(self.give_up(deadline)));
+                    return;
+                }
                 (answer, _) => answer
                     .and_then(Result::ok)
                     .unwrap_or_else(|| Err(engine_gone())),
-            });
+            };
+            self.state = match self.source.go_on(&answer) {
+                Some(next) => State::Waiting(next),
+                None => State::Ready(answer),
+            };
         }
     }
 }

@@ -11,6 +11,7 @@
 //! program polls.
 
 mod budget;
+mod bus;
 mod config;
 mod errors;
 mod event;
@@ -28,6 +29,7 @@ mod stepped_charge;
 mod sync;
 
 pub use budget::{Account, Budget, Charge, Purpose, Usage};
+pub use bus::Bus;
 pub use config::HostConfig;
 pub use event::{Event, Failure};
 pub use host::{Check, Host};
@@ -37,6 +39,7 @@ pub use model::driver::{Batch, Command, Work};
 pub use model::state::ModelState;
 pub use model::{Model, ModelConfig, SnapshotInfo};
 pub use numbering::{KEY_BYTES, Numbering};
+pub use pie_core::bus::{BusLimits, BusStats};
 pub use pie_core::settings;
 pub use pie_core::settings::{Setting, Value};
 pub use pie_core::{

@@ -1,7 +1,7 @@
 //! Locking that still works after a panic of another holder, and waiting.
 //!
-//! `model/inbox.rs` synchronises by nothing but this file, so that `rust/interleavings` can put a model checker in its
-//! place.
+//! `model/inbox.rs` and `bus/topics.rs` synchronise by nothing but this file, so that `rust/interleavings` can put a
+//! model checker in its place.
 
 use std::sync::PoisonError;
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};

@@ -53,6 +53,7 @@ mod handle;
 pub mod inference;
 mod kept;
 mod matcher;
+pub mod messaging;
 pub mod model;
 mod output;
 mod pages;
@@ -73,10 +74,11 @@ mod typed;
 pub mod pie {
     pub use crate::bindings::pie::instruct;
 
-    /// The interfaces of the engine. For the session it is the typed API, which keeps the order of what is printed and
-    /// sent.
+    /// The interfaces of the engine. For the session and messages it is the typed API, which keeps the order of what is
+    /// printed and sent.
     pub mod core {
         pub use crate::bindings::pie::core::*;
+        pub use crate::messaging;
         pub use crate::session;
     }
 }
@@ -98,6 +100,7 @@ pub use generation::{FinishReason, GenStep, Generator, Output, RawOutput};
 pub use grammar::{AnyJson, Ebnf, JsonSchema, Regex};
 pub use handle::{ProbeHandle, SampleHandle};
 pub use inference::ForwardPassExt;
+pub use messaging::SubscriptionExt;
 pub use model::Model;
 pub use pages::RawContext;
 pub use sample::Sampler;

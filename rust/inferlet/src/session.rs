@@ -18,7 +18,7 @@ use crate::bindings::pie::core::session as raw;
 pub use crate::bindings::pie::core::session::receive as receive_signal;
 pub use crate::bindings::pie::core::session::{receive, receive_file};
 use crate::stdout::flush_output;
-use crate::task::answer;
+use crate::task::answer_soon;
 
 /// Sends a text: the client's `Stdout` event. What was printed before is sent before it. A slow client suspends the
 /// program.
@@ -42,7 +42,7 @@ pub trait FutureStringExt {
 
 impl FutureStringExt for FutureString {
     async fn wait_async(self) -> Option<String> {
-        answer(self).await.ok()
+        answer_soon(self).await.ok()
     }
 }
 
@@ -55,6 +55,6 @@ pub trait FutureBlobExt {
 
 impl FutureBlobExt for FutureBlob {
     async fn wait_async(self) -> Option<Vec<u8>> {
-        answer(self).await.ok()
+        answer_soon(self).await.ok()
     }
 }

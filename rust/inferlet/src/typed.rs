@@ -206,6 +206,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use serde::Deserialize;
+    use serde_json::json;
 
     use super::*;
 
@@ -292,6 +293,24 @@ mod tests {
                 .iter()
                 .all(|one| one.get("additionalProperties").is_none())
         );
+    }
+
+    // rows: RS-067
+    #[test]
+    fn what_is_referred_to_beside_fields_is_not_closed() {
+        let fields = json!({ "properties": { "x": true } });
+        let mut root = json!({
+            "$ref": "#/$defs/Either",
+            "properties": { "kind": { "const": "a" } },
+            "$defs": {
+                "Either": { "anyOf": [{ "$ref": "#/$defs/One" }, { "type": "null" }] },
+                "One": fields,
+                "Alone": fields,
+            },
+        });
+        close(&mut root);
+        assert_eq!(root["$defs"]["One"], fields);
+        assert_eq!(root["$defs"]["Alone"]["additionalProperties"], false);
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod present {
     use inferlet::Regex as _;
     use inferlet::Result as _;
     use inferlet::Schema as _;
+    use inferlet::SubscriptionExt as _;
     use inferlet::adapter::Adapter as _;
     use inferlet::chat as _;
     use inferlet::chat::Event::Delta as _;
@@ -34,6 +35,7 @@ mod present {
     use inferlet::inference::Grammar as _;
     use inferlet::inference::Matcher as _;
     use inferlet::main as _;
+    use inferlet::messaging as _;
     use inferlet::model::Model as _;
     use inferlet::parse_args as _;
     use inferlet::pie::core::session as _;
@@ -43,7 +45,9 @@ mod present {
     use inferlet::prelude::FutureStringExt as _;
     use inferlet::prelude::Probe as _;
     use inferlet::prelude::Speculator as _;
+    use inferlet::prelude::SubscriptionExt as _;
     use inferlet::prelude::main as _;
+    use inferlet::prelude::messaging as _;
     use inferlet::prelude::reasoning as _;
     use inferlet::reasoning::Decoder as _;
     use inferlet::reasoning::Event as _;
@@ -154,11 +158,8 @@ mod present {
 
 mod absent_from_root {
     mod none {
-        pub(super) struct SubscriptionExt;
         pub(super) mod mcp {}
         pub(super) fn mcp() {}
-        pub(super) mod messaging {}
-        pub(super) fn messaging() {}
         pub(super) mod scheduling {}
         pub(super) fn scheduling() {}
     }
@@ -166,25 +167,8 @@ mod absent_from_root {
     use none::*;
 
     mod ambiguous_otherwise {
-        use super::SubscriptionExt as _;
         use super::mcp as _;
-        use super::messaging as _;
         use super::scheduling as _;
-    }
-}
-
-mod absent_from_prelude {
-    mod none {
-        pub(super) struct SubscriptionExt;
-        pub(super) mod messaging {}
-        pub(super) fn messaging() {}
-    }
-    use inferlet::prelude::*;
-    use none::*;
-
-    mod ambiguous_otherwise {
-        use super::SubscriptionExt as _;
-        use super::messaging as _;
     }
 }
 

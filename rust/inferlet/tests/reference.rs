@@ -26,7 +26,7 @@ mod entry {
     }
 }
 
-// rows: RS-006..007 RS-011 RS-015
+// rows: RS-006..008 RS-011 RS-014..015
 mod prelude {
     use inferlet::prelude::*;
 
@@ -41,6 +41,10 @@ mod prelude {
 
     async fn waits() -> Option<String> {
         inferlet::session::receive().wait_async().await
+    }
+
+    async fn hears(sub: &messaging::Subscription) -> Option<String> {
+        sub.get_async().await
     }
 
     fn names(
@@ -180,6 +184,26 @@ mod session {
             .await
             .ok_or("client disconnected")?;
         Ok(message)
+    }
+}
+
+// rows: RS-209 RS-211..218
+mod messages {
+    use inferlet::messaging;
+    use inferlet::{FutureStringExt, SubscriptionExt};
+
+    async fn names(topic: &str, msg: &str) -> inferlet::Result<()> {
+        messaging::broadcast(topic, msg)?;
+        let sub: messaging::Subscription = messaging::subscribe(topic);
+        messaging::push(topic, msg)?;
+        let next = messaging::pull(topic);
+        let _pulled: Option<String> = next.wait_async().await;
+        let pollable = sub.pollable();
+        pollable.block();
+        let _heard: Option<String> = sub.get();
+        let _heard: Option<String> = sub.get_async().await;
+        sub.unsubscribe();
+        Ok(())
     }
 }
 

@@ -8,3 +8,9 @@ mod inbox;
 mod inbox_tests;
 #[cfg(test)]
 mod sync;
+#[cfg(test)]
+#[allow(dead_code, reason = "the host uses all of it")]
+#[path = "../../host/src/bus/topics.rs"]
+mod topics;
+#[cfg(test)]
+mod topics_tests;

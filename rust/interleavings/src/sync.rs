@@ -28,6 +28,12 @@ impl Instant {
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(loom::sync::Mutex::new(value))
+    }
+}
+
 pub(crate) struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
     held: Held<'a, T>,

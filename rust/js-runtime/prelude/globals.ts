@@ -1,13 +1,12 @@
 /**
  * The globals of a program beside those of the language itself. What few programs use is loaded at its first use.
+ * This runs when the component is built, so that nothing here calls the engine before a program does.
  * Absent: `fetch`, `URL`, `Intl`, `Worker`, `process` and the modules of Node.
  */
 
 import * as host from 'pie:host';
 import { log } from './console.js';
 import { TextDecoder, TextEncoder } from './text.js';
-
-const started = host.monotonicMs();
 
 function define(target: object, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, writable: true, configurable: true });
@@ -57,8 +56,12 @@ const globals: Record<string, unknown> = {
     },
   },
   performance: {
-    now: () => host.monotonicMs() - started,
-    timeOrigin: Date.now(),
+    now: () => host.elapsedMs(),
+    get timeOrigin(): number {
+      const value = Date.now() - host.elapsedMs();
+      define(this, 'timeOrigin', value);
+      return value;
+    },
   },
   crypto: {
     getRandomValues<T extends ArrayBufferView>(array: T): T {

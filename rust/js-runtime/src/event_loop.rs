@@ -266,17 +266,26 @@ impl EventLoop {
             .borrow()
             .first_key_value()
             .map(|((due, _), _)| *due);
-        if waits.is_empty() {
-            let Some(due) = next_due else {
-                return Ok(false);
-            };
-            if due > monotonic_clock::now() {
-                monotonic_clock::subscribe_instant(due).block();
+        match (&waits[..], next_due) {
+            ([], None) => return Ok(false),
+            ([], Some(due)) => {
+                if due > monotonic_clock::now() {
+                    monotonic_clock::subscribe_instant(due).block();
+                }
             }
-        } else {
-            for wait in ready(&waits, next_due) {
-                deliver(ctx, &wait)?;
+            // Most programs wait for one thing, which costs less than a list of one.
+            ([wait], None) => {
+                if let Some(handles) = &*wait.handles.borrow() {
+                    handles.pollable.block();
+                }
+                deliver(ctx, wait)?;
                 drain(ctx);
+            }
+            _ => {
+                for wait in ready(&waits, next_due) {
+                    deliver(ctx, &wait)?;
+                    drain(ctx);
+                }
             }
         }
         if next_due.is_some() {
@@ -287,12 +296,12 @@ impl EventLoop {
 
     /// Takes out the waits that were answered or given up; their callbacks are dropped after the list is free again.
     fn forget_finished(&self) {
-        let (finished, waiting) = self
+        let is_finished = |wait: &mut Rc<Wait>| wait.handles.borrow().is_none();
+        let finished: Vec<_> = self
             .waits
-            .take()
-            .into_iter()
-            .partition::<Vec<_>, _>(|wait| wait.handles.borrow().is_none());
-        self.waits.borrow_mut().extend(waiting);
+            .borrow_mut()
+            .extract_if(.., is_finished)
+            .collect();
         drop(finished);
     }
 

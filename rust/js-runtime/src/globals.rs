@@ -7,7 +7,7 @@ use crate::bindings::wasi::cli::{stderr, stdout};
 use crate::bindings::wasi::clocks::monotonic_clock;
 use crate::bindings::wasi::io::streams::OutputStream;
 use crate::bindings::wasi::random::random;
-use crate::{builtins, errors, event_loop};
+use crate::{builtins, clock, errors, event_loop};
 
 /// Most bytes that one blocking write of WASI takes.
 const WRITE_BYTES: usize = 4096;
@@ -30,8 +30,15 @@ pub(crate) fn stop_timer(ctx: Ctx<'_>, id: u32) -> Result<()> {
     event_loop::current(&ctx, |event_loop| event_loop.stop_timer(id))
 }
 
-pub(crate) fn monotonic_ms() -> f64 {
-    monotonic_clock::now() as f64 / 1e6
+/// Notes that the program begins.
+pub(crate) fn begin() {
+    clock::begin(monotonic_clock::now());
+}
+
+/// Milliseconds since the program began.
+pub(crate) fn elapsed_ms() -> f64 {
+    let now = monotonic_clock::now();
+    now.saturating_sub(clock::began().unwrap_or(now)) as f64 / 1e6
 }
 
 pub(crate) fn random_bytes<'js>(ctx: Ctx<'js>, n_bytes: u32) -> Result<TypedArray<'js, u8>> {

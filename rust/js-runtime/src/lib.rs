@@ -2,13 +2,15 @@
 //!
 //! `program` runs it from start to answer, `modules` finds what it imports, `event_loop` waits for it, `bridge` lends
 //! it the engine as the module `pie:host`, and `globals` gives it clock, timers, randomness and output. Whatever is
-//! JavaScript (the SDK and the rest of the globals) is compiled to bytecode when the component is built.
+//! JavaScript (the SDK and the rest of the globals) is compiled to bytecode when the component is built, and has run by
+//! then: an instance begins with what it left in memory.
 //!
 //! An instance runs once and is thrown away by the engine, so nothing here is torn down.
 
 mod bindings;
 mod bridge;
 mod builtins;
+mod clock;
 mod errors;
 mod event_loop;
 mod failure;

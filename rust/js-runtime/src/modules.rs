@@ -21,10 +21,11 @@ const INTERNAL: &str = "pie:";
 const HOST: &str = "pie:host";
 
 /// The SDK, and the names by which programs import it.
-const SDK: &str = "pie:inferlet/index.js";
+pub(crate) const SDK: &str = "pie:inferlet/index.js";
 const SDK_NAMES: [&str; 2] = ["inferlet", "@pie-project/inferlet"];
 
 /// The files of a program.
+#[derive(Default)]
 pub(crate) struct Program {
     files: HashMap<String, Vec<u8>>,
     entry: String,

@@ -1,7 +1,9 @@
 //! Runs one program: its modules, its `main`, its answer.
 
+use std::cell::RefCell;
+
 use rquickjs::promise::MaybePromise;
-use rquickjs::{Context, Ctx, Error, FromJs, Function, Object, Runtime, Value};
+use rquickjs::{Context, Ctx, Error, FromJs, Function, Object, Persistent, Runtime, Value};
 
 use crate::bindings::exports::pie::inferlet::run::Failure;
 use crate::bindings::wasi::cli::stderr::get_stderr;
@@ -13,6 +15,9 @@ use crate::{builtins, globals, modules};
 /// Deep enough for ordinary recursion; one deeper is a RangeError. The engine gives the instance's own stack 32 times
 /// as much, so that this limit is the one that is met.
 const STACK_BYTES: usize = 256 * 1024;
+
+/// How much a program makes before unreachable cycles are first looked for.
+const GC_STEP_BYTES: usize = 256 * 1024;
 
 /// The module in whose name the entry is imported to be looked at.
 const CHECK_MODULE: &str = "pie:check";
@@ -68,31 +73,98 @@ fn start(input: &str) -> Result<String, Failure> {
     })
 }
 
-/// Does `work` in a fresh context, with the path of the entry.
+/// A context in which everything stands that all programs have.
+struct Ready {
+    runtime: Runtime,
+    context: Context,
+    describe: Persistent<Function<'static>>,
+    to_answer: Persistent<Function<'static>>,
+}
+
+thread_local! {
+    /// What `initialize` made, in the memory with which each instance begins.
+    static READY: RefCell<Option<Ready>> = const { RefCell::new(None) };
+}
+
+/// Makes what all programs have: the globals and the SDK. It runs when the component is built.
+#[unsafe(no_mangle)]
+extern "C" fn initialize() {
+    match Ready::make() {
+        Ok(ready) => READY.set(Some(ready)),
+        // The build ends with it; an abort is all that the builder could be told.
+        Err(_) => std::process::abort(),
+    }
+}
+
+impl Ready {
+    fn make() -> rquickjs::Result<Self> {
+        let runtime = Runtime::new()?;
+        runtime.set_max_stack_size(STACK_BYTES);
+        let (resolver, loader) = modules::Program::default().into_loader();
+        runtime.set_loader(resolver, loader);
+        runtime.set_host_promise_rejection_tracker(Some(Box::new(
+            |ctx, promise, reason, handled| {
+                // Without its loop a context has no program yet, and so nothing to reject.
+                let _ = event_loop::current(&ctx, |event_loop| {
+                    event_loop.track_rejection(&ctx, promise, reason, handled)
+                });
+            },
+        )));
+        let context = Context::full(&runtime)?;
+        let (describe, to_answer) = context.with(|ctx| {
+            ctx.store_userdata(EventLoop::default())
+                .map_err(|_| Error::Unknown)?;
+            builtins::import_now(&ctx, modules::SDK)?;
+            let support = Support::load(&ctx)?;
+            Ok::<_, Error>((
+                Persistent::save(&ctx, support.describe),
+                Persistent::save(&ctx, support.to_answer),
+            ))
+        })?;
+        runtime.run_gc();
+        // A collection writes to every object, and so takes the pages from those that all instances share: the next one
+        // waits until a program has made something.
+        let used = usize::try_from(runtime.memory_usage().malloc_size).unwrap_or(0);
+        runtime.set_gc_threshold(used + GC_STEP_BYTES);
+        Ok(Self {
+            runtime,
+            context,
+            describe,
+            to_answer,
+        })
+    }
+}
+
+/// Does `work` in the context, with the path of the entry.
 fn within<T>(
     work: impl for<'js> FnOnce(&Ctx<'js>, &Support<'js>, &str) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let runtime = Runtime::new().map_err(failure::internal)?;
-    runtime.set_max_stack_size(STACK_BYTES);
+    let ready = match READY.take() {
+        Some(ready) => ready,
+        None => Ready::make().map_err(failure::internal)?,
+    };
+    globals::begin();
     let program = modules::Program::load();
     let entry = program.entry().to_owned();
     let (resolver, loader) = program.into_loader();
-    runtime.set_loader(resolver, loader);
-    runtime.set_host_promise_rejection_tracker(Some(Box::new(|ctx, promise, reason, handled| {
-        // Without its loop a context has no program yet, and so nothing to reject.
-        let _ = event_loop::current(&ctx, |event_loop| {
-            event_loop.track_rejection(&ctx, promise, reason, handled)
-        });
-    })));
-    let context = Context::full(&runtime).map_err(failure::internal)?;
-    let answer = context.with(|ctx| {
-        ctx.store_userdata(EventLoop::default())
-            .map_err(failure::internal)?;
-        let support = Support::load(&ctx).map_err(failure::internal)?;
+    ready.runtime.set_loader(resolver, loader);
+    let answer = ready.context.with(|ctx| {
+        let support = Support {
+            describe: ready
+                .describe
+                .clone()
+                .restore(&ctx)
+                .map_err(failure::internal)?,
+            to_answer: ready
+                .to_answer
+                .clone()
+                .restore(&ctx)
+                .map_err(failure::internal)?,
+        };
         work(&ctx, &support, &entry)
     });
     // The engine throws the whole instance away; taking the heap apart first would only delay the answer.
-    std::mem::forget((context, runtime));
+    std::mem::forget(ready);
     answer
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn beside<T: Send + 'static>(
 pub(crate) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         let message = format!(
-            "{name} = {seconds} is no time; give a finite number of seconds that is not negative"
+            "{name} = {seconds} is not a time; give a finite number of seconds that is not negative"
         );
         raise(py, Error::new(ErrorCode::InvalidArgument, message))
     })

@@ -84,7 +84,7 @@ fn read(section: &str, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> 
         return Ok(Value::Texts(texts));
     }
     let message = format!(
-        "{section}.{name} = {} is no value of a setting; give a number, true or false, a text or a list of texts",
+        "{section}.{name} = {} is not a value of a setting; give a number, true or false, a text or a list of texts",
         value.repr()?
     );
     Err(raise(

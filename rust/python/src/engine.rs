@@ -129,6 +129,10 @@ impl PyEngine {
         users.map(|(user, usage)| (user, held(usage))).collect()
     }
 
+    fn messages(&self) -> BTreeMap<&'static str, u64> {
+        self.0.bus().stats().figures().collect()
+    }
+
     fn lacks_of_workers(&self) -> Vec<&'static str> {
         self.0.lacks_of_workers()
     }

@@ -80,7 +80,8 @@ pub(crate) fn check_access(py: Python<'_>, data_dir: PathBuf, settings: Given<'_
 #[pyfunction]
 pub(crate) fn init_logging(py: Python<'_>, level: &str) -> PyResult<()> {
     let level: tracing_subscriber::filter::LevelFilter = level.parse().map_err(|_| {
-        let message = format!("{level:?} is no level; use off, error, warn, info, debug or trace");
+        let message =
+            format!("{level:?} is not a level; use off, error, warn, info, debug or trace");
         raise(py, Error::new(ErrorCode::InvalidConfig, message))
     })?;
     let subscriber = tracing_subscriber::fmt()

@@ -190,7 +190,7 @@ async fn heard<T>(
                 None
             }
             Ok(Message::Binary(_)) => Some(Err(violation(
-                "the first message is no text; it has to be a hello",
+                "the first message is not a text; it has to be a hello",
             ))),
             Err(Fault::Refused(error)) => Some(Err(error)),
             Err(Fault::Gone) => None,

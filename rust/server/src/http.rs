@@ -104,7 +104,7 @@ fn read(head: &[u8]) -> Result<Request, Reply> {
     match parsed.parse(head) {
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) => return Err(bad("the request is cut off")),
-        Err(error) => return Err(bad(&format!("this is no HTTP request: {error}"))),
+        Err(error) => return Err(bad(&format!("this is not an HTTP request: {error}"))),
     }
     let mut request = Request::new(());
     *request.version_mut() = match parsed.version {

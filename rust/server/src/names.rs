@@ -70,14 +70,14 @@ pub(crate) fn check_digest(digest: &str) -> Result<(), Error> {
     }
     let shown: String = digest.chars().take(SHOWN_CHARS).collect();
     let message = format!(
-        "{shown:?} is no digest; it has the form sha256: and 64 lowercase hexadecimal digits"
+        "{shown:?} is not a digest; it has the form sha256: and 64 lowercase hexadecimal digits"
     );
     Err(Error::new(ErrorCode::InvalidArgument, message))
 }
 
 fn no_name(what: &str, name: &str, pattern: &str) -> Error {
     let shown: String = name.chars().take(SHOWN_CHARS).collect();
-    let message = format!("{shown:?} is no name of a {what}; it has the form {pattern}");
+    let message = format!("{shown:?} is not a name of a {what}; it has the form {pattern}");
     Error::new(ErrorCode::InvalidName, message)
 }
 

@@ -524,3 +524,99 @@ fn checking_a_document_is_bounded() {
     let error = error.unwrap_err().to_string();
     assert!(error.contains("the limit of 4000000 steps"), "{error}");
 }
+
+/// Walks a text at random, and tells all that can be seen on the way. What is asked at a place, and whether a token is
+/// one of those that must follow, is drawn too.
+fn told(matcher: &mut Matcher, seed: u64) -> Vec<(Vec<u32>, Vec<u32>, u32, bool)> {
+    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        usize::try_from(random >> 33).unwrap()
+    };
+    let mut told = Vec::new();
+    while !matcher.is_terminated() && told.len() < 20 {
+        let forced: Vec<u32> = match next() % 3 {
+            0 => matcher.forced().unwrap().iter().copied().collect(),
+            _ => Vec::new(),
+        };
+        let runs = match next() % 4 {
+            0 => Vec::new(),
+            _ => matcher.mask().unwrap().runs(),
+        };
+        // Another spelling of text that must follow goes on too.
+        let mut from: Vec<u32> = Vec::new();
+        for token in 0..tokenizer().vocab_size() {
+            let is_letter = tokenizer()
+                .token_bytes(token)
+                .is_some_and(|it| it.len() == 1);
+            if (is_letter || next() % 256 == 0) && matcher.clone().accept(&[token]).is_ok() {
+                from.push(token);
+            }
+        }
+        let token = match (from.len(), next() % 2) {
+            (0, _) | (_, 0) => {
+                let mask = matcher.clone().mask().unwrap();
+                let all: Vec<u32> = (0..tokenizer().vocab_size())
+                    .filter(|&it| mask.allows(it))
+                    .collect();
+                all[next() % all.len()]
+            }
+            _ => from[next() % from.len()],
+        };
+        matcher.accept(&[token]).unwrap();
+        told.push((forced, runs, token, matcher.is_terminated()));
+    }
+    told
+}
+
+// rows: RS-147 RS-149
+#[test]
+fn what_is_known_of_texts_that_were_walked_before_changes_nothing() {
+    let sources = [
+        r#"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 3}, "kind": {"enum": ["one", "two", 1]}}}"#,
+        r#"{"type": "array", "items": {"anyOf": [{"const": "a long text"}, {"type": "integer"}]}, "maxItems": 3}"#,
+    ];
+    for source in sources {
+        let source = Source::JsonSchema(source);
+        let known = compiled(source);
+        for round in 0..2 {
+            for seed in 1..5 {
+                for stop in [stop(), vec![stop()[0], 70]] {
+                    let mut fresh = Matcher::new(&compiled(source), stop.clone());
+                    let mut walked = Matcher::new(&known, stop);
+                    assert_eq!(
+                        told(&mut walked, seed),
+                        told(&mut fresh, seed),
+                        "{round} {seed}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+// rows: RS-149
+#[test]
+fn other_stop_tokens_amid_a_text_are_not_those_of_texts_before() {
+    let known = compiled(Source::Regex("ab+"));
+    let [a, b] = [b"a", b"b"].map(|text| {
+        let ids = 0..tokenizer().vocab_size();
+        ids.into_iter()
+            .find(|&id| tokenizer().token_bytes(id) == Some(text))
+            .unwrap()
+    });
+    let ends = stop()[0];
+    for _ in 0..2 {
+        let mut matcher = Matcher::new(&known, vec![ends]);
+        matcher.accept(&[a]).unwrap();
+        matcher.mask().unwrap();
+        matcher.accept(&[b]).unwrap();
+        assert!(matcher.mask().unwrap().allows(ends));
+        matcher.set_stop(vec![]);
+        assert!(!matcher.mask().unwrap().allows(ends));
+        matcher.reset();
+        assert!(!matcher.mask().unwrap().allows(ends));
+    }
+}

@@ -11,7 +11,7 @@ import torch
 
 from pie.backends.cuda import CudaDriver, CudaOptions
 from pie.backends.cuda.calls import standin_calls
-from pie.backends.cuda.driver import Parts
+from pie.backends.cuda.share import Parts
 from pie.models.loader import load_checkpoint
 from support.arenas import Feed, batch
 from support.checkpoints import write_checkpoint

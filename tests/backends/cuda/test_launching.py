@@ -12,8 +12,8 @@ import torch
 from pie.backends.base import Drawn, DriverError, DriverLostError, FailedSequencesError
 from pie.backends.cuda import CudaDriver, CudaOptions
 from pie.backends.cuda.calls import standin_calls
-from pie.backends.cuda.driver import Parts
-from pie.backends.cuda.graphs import Graphs, sizes
+from pie.backends.cuda.graphs import Budget, Graphs, sizes
+from pie.backends.cuda.share import Parts
 from pie.errors import PieError
 from pie.models.loader import load_checkpoint
 from support.arenas import Draw, Feed, batch
@@ -62,23 +62,18 @@ def test_a_step_waits_for_nothing_and_its_end_is_waited_for_once(folder: Path, d
     answers += [second(), third()]
     kept = [call for call in device.calls if not call.startswith("pinned")]
     print("\n".join(kept))
-    # Each plan is marked, and the next one waits for that mark, which is over by then; the mark of an end is waited for
-    # by whoever wants the answer.
-    marks = [int(call.split()[1]) for call in kept if call.startswith("mark")]
-    plans, ends = marks[0::2], marks[1::2]
+    # A plan is marked, and is waited for before the next one; a graph needs none. The mark of an end is waited for by
+    # whoever wants the answer.
+    plan, *ends = [int(call.split()[1]) for call in kept if call.startswith("mark")]
     assert kept == [
-        *("compute:", *waits(plans[0] - 1), f"mark {plans[0]} in compute", f"mark {ends[0]} in compute"),
-        *("compute:", *waits(plans[0]), f"mark {plans[1]} in compute", "replay", f"mark {ends[1]} in compute"),
+        *("compute:", f"host waits for {plan - 1}", f"mark {plan} in compute", f"mark {ends[0]} in compute"),
+        *("compute:", "replay", f"mark {ends[1]} in compute"),
         f"host waits for {ends[0]}",
-        *("compute:", *waits(plans[1]), f"mark {plans[2]} in compute", "replay", f"mark {ends[2]} in compute"),
+        *("compute:", "replay", f"mark {ends[2]} in compute"),
         f"host waits for {ends[1]}",
         f"host waits for {ends[2]}",
     ]
     assert all(isinstance(answer, Drawn) and len(answer.logits) == 0 and len(answer.tokens) == 3 for answer in answers)
-
-
-def waits(mark: int) -> list[str]:
-    return [f"host waits for {mark}"]
 
 
 def test_the_same_tokens_come_where_each_batch_is_waited_for(folder: Path) -> None:
@@ -99,14 +94,20 @@ def test_the_same_tokens_come_where_each_batch_is_waited_for(folder: Path) -> No
 
 def test_copies_wait_for_the_batch_before_only_where_it_touches_their_pages(folder: Path, device: RecordingDevice) -> None:
     driver = opened(folder, device)
-    driver.run(prompts(2))
+    before = driver.launch(prompts(2))
     apart, touching = followers(2, 2, swap_outs=[(9, 0)]), followers(2, 3, swap_outs=[(1, 1)], swap_ins=[(0, 10)])
     for launched, is_waiting in ((apart, False), (touching, True)):
         device.calls.clear()
-        driver.run(launched)
+        answer = driver.launch(launched)
+        before()
+        before = answer
         calls = [call for call in device.calls if call.startswith(("copies", "compute waits"))]
         assert [call for call in calls if call.startswith("copies waits")] == calls[1 : 1 + is_waiting]
         assert calls[-1].startswith("compute waits for")
+    before()
+    device.calls.clear()
+    driver.run(followers(2, 4, swap_outs=[(1, 2)]))
+    assert not [call for call in device.calls if call.startswith("copies waits")], "what was answered is waited for"
 
 
 def test_a_batch_that_does_not_fit_into_memory_fails_alone(folder: Path, device: RecordingDevice) -> None:
@@ -187,7 +188,8 @@ def test_sizes_of_graphs_grow_by_a_part() -> None:
 )
 def test_capturing_ends_with_its_time_and_memory(device: RecordingDevice, n_bytes: int, time_s: float, expected: list[int]) -> None:
     now = iter(range(100))
-    graphs = Graphs(RecordingGraphs(device, bytes_each=50), device, n_bytes=n_bytes, time_s=time_s, clock=lambda: float(next(now)))
+    budget = Budget(device, n_bytes=n_bytes, time_s=time_s, clock=lambda: float(next(now)))
+    graphs = Graphs(RecordingGraphs(device, bytes_each=50), budget)
     graphs.capture(list(sizes(4)), lambda size: lambda: (torch.full((size,), size),))
     assert graphs.captured == expected
     assert [graphs.size_for(n) for n in (1, 3, 4)] == [1, 3, 4 if 4 in expected else None]
@@ -199,7 +201,7 @@ def test_capturing_ends_where_memory_does(device: RecordingDevice) -> None:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return lambda: (torch.full((size,), size),)
 
-    graphs = Graphs(RecordingGraphs(device), device, n_bytes=1, time_s=99.0)
+    graphs = Graphs(RecordingGraphs(device), Budget(device, n_bytes=1, time_s=99.0))
     graphs.capture(list(sizes(4)), prepare)
     assert graphs.captured == [1, 2]
     assert device.calls[-1] == "give back"
@@ -210,7 +212,8 @@ def test_graphs_are_captured_at_the_start_behind_a_warm_up(folder: Path) -> None
     options = CudaOptions(device="cpu", page_size=PAGE_SIZE, n_pages=N_PAGES, graph_seqs=2, swap_bytes=0)
     driver = CudaDriver(load_checkpoint(folder), options, parts=Parts(device, standin_calls(), RecordingGraphs(device)))
     kept = [call for call in device.calls if call in {"capture", "replay", "host waits for all"}]
-    assert kept == [*["host waits for all", "capture"] * 2, "host waits for all"]
+    # Of two sizes the forward, the draws, and the draws with filters; then copies of pages are timed.
+    assert kept == [*["host waits for all", "capture"] * 6, "host waits for all"]
     # Whatever is loaded is loaded in the stream that uses it.
     assert device.calls[0] == "compute:"
     assert driver.graph_sizes == [1, 2]

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from pie.backends.cuda import CudaDriver, CudaOptions, machine
+from pie.backends.cuda.layout import WHOLE, Share
 from pie.backends.cuda.machine import check_machine
 from pie.backends.cuda.memory import check_memory, needed
 from pie.backends.cuda.signatures import PARAMETERS
@@ -104,6 +105,23 @@ def test_a_device_that_there_is_not_is_named(folder: Path, device: str, code: st
     assert (caught.value.code, caught.value.message, caught.value.details) == (code, message, {"option": "device"})
 
 
+def test_a_rank_without_a_device_is_named(folder: Path) -> None:
+    with pytest.raises(PieError, match="there is no cuda:2: this machine has 2 CUDA devices") as caught:
+        CudaDriver(load_checkpoint(folder), CudaOptions(device="cuda:1", tensor_parallel=2), machine=Standin())
+    print(caught.value.message)
+    assert caught.value.code == "invalid-config"
+
+
+def test_a_share_needs_a_part_of_the_memory(folder: Path) -> None:
+    checkpoint, own = load_checkpoint(folder), CudaOptions(n_pages=64)
+    whole, half = (
+        needed(checkpoint.spec, share, capabilities("cuda", replace(checkpoint, spec=share.spec(checkpoint.spec)), "bfloat16", own), 2, own)
+        for share in (WHOLE, Share(1, 2))
+    )
+    assert half.page * 2 == whole.page
+    assert whole.weights / 2 < half.weights < whole.weights * 0.55
+
+
 def test_head_sizes_that_flashinfer_lacks_are_named(tmp_path: Path) -> None:
     spec = load_checkpoint(write_checkpoint(tmp_path / "model", head_dim=48)).spec
     with pytest.raises(PieError, match=r"the model has heads of 48, and FlashInfer serves 64, 128, 256; set dtype = \"float32\""):
@@ -137,7 +155,7 @@ def test_too_little_memory_is_told_with_what_would_fit(
 ) -> None:
     checkpoint, own = load_checkpoint(folder), CudaOptions(**options)
     limits = capabilities("cuda", checkpoint, "bfloat16", own)
-    need = needed(checkpoint.spec, limits, 2, own)
+    need = needed(checkpoint.spec, WHOLE, limits, 2, own)
     free_bytes = int((need.total - need.pages) + free * (1 << 30)) if free else need.weights
     with pytest.raises(PieError) as caught:
         check_memory(need, free_bytes, limits, own)
@@ -151,4 +169,4 @@ def test_too_little_memory_is_told_with_what_would_fit(
         for value, is_enough in ((fits, True), (more, False)):
             changed = replace(own, **{option: value})
             limits = capabilities("cuda", checkpoint, "bfloat16", changed)
-            assert (needed(checkpoint.spec, limits, 2, changed).total <= free_bytes) == is_enough
+            assert (needed(checkpoint.spec, WHOLE, limits, 2, changed).total <= free_bytes) == is_enough

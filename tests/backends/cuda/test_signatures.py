@@ -17,7 +17,7 @@ import torch
 
 from pie.backends.cuda import CudaDriver, CudaOptions
 from pie.backends.cuda.calls import Calls, standin_calls
-from pie.backends.cuda.driver import Parts
+from pie.backends.cuda.share import Parts
 from pie.backends.cuda.signatures import PARAMETERS, VERSIONS
 from pie.models.loader import load_checkpoint
 from support.arenas import Draw, Feed, batch

@@ -98,7 +98,9 @@ const SNIPPETS = {
     using ctx = context();
     const executed = (): Promise<unknown> => ctx.forward().input(tokenIds).execute();
     const first = await Promise.race([executed(), Promise.resolve('timer')]);
-    return { first, length: ctx.seqLen, buffer: Array.from(ctx.buffer()) };
+    const [length, buffer] = [ctx.seqLen, Array.from(ctx.buffer())];
+    await ctx.flush();
+    return { first, length, buffer, flushed: ctx.seqLen };
   },
 };
 

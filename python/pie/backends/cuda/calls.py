@@ -28,8 +28,11 @@ class Calls:
     attention: Callable[..., Any]
     """`BatchPrefillWithPagedKVCacheWrapper`."""
     apply_token_bitmask_inplace: Callable[..., None]
-    linear: Callable[[Tensor, Tensor, Tensor | None, torch.dtype], Tensor]
-    """`x W^T + b` of x [T, K], weight [N, K] and bias [N], rounded to the dtype."""
+    linear: Callable[..., Tensor]
+    """`linear(x, weight, bias, dtype, out=None)`: `x W^T + b` of x [T, K], weight [N, K] and bias [N] or None.
+
+    It is rounded to the dtype, and lies in `out` where that is given.
+    """
     arithmetic: Arithmetic
 
 
@@ -69,6 +72,7 @@ def library_calls(*, deterministic: bool) -> Calls:
     )
 
 
-def _fastest_linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+def _fastest_linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
     """By cuBLAS, which chooses its order of summation by the shape of the batch."""
-    return torch.nn.functional.linear(x, weight, bias).to(dtype)
+    y = torch.nn.functional.linear(x, weight, bias)
+    return y.to(dtype) if out is None else out.copy_(y)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from pie.backends.cuda.calls import Calls
+from pie.backends.cuda.group import Group, summed
 from pie.backends.cuda.weights import Layer, Weights
 from pie.models.rotary import amplitude, inverse_frequencies
 from pie.models.spec import DecoderSpec, Rotary
@@ -31,10 +32,12 @@ class Tokens:
 
 
 class Decoder:
-    """Computes batches of one model."""
+    """Computes batches of one model, or the share of one rank in it."""
 
-    def __init__(self, spec: DecoderSpec, weights: Weights, calls: Calls, max_tokens: int) -> None:
+    def __init__(self, spec: DecoderSpec, weights: Weights, calls: Calls, max_tokens: int, group: Group) -> None:
+        """`spec` and `weights` are those of the rank; see `pie.backends.cuda.layout`."""
         self._spec = spec
+        self._group = group
         self._weights = weights
         self._calls = calls
         device = weights.embedding.device
@@ -42,14 +45,14 @@ class Decoder:
         # Each token is written as a sequence of one page.
         self._sequences = torch.arange(max_tokens + 1, dtype=torch.int32, device=device)
 
-    def forward(self, tokens: Tokens, attention: Any, kv: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor]:
+    def forward(self, tokens: Tokens, attention: Any, kv: Tensor, rows: Tensor | None, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The logits, float32 [R, V], and the hidden states that they are made of [R, E].
 
         `attention` is planned for the batch; `kv` is the pool [L, pages, 2, slots, G, D], which keys and values are
-        written to; `rows` are the tokens whose rows are wanted, int32 [R], None: all.
+        written to; `rows` are the tokens whose rows are wanted, int32 [R], None: all. The logits go to `out`, if given.
         """
         spec, calls, weights = self._spec, self._calls, self._weights
-        residual = weights.embedding[tokens.ids]
+        residual = self._embedded(tokens.ids)
         if spec.embedding_scale != 1.0:
             residual = residual * spec.embedding_scale
         lengths = tokens.slots + 1
@@ -62,10 +65,36 @@ class Decoder:
                 x, residual = x[rows], residual[rows]
             calls.fused_add_rmsnorm(x, residual, layer.mlp_norm, eps=spec.norm_epsilon)
             gate_up = calls.linear(x, layer.gate_up, layer.gate_up_bias, x.dtype)
-            x = calls.linear(calls.silu_and_mul(gate_up), layer.down, layer.down_bias, x.dtype)
+            x = self._joined(calls.silu_and_mul(gate_up), layer.down, layer.down_bias)
             norm = weights.final_norm if is_last else weights.layers[index + 1].input_norm
             calls.fused_add_rmsnorm(x, residual, norm, eps=spec.norm_epsilon)
-        return calls.linear(x, weights.output, None, torch.float32), x
+        return self._logits(x, out), x
+
+    def _embedded(self, ids: Tensor) -> Tensor:
+        """The embeddings [T, E]. Each rank has those of some tokens, and zeros of all others."""
+        embedding, group = self._weights.embedding, self._group
+        if group.size == 1:
+            return embedding[ids]
+        own = ids - group.rank * len(embedding)
+        is_own = (own >= 0) & (own < len(embedding))
+        return summed(group, torch.where(is_own[:, None], embedding[own.clamp(0, len(embedding) - 1)], 0.0))
+
+    def _joined(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """A linear of inputs that are spread over the ranks, summed in the order of ranks, rounded once."""
+        calls, group = self._calls, self._group
+        if group.size == 1:
+            return calls.linear(x, weight, bias, x.dtype)
+        total = summed(group, calls.linear(x, weight, None, torch.float32))
+        return (total if bias is None else total + bias.float()).to(x.dtype)
+
+    def _logits(self, x: Tensor, out: Tensor | None) -> Tensor:
+        """The logits [R, V], which each rank computes for some tokens."""
+        group, vocab_size = self._group, self._spec.vocab_size
+        own = self._calls.linear(x, self._weights.output, None, torch.float32, out if group.size == 1 else None)
+        if group.size == 1:
+            return own
+        logits = group.gather(own).transpose(0, 1).flatten(1)[:, :vocab_size]
+        return logits.contiguous() if out is None else out.copy_(logits)
 
     def _attention(  # noqa: PLR0913, PLR0917 - what a layer has, and what the batch has
         self, x: Tensor, layer: Layer, tokens: Tokens, lengths: Tensor, attention: Any, kv: Tensor
@@ -93,7 +122,7 @@ class Decoder:
             kv_layout="NHD",
         )
         attended = attention.run(q.view(n_tokens, heads.n_heads, heads.head_dim), kv)
-        return calls.linear(attended.view(n_tokens, -1), layer.o, layer.o_bias, x.dtype)
+        return self._joined(attended.view(n_tokens, -1), layer.o, layer.o_bias)
 
     def _head_norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """The norm of each head of x [T, heads * D]."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -48,46 +49,73 @@ def sizes(n_most: int) -> Iterator[int]:
         yield n_most
 
 
-class Graphs:
-    """The graphs of one model, by the number of sequences."""
+class Budget:
+    """The time and the device memory that all graphs of a model may take."""
 
     def __init__(
-        self, recorder: Recorder, device: Device, *, n_bytes: int, time_s: float, clock: Callable[[], float] = time.monotonic
+        self,
+        device: Device,
+        *,
+        n_bytes: int,
+        time_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        agreed: Callable[[bool], bool] = lambda is_spent: is_spent,
     ) -> None:
-        self._recorder = recorder
-        self._device = device
+        """The clock begins to run. `agreed` says whether it is spent for any of the devices that capture together."""
+        self.device = device
         self._n_bytes = n_bytes
-        self._time_s = time_s
         self._clock = clock
+        self._agreed = agreed
+        self._end_s = clock() + time_s
+        self._free_bytes = device.free_bytes()
+
+    def is_spent(self) -> bool:
+        """Whether nothing more is captured."""
+        return self._agreed(self._clock() > self._end_s or self._free_bytes - self.device.free_bytes() > self._n_bytes)
+
+
+class Graphs:
+    """Graphs of one kind, by the number of sequences."""
+
+    def __init__(self, recorder: Recorder, budget: Budget) -> None:
+        self._recorder = recorder
+        self._budget = budget
         self._replays: dict[int, tuple[Callable[[], None], Any]] = {}
+        self._sizes: list[int] = []
 
     @property
     def captured(self) -> list[int]:
         """The sizes that there are, ascending."""
-        return sorted(self._replays)
+        return list(self._sizes)
 
-    def capture(self, wanted: list[int], prepare: Callable[[int], Callable[[], Any]]) -> None:
+    def capture(self, wanted: Sequence[int], prepare: Callable[[int], Callable[[], Any]]) -> None:
         """Captures what `prepare(n)` returns for each size, the smallest first, as long as time and memory last.
 
         Whatever is larger then runs without a graph.
         """
-        start_s, free_bytes = self._clock(), self._device.free_bytes()
+        device = self._budget.device
         for size in wanted:
-            if self._clock() - start_s > self._time_s or free_bytes - self._device.free_bytes() > self._n_bytes:
+            if self._budget.is_spent():
                 return
             try:
                 body = prepare(size)
                 for _ in range(_WARM_UPS):
                     body()
-                self._device.finish()
+                device.finish()
                 self._replays[size] = self._recorder.record(body)
             except torch.OutOfMemoryError:
-                self._device.give_back()
+                device.give_back()
                 return
+            self._sizes = sorted(self._replays)
+
+    def has(self, size: int) -> bool:
+        """Whether there is a graph of that very size."""
+        return size in self._replays
 
     def size_for(self, n: int) -> int | None:
         """The smallest size that holds `n` sequences; None where there is none."""
-        return min((size for size in self._replays if size >= n), default=None)
+        at = bisect_left(self._sizes, n)
+        return self._sizes[at] if at < len(self._sizes) else None
 
     def replay(self, size: int) -> Any:
         """Launches the graph of that size; returns its outputs."""

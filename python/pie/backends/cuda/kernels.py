@@ -51,13 +51,13 @@ def _linear(  # noqa: PLR0913, PLR0917, ANN202 - what a kernel is given
     tl.store(place, sums.to(y.dtype.element_ty), mask=(m[:, None] < n_tokens) & (n[None, :] < n_outputs))
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """`x W^T + b` of x [T, K] and weight [N, K], summed in float32, rounded to `dtype`.
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
+    """`x W^T + b` of x [T, K] and weight [N, K], summed in float32, rounded to `dtype`, in `out` where that is given.
 
     The tile follows from the weight alone.
     """
     n_tokens, n_outputs = len(x), len(weight)
-    y = torch.empty((n_tokens, n_outputs), dtype=dtype, device=x.device)
+    y = torch.empty((n_tokens, n_outputs), dtype=dtype, device=x.device) if out is None else out
     block_n = _WIDE if n_outputs >= _MANY_OUTPUTS else _NARROW
     grid = (triton.cdiv(n_tokens, _BLOCK_M) * triton.cdiv(n_outputs, block_n),)
     _linear[grid](

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from pie.backends.base import Capabilities
+from pie.backends.cuda.layout import Share
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.pages import AT_ONCE
 from pie.backends.cuda.sampling import CHUNK
@@ -40,16 +41,20 @@ class Needed:
         return self.weights + self.pages + self.work + self.graphs
 
 
-def needed(spec: DecoderSpec, limits: Capabilities, element_bytes: int, options: CudaOptions) -> Needed:
-    """What a model takes with these options, on a device of CUDA."""
-    heads, n_tokens = spec.attention, limits.max_batch_tokens
+def needed(spec: DecoderSpec, share: Share, limits: Capabilities, element_bytes: int, options: CudaOptions) -> Needed:
+    """What a share of a model takes with these options, on a device of CUDA."""
+    own = share.spec(spec)
+    heads, n_tokens = own.attention, limits.max_batch_tokens
     page = 2 * spec.n_layers * limits.page_size * heads.n_kv_heads * heads.head_dim * element_bytes
-    widths = 3 * spec.hidden_size + 3 * spec.intermediate_size + 2 * (heads.n_heads + 2 * heads.n_kv_heads) * heads.head_dim
+    widths = 3 * spec.hidden_size + 3 * own.intermediate_size + 2 * (heads.n_heads + 2 * heads.n_kv_heads) * heads.head_dim
     work = WORKSPACE_BYTES + n_tokens * widths * element_bytes
-    work += _ROWS_AT_ONCE * n_tokens * spec.vocab_size * _LOGIT_BYTES + CHUNK * _DRAWING_BYTES
+    work += (_ROWS_AT_ONCE * n_tokens + options.graph_seqs) * spec.vocab_size * _LOGIT_BYTES + CHUNK * _DRAWING_BYTES
     work += _LOGIT_BYTES * spec.max_positions * heads.head_dim
+    if share.size > 1:
+        # What is gathered of all ranks: a sum of a block, and the logits.
+        work += share.size * n_tokens * _LOGIT_BYTES * max(spec.hidden_size, -(-spec.vocab_size // share.size))
     return Needed(
-        weights=element_bytes * sum(math.prod(shape) for shape in spec.shapes().values()),
+        weights=element_bytes * sum(math.prod(shape) for shape in share.shapes(spec).values()),
         pages=(limits.n_pages + 1 + AT_ONCE) * page,
         page=page,
         work=work,

@@ -21,3 +21,5 @@ class CudaOptions(DriverOptions):
     """Device memory that the graphs may take; capturing ends where it is reached."""
     graph_s: float = 60.0
     """How long capturing may take at the start, in seconds."""
+    tensor_parallel: int = 1
+    """Ranks that compute the model together. Each has a device, from `device` on, and a process of its own."""

@@ -31,7 +31,8 @@ class Pool:
         self._host = device.pinned((limits.host_pages, spec.n_layers, *page), dtype)
         # [pages, L, 2, slots, G, D]
         self._gathered = torch.zeros((AT_ONCE, spec.n_layers, *page), dtype=dtype, device=device.name)
-        self._in_flight: tuple[Flags, Any] | None = None
+        self._in_flight: tuple[U32, Any] | None = None
+        """The pages that the batch launched last touches, and the mark of its end."""
 
     def copy(self, batch: Batch) -> None:
         """Makes the copies of a batch, before its tokens are computed: out, in, then from page to page.
@@ -43,7 +44,7 @@ class Pool:
         if len(outs) or len(ins):
             before = self._in_flight
             with self._device.copying():
-                if before is not None and (before[0][outs].any() or before[0][ins].any()):
+                if before is not None and self._touches(before[0], outs, ins):
                     self._device.wait(before[1])
                 self._out(outs, batch.swap_out_dst)
                 self._in(batch.swap_in_src, ins)
@@ -53,12 +54,20 @@ class Pool:
         for src, dst in zip(batch.copy_src.tolist(), batch.copy_dst.tolist(), strict=True):
             self.kv[:, dst] = self.kv[:, src]
 
-    def began(self, batch: Batch, mark: Any) -> None:
-        """A batch is under way, and done where the mark is reached."""
-        touched = np.zeros(self.nobody, np.bool_)
-        for pages in (batch.kv_indices, batch.copy_src, batch.copy_dst, batch.swap_out_src, batch.swap_in_dst):
-            touched[pages] = True
-        self._in_flight = (touched, mark)
+    def began(self, pages: U32, mark: Any) -> None:
+        """A batch that touches these pages is under way, and done where the mark is reached."""
+        self._in_flight = (pages, mark)
+
+    def ended(self, mark: Any) -> None:
+        """That mark was waited for: nothing waits for its batch any more, and its arena may be gone."""
+        if self._in_flight is not None and self._in_flight[1] is mark:
+            self._in_flight = None
+
+    def _touches(self, pages: U32, *others: U32) -> bool:
+        """Whether any of the others is among the pages."""
+        touched: Flags = np.zeros(self.nobody, np.bool_)
+        touched[pages] = True
+        return any(touched[other].any() for other in others)
 
     def swap_out(self, page: int, slot: int) -> None:
         """Copies one page to host memory, and returns when that is done."""

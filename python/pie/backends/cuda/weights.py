@@ -1,4 +1,4 @@
-"""The weights of a model in the memory of a device, read there file by file."""
+"""The weights of a model, or of the share of a rank, in the memory of a device, read there file by file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pie.backends.cuda.layout import WHOLE, Part, Share
 from pie.models.loader import Checkpoint
 from pie.models.safetensors import Tensor as StoredTensor
 from pie.models.spec import DecoderSpec, LayerNames
@@ -46,35 +47,41 @@ class Weights:
     """The embedding itself where they are tied."""
 
 
-def load_weights(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> Weights:
-    """Reads the weights into the memory of the device, one file after the other, rounded to `dtype`."""
-    places = _Places(checkpoint.spec, dtype, device)
-    weights = places.weights()
+def load_weights(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, share: Share = WHOLE) -> Weights:
+    """Reads the weights of a share into the memory of the device, one file after the other, rounded to `dtype`.
+
+    Of each weight, only the part of the share is read.
+    """
+    places = _Places(checkpoint.spec, dtype, device, share)
+    weights, parts = places.weights(), share.parts(checkpoint.spec)
     stored = sorted(checkpoint.tensors.values(), key=lambda tensor: (tensor.path, tensor.data.ctypes.data))
     for tensor in stored:
-        _read(tensor, places.of[tensor.name])
+        n_rows = tensor.shape[0]
+        _read(tensor, places.of[tensor.name], parts.get(tensor.name, Part(0, 0, n_rows)))
     return weights
 
 
-def _read(stored: StoredTensor, place: Tensor) -> None:
-    """Copies a tensor to its place, in pieces: a table of embeddings may be larger than the host's free memory."""
+def _read(stored: StoredTensor, place: Tensor, part: Part) -> None:
+    """Copies a part to its place, in pieces: a table of embeddings may be larger than the host's free memory."""
     kind = _STORED[stored.dtype]
-    n_rows = max(1, _PIECE_BYTES * len(place) // max(1, len(stored.data)))
-    row_bytes = len(stored.data) // len(place)
-    for first in range(0, len(place), n_rows):
-        rows = place[first : first + n_rows]
+    row_bytes = len(stored.data) // stored.shape[0]
+    first_row, end_row = (part.start, part.stop) if part.dim == 0 else (0, stored.shape[0])
+    columns = slice(part.start, part.stop) if part.dim == 1 else slice(None)
+    per_piece = max(1, _PIECE_BYTES // max(1, row_bytes))
+    for first in range(first_row, end_row, per_piece):
+        end = min(first + per_piece, end_row)
         # The copy is aligned, as the bytes of the file need not be, and may be written to, as torch wants it.
-        piece = stored.data[first * row_bytes : (first + len(rows)) * row_bytes].copy()
-        rows.copy_(torch.from_numpy(piece).view(kind).reshape(rows.shape))
+        piece = torch.from_numpy(stored.data[first * row_bytes : end * row_bytes].copy()).view(kind).reshape(end - first, *stored.shape[1:])
+        place[first - first_row : end - first_row].copy_(piece[:, columns] if part.dim == 1 else piece)
 
 
 class _Places:
     """Where each tensor of a checkpoint goes: a tensor on the device, or some rows of one."""
 
-    def __init__(self, spec: DecoderSpec, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, spec: DecoderSpec, dtype: torch.dtype, device: torch.device, share: Share) -> None:
         self.of: dict[str, Tensor] = {}
         self._spec = spec
-        self._shapes: Mapping[str, tuple[int, ...]] = spec.shapes()
+        self._shapes: Mapping[str, tuple[int, ...]] = share.shapes(spec)
         self._dtype = dtype
         self._device = device
 
@@ -104,7 +111,8 @@ class _Places:
     def _tensor(self, *names: str) -> Tensor:
         """A tensor that holds those of the checkpoint one below the other."""
         shapes = [self._shapes[name] for name in names]
-        tensor = torch.empty((sum(shape[0] for shape in shapes), *shapes[0][1:]), dtype=self._dtype, device=self._device)
+        # Zeros for the tokens that the last share has too many.
+        tensor = torch.zeros((sum(shape[0] for shape in shapes), *shapes[0][1:]), dtype=self._dtype, device=self._device)
         for name, part in zip(names, torch.split(tensor, [shape[0] for shape in shapes]), strict=True):
             self.of[name] = part
         return tensor

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::layout::{Field, Keep, halves};
+use super::layout::{Field, Keep, SAMPLER_WORDS, halves};
 use super::page_lists::{PageLists, Pages};
+use super::reads::Read;
 use super::view::ArenaView;
 use super::writer::{ArenaWriter, RowWords, SequenceWords};
 use crate::ids::{BatchId, ContextId, HostSlot, PageId, RequestId};
@@ -101,6 +102,23 @@ pub struct Row<'a> {
     pub mask: &'a [u32],
     /// What is wanted of the row itself.
     pub keep: Keep,
+}
+
+/// The next token of a generation, alone, with the row behind it: what most sequences of most batches are.
+#[derive(Debug)]
+pub(crate) struct Step<'a> {
+    pub(crate) context: ContextId,
+    pub(crate) request: RequestId,
+    pub(crate) token: u32,
+    pub(crate) adapter: Adapter,
+    /// The full pages of the context.
+    pub(crate) pages: Pages<'a>,
+    /// The page behind those.
+    pub(crate) last_page: PageId,
+    /// Tokens in the pages after the batch: the last of them is this one, at its own position.
+    pub(crate) length: u32,
+    /// The row, from which one token is drawn.
+    pub(crate) read: &'a Read,
 }
 
 impl ArenaBuilder {
@@ -206,6 +224,41 @@ impl ArenaBuilder {
         self.sequences.push(words);
     }
 
+    /// Adds a sequence of one token and its row, as `add_sequence` and `add_row` do.
+    pub(crate) fn add_step(&mut self, step: &Step<'_>) {
+        let (read, adapter) = (step.read, step.adapter);
+        self.array(Field::Tokens).push(step.token);
+        self.array(Field::Positions).push(step.length - 1);
+        let n_tokens = self.n_tokens() as u32;
+        let n_pages = step.pages.n + 1;
+        let pages_end = self.pages.add(step.pages, &[step.last_page]);
+        self.sequences.push(SequenceWords {
+            end: n_tokens,
+            pages_end,
+            last_page_len: self.last_page_len(step.length, n_pages),
+            context: halves(step.context.0),
+            request: halves(step.request.0),
+            adapter: halves(adapter.id),
+            adapter_version: adapter.version,
+            perturbs: u32::from(adapter.zo_seed.is_some()),
+            zo_seed: halves(adapter.zo_seed.unwrap_or(0)),
+            media: [0, 0],
+            reread: 0,
+            follows: 0,
+        });
+        if let Some(mask) = &read.mask {
+            self.array(Field::RowMaskRuns).extend_from_slice(mask);
+        }
+        self.rows.push(RowWords {
+            token: n_tokens - 1,
+            sampler: sampler_words(&read.params, read.key),
+            slot: read.key.slot,
+            draws: read.n_draws,
+            mask_end: self.arrays[Field::RowMaskRuns as usize].len() as u32,
+            keep: Keep::Draws as u32,
+        });
+    }
+
     /// Slots of the last of so many pages that hold tokens. Mostly the others are full, and nothing is divided.
     const fn last_page_len(&self, length: u32, n_pages: usize) -> u32 {
         let n_before = (n_pages as u32).saturating_sub(1) * self.page_size;
@@ -226,23 +279,12 @@ impl ArenaBuilder {
         let before = self.sequences.len().checked_sub(2);
         let before = before.and_then(|index| self.sequences.get(index));
         let first = before.map_or(0, |before| before.end);
-        let (params, key) = (&row.params, row.key);
-        let [low, high] = halves(key.seed);
         let runs = self.array(Field::RowMaskRuns);
         runs.extend_from_slice(row.mask);
         let words = RowWords {
             token: first + row.token_idx,
-            sampler: [
-                u32::from(params.temperature > 0.0),
-                params.temperature.to_bits(),
-                params.top_k,
-                params.top_p.to_bits(),
-                params.min_p.to_bits(),
-                low,
-                high,
-                key.position,
-            ],
-            slot: key.slot,
+            sampler: sampler_words(&row.params, row.key),
+            slot: row.key.slot,
             draws: row.n_draws,
             mask_end: runs.len() as u32,
             keep: row.keep as u32,
@@ -288,4 +330,19 @@ impl ArenaBuilder {
         self.clear();
         arena
     }
+}
+
+/// An entry of [`Field::RowSampler`].
+const fn sampler_words(params: &Params, key: Key) -> [u32; SAMPLER_WORDS] {
+    let [low, high] = halves(key.seed);
+    [
+        (params.temperature > 0.0) as u32,
+        params.temperature.to_bits(),
+        params.top_k,
+        params.top_p.to_bits(),
+        params.min_p.to_bits(),
+        low,
+        high,
+        key.position,
+    ]
 }

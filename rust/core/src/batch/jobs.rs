@@ -130,40 +130,23 @@ impl SampleJobs {
             kept: BTreeMap::new(),
         };
         let mut reader = AnswerReader::new(answer, &view, self.vocab_size as usize);
-        let mut masks = masks.iter().peekable();
-        let mut reads = self.reads.iter().peekable();
-        let mut scratch = Scratch::default();
-        let tokens = view.field(Field::RowToken);
-        let mut rows = view.rows().enumerate();
-        let mut n_taken = 0;
-        for &end in &view.field(Field::QoIndptr)[1..] {
-            let mut outcome = Ok(());
-            let n_own = tokens[n_taken..]
-                .iter()
-                .take_while(|&&token| token < end)
-                .count();
-            n_taken += n_own;
-            for (index, row) in rows.by_ref().take(n_own) {
-                let late = masks.next_if(|late| late.row as usize == index);
-                let reads = reads.next_if(|reads| reads.row as usize == index);
-                let drawn = match reader.next(&row) {
-                    Some(answered) => {
-                        let row = (index, &row);
-                        self.conclude_row(&mut sampled, answered, row, (late, reads), &mut scratch)
-                    }
-                    None => Err(self.shape_error(answer)),
-                };
-                // A row that failed ends too: what is read of those behind it is found by their index.
-                sampled.end_row(drawn.is_ok());
-                if outcome.is_ok() && drawn.is_err() {
-                    outcome = drawn;
+        let (mut masks, mut reads) = (masks, &self.reads[..]);
+        let (mut scratch, mut faults) = (Scratch::default(), Vec::new());
+        for (index, row) in view.rows().enumerate() {
+            let late = next_if(&mut masks, |late| late.row as usize == index);
+            let reads = next_if(&mut reads, |reads| reads.row as usize == index);
+            let drawn = match reader.next(&row) {
+                Some(answered) => {
+                    let row = (index, &row);
+                    self.conclude_row(&mut sampled, answered, row, (late, reads), &mut scratch)
                 }
-            }
-            if let Err(error) = outcome {
-                sampled.failed.insert(sampled.sequences.len(), error);
-            }
-            sampled.sequences.push(sampled.rows.len() as u32);
+                None => Err(self.shape_error(answer)),
+            };
+            // A row that failed ends too: what is read of those behind it is found by their index.
+            sampled.end_row(drawn.is_ok());
+            faults.extend(drawn.err().map(|error| (index, error)));
         }
+        sampled.divide(&view, faults);
         sampled.fail(failures);
         sampled
     }
@@ -213,10 +196,9 @@ impl SampleJobs {
             }
             (None, Some(logits), None) => Ok(sampled.draw(logits, row, scratch)?),
             (Some(tokens), logits, _) => {
-                let bad = |&&token: &&u32| !brle::is_allowed(row.mask, self.vocab_size, token);
-                match tokens.iter().find(bad) {
-                    Some(&NOT_FINITE) => return Err(Fault::NotDrawn),
-                    Some(&token) => return Err(Fault::DrawnWrongly(token)),
+                match brle::first_forbidden(row.mask, self.vocab_size, tokens) {
+                    Some(NOT_FINITE) => return Err(Fault::NotDrawn),
+                    Some(token) => return Err(Fault::DrawnWrongly(token)),
                     None => {}
                 }
                 if let Some(logits) = logits {
@@ -305,6 +287,23 @@ impl Sampled {
         self.rows.push(self.tokens.len() as u32);
     }
 
+    /// The rows were answered: notes which sequence has which of them, and fails those of which rows failed, each with
+    /// the first of their errors.
+    fn divide(&mut self, view: &ArenaView<'_>, faults: Vec<(usize, Error)>) {
+        let tokens = view.field(Field::RowToken);
+        let mut n_taken = 0;
+        for &end in &view.field(Field::QoIndptr)[1..] {
+            let own = tokens[n_taken..].iter().take_while(|&&token| token < end);
+            n_taken += own.count();
+            self.sequences.push(n_taken as u32);
+        }
+        for (row, error) in faults {
+            let ends = &self.sequences;
+            let sequence_idx = ends.partition_point(|&end| end as usize <= row);
+            self.failed.entry(sequence_idx).or_insert(error);
+        }
+    }
+
     /// Fails the sequences that the driver names.
     fn fail(&mut self, failures: &[(u32, String)]) {
         let n_sequences = self.sequences.len();
@@ -339,6 +338,20 @@ impl Sampled {
         }
     }
 
+    /// The token of a sequence that has one row, from which one was drawn, where nothing else came of the batch.
+    pub(crate) fn token_of(&self, sequence_idx: usize) -> Option<u32> {
+        let (start, end) = entry(&self.sequences, sequence_idx);
+        let is_plain = self.failed.is_empty() && self.readings.is_empty() && self.kept.is_empty();
+        if !is_plain || end != start + 1 {
+            return None;
+        }
+        let (first, behind) = entry(&self.rows, start);
+        match self.tokens.get(first..behind) {
+            Some(&[token]) => Some(token),
+            _ => None,
+        }
+    }
+
     /// What came of a row.
     fn row(&self, index: usize) -> RowResult<'_> {
         let (start, end) = entry(&self.rows, index);
@@ -358,6 +371,13 @@ impl<'a> SequenceRows<'a> {
         let (sampled, (start, end)) = (self.sampled, self.rows);
         (start..end).map(move |index| sampled.row(index))
     }
+}
+
+/// Takes the first of a list, where it is the one that is looked for.
+fn next_if<'a, T>(list: &mut &'a [T], is_it: impl FnOnce(&T) -> bool) -> Option<&'a T> {
+    let (first, rest) = list.split_first().filter(|(first, _)| is_it(first))?;
+    *list = rest;
+    Some(first)
 }
 
 /// From where to where the entry at an index reaches, of which the ends are given; nowhere where there is none.

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use crate::ids::BatchId;
 
 pub use answer::{DriverAnswer, NOT_FINITE};
+pub(crate) use builder::Step;
 pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 pub use capabilities::Capabilities;
 pub(crate) use capabilities::{DUMMY_EMBEDDINGS, MAX_BATCH_TOKENS, MAX_POSITIONS, MAX_VOCABULARY};

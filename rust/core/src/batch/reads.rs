@@ -57,6 +57,13 @@ impl Read {
         }
     }
 
+    /// What it counts for against the rows of a batch: each distribution takes as long as a row that is drawn from.
+    pub(crate) fn weight(&self) -> u32 {
+        let probes = self.probes.as_deref().unwrap_or_default().iter();
+        let distributions = probes.filter(|probe| matches!(probe, Probe::Distribution { .. }));
+        (distributions.count() as u32).max(1)
+    }
+
     /// Whether the hidden state of its token is read.
     pub(crate) fn embeds(&self) -> bool {
         let probes = self.probes.as_deref().unwrap_or_default();
@@ -202,6 +209,14 @@ impl Reads {
         };
         (read.slot, read.key.position, *drawn) = (slot, slot + 1, None);
         true
+    }
+
+    /// The row, where it is one from which one token is drawn, and that was not.
+    pub(crate) const fn only(&self) -> Option<&Read> {
+        match self {
+            Self::One { read, drawn: None } => Some(read),
+            _ => None,
+        }
     }
 
     fn left(&self) -> &[Read] {

@@ -197,46 +197,49 @@ impl<'a> ArenaView<'a> {
 
     /// The rows of logits wanted, in order.
     pub fn rows(&self) -> impl Iterator<Item = RowView<'a>> + 'a {
-        // Each array is found once: a batch may want a thousand rows.
-        let (slots, draws) = (self.field(Field::RowSlot), self.field(Field::RowDraws));
-        let (runs, ends) = (
-            self.field(Field::RowMaskRuns),
-            self.field(Field::RowMaskIndptr),
-        );
-        let kept = self.field(Field::RowKeep);
+        // Each array is found once, and gone over without looking for its end: a batch may want a thousand rows.
         let (samplers, _) = self.field(Field::RowSampler).as_chunks::<SAMPLER_WORDS>();
         let rows = self.field(Field::RowToken).iter().zip(samplers);
-        rows.enumerate().map(move |(index, (&token, sampler))| {
-            let [
-                _,
-                temperature,
-                top_k,
-                top_p,
-                min_p,
-                seed_low,
-                seed_high,
-                position,
-            ] = *sampler;
-            RowView {
-                token: token as usize,
-                params: Params {
-                    temperature: f32::from_bits(temperature),
+        let draws = self
+            .field(Field::RowSlot)
+            .iter()
+            .zip(self.field(Field::RowDraws));
+        let spans = self.field(Field::RowMaskIndptr).windows(2);
+        let (runs, kept) = (self.field(Field::RowMaskRuns), self.field(Field::RowKeep));
+        let others = draws.zip(kept.iter().zip(spans));
+        rows.zip(others).map(
+            move |((&token, sampler), ((&slot, &n_draws), (&keep, span)))| {
+                let [
+                    _,
+                    temperature,
                     top_k,
-                    top_p: f32::from_bits(top_p),
-                    min_p: f32::from_bits(min_p),
-                },
-                key: Key {
-                    seed: wide(&[seed_low, seed_high]),
+                    top_p,
+                    min_p,
+                    seed_low,
+                    seed_high,
                     position,
-                    slot: slots[index],
-                    draw: 0,
-                },
-                n_draws: draws[index],
-                mask: &runs[slice(ends, index)],
-                keep: kept[index] != 0,
-                embeds: kept[index] == Keep::Embedding as u32,
-            }
-        })
+                ] = *sampler;
+                RowView {
+                    token: token as usize,
+                    params: Params {
+                        temperature: f32::from_bits(temperature),
+                        top_k,
+                        top_p: f32::from_bits(top_p),
+                        min_p: f32::from_bits(min_p),
+                    },
+                    key: Key {
+                        seed: wide(&[seed_low, seed_high]),
+                        position,
+                        slot,
+                        draw: 0,
+                    },
+                    n_draws,
+                    mask: &runs[slice(span, 0)],
+                    keep: keep != 0,
+                    embeds: keep == Keep::Embedding as u32,
+                }
+            },
+        )
     }
 }
 

@@ -292,6 +292,13 @@ impl Context {
         }
     }
 
+    /// Of `n` tokens that it computes `n_replayed` are not new: it owes as many, which new ones repay.
+    pub(crate) const fn owe(&mut self, n_replayed: u32, n: u32) {
+        let n_new = n.saturating_sub(n_replayed);
+        let owed = self.n_owed.saturating_add(n_replayed);
+        self.n_owed = owed.saturating_sub(n_new);
+    }
+
     /// Tokens that were computed, with the pass under way, ready or not: up to the last full page at least.
     pub(crate) fn n_once_ready(&self, store: &PageStore) -> u32 {
         store

@@ -221,9 +221,18 @@ impl Pass {
         self.reads.within(slots)
     }
 
-    /// Whether its rows count against those that a batch may have: the one of a generation does not.
+    /// The token in this slot and the row behind it, where that is all that it wants of the next batch: a plain token, and
+    /// a row from which one is drawn.
+    pub(crate) fn step_at(&self, slot: u32) -> Option<(u32, &Read)> {
+        let read = self.reads.only().filter(|read| read.slot == slot)?;
+        Some((self.tokens.plain_at(slot)?, read))
+    }
+
+    /// Whether its rows count against those that a batch may have: the one of a generation does not, unless
+    /// distributions are read of it.
     pub(crate) fn counts_reads(&self) -> bool {
-        self.kind.generator().is_none() || self.reads.n_rows() > 1
+        let is_heavy = || self.reads.last().is_some_and(|read| read.weight() > 1);
+        self.kind.generator().is_none() || self.reads.n_rows() > 1 || is_heavy()
     }
 
     /// Rows whose masks come late and that were not drawn from yet.
@@ -411,6 +420,25 @@ impl Pass {
             self.push_drawn(n_accepted);
         }
         draws
+    }
+
+    /// Whether a batch runs it that draws the next token of a run to the end, which nothing is drafted for.
+    pub(crate) const fn runs_on(&self) -> bool {
+        self.phase.is_asked_and_running()
+            && matches!(self.kind, PassKind::Run(_))
+            && self.reads.only().is_some()
+            && self.tokens.n_drafts() == 0
+    }
+
+    /// The batch is done, and drew this token: the run goes on behind it. It is what `read`, `stop` and `want_following`
+    /// come to. False: it does not run on.
+    pub(crate) fn run_on(&mut self, token: u32) -> bool {
+        if !self.runs_on() || !self.phase.draw() {
+            return false;
+        }
+        let slot = self.tokens.end();
+        self.tokens.push(token, self.adapter);
+        self.reads.follow(slot)
     }
 
     /// The mask of a row came.

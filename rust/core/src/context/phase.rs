@@ -280,6 +280,11 @@ impl Phase {
         self.is_awaiting() || self.ahead() == Some(Ahead::Awaiting)
     }
 
+    /// Whether a program asked for it, and a batch runs it.
+    pub(super) const fn is_asked_and_running(&self) -> bool {
+        matches!(self, Self::Running(_))
+    }
+
     /// Whether a batch runs it.
     pub(super) const fn is_running(&self) -> bool {
         matches!(self, Self::Running(_)) || matches!(self.ahead(), Some(Ahead::Running))

@@ -100,6 +100,13 @@ impl Tokens {
             .filter(|_| self.content.is_plain())
     }
 
+    /// The one in this slot, where all are plain.
+    pub(super) fn plain_at(&self, slot: u32) -> Option<u32> {
+        let index = slot.checked_sub(self.slot)?;
+        let plain = Some(&self.content).filter(|content| content.is_plain())?;
+        plain.tokens().get(index as usize).copied()
+    }
+
     /// Those that may turn out not to be drawn.
     pub(super) fn drafts(&self) -> &[u32] {
         let tokens = self.content.tokens();

@@ -6,11 +6,11 @@
 
 use super::Engine;
 use super::folding::spend;
-use super::requests::Entering;
-use crate::context::Provisional;
+use super::requests::{Entering, RequestState};
+use crate::context::{Context, Pass, PassKind, Provisional};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{Drawn, FinishReason, Next, Standing, fold};
-use crate::ids::{ContextId, GeneratorId};
+use crate::ids::{ContextId, GeneratorId, RequestId};
 
 /// What would come of tokens that a program puts in place of others.
 struct Acceptable {
@@ -81,6 +81,61 @@ impl Engine {
     /// Those of [`Engine::accept`], but for the token budget.
     pub fn n_acceptable(&self, id: GeneratorId, tokens: &[u32]) -> Result<usize> {
         Ok(self.acceptable(id, tokens)?.entering.n_tokens)
+    }
+
+    /// What the step of a request drew, and whether that ended the generation; none where its answer cannot be taken
+    /// yet, or is an error.
+    pub fn drawn(&self, request: RequestId) -> Option<(&[u32], Option<FinishReason>)> {
+        let (_, pass) = self.answered_step(request)?;
+        Some((pass.drawn(), pass.finish()))
+    }
+
+    /// How many of `tokens` would be kept by [`Engine::accept`] behind what the step of a request drew, once its answer
+    /// was taken. None are where one is not a token of the model, and where the token budget has no room for those that
+    /// would be.
+    pub fn n_to_follow(&self, request: RequestId, tokens: &[u32]) -> usize {
+        let Some((state, pass)) = self.answered_step(request) else {
+            return 0;
+        };
+        let generator = pass.kind.generator();
+        let generator = generator.and_then(|id| self.owned.generators.get(id.0));
+        let Some(generator) = generator.filter(|_| pass.finish().is_none()) else {
+            return 0;
+        };
+        if self.check_tokens(tokens).is_err() {
+            return 0;
+        }
+        let all = [pass.drawn(), tokens].concat();
+        let standing = Standing {
+            n_replaced: 0,
+            n_drawn: 0,
+            length: state.length(),
+            max_context: self.config.max_context(),
+            end_tokens: &self.config.end_tokens,
+            budget: None,
+        };
+        let drafts = all.split_last().map_or(&all[..], |(_, before)| before);
+        let drawn = Drawn {
+            drafts,
+            tokens: &all,
+        };
+        let n_kept = fold(generator, drawn, &standing).n_accepted as usize;
+        let budget = self.owned.budget_of(state);
+        if budget.is_some_and(|budget| budget.left() < n_kept as u64) {
+            return 0;
+        }
+        n_kept.saturating_sub(pass.drawn().len())
+    }
+
+    /// A step whose answer can be taken, and its context.
+    fn answered_step(&self, request: RequestId) -> Option<(&Context, &Pass)> {
+        let RequestState::Active(context) = self.owned.requests.get(&request)? else {
+            return None;
+        };
+        let state = self.owned.contexts.get(context.0)?;
+        let is_answered = |pass: &&Pass| pass.is_ready() && pass.error().is_none();
+        let pass = state.pass.as_ref().filter(is_answered)?;
+        matches!(pass.kind, PassKind::Step(_)).then_some((state, pass))
     }
 
     /// What would come of `tokens` in place of those that the last step accepted.

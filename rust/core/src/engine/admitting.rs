@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use super::device::PageRestore;
+use super::device::{PageRestore, Running};
 use super::planner::{Chunk, Planner};
 use super::requests::never_fits;
+use crate::batch::Step;
 use crate::context::Context;
-use crate::ids::ContextId;
+use crate::ids::{ContextId, RequestId};
 use crate::kv::{Content, Obstacle, PageCopy, pages_for};
 use crate::sched::{Admission, Admit, Ticket};
 
@@ -17,6 +18,9 @@ impl Admit for Planner<'_> {
     /// The pages of all the tokens that the pass will compute are reserved with its first chunk, so that prefills do
     /// not block each other half-way.
     fn admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission {
+        if let Some(admission) = self.admit_step(ticket) {
+            return admission;
+        }
         let admission = self.try_admit(ticket, n, others);
         if matches!(admission, Admission::Planned(n) if n > 0) {
             return admission;
@@ -47,6 +51,54 @@ impl Admit for Planner<'_> {
 }
 
 impl Planner<'_> {
+    /// Gives the next token of a generation a place where it has all that it needs: most requests of most batches. It
+    /// comes to what `try_admit` does, with one look at the context. None: it has to be looked at more closely.
+    fn admit_step(&mut self, ticket: &Ticket) -> Option<Admission> {
+        if ticket.follows.is_some() || self.row_room() == 0 {
+            return None;
+        }
+        let (store, builder) = (&self.device.store, &mut self.device.builder);
+        let context = self.owned.contexts.get_mut(ticket.context.0)?;
+        let (lane, n_ready) = (&context.lane, context.lane.n_ready());
+        let length = n_ready + 1;
+        let is_step = context.lease.is_none() && context.end() == length;
+        if !is_step || !lane.is_whole() || !lane.is_exact(store, length) {
+            return None;
+        }
+        let last_page = lane.page_behind(store)?;
+        let n_replayed = u32::from(context.n_tokens() > n_ready);
+        let pass = context.pass.as_mut()?;
+        let (token, read) = pass.step_at(n_ready)?;
+        let row = builder.n_rows() as u32;
+        builder.add_step(&Step {
+            context: ticket.context,
+            request: pass.request().unwrap_or(RequestId(0)),
+            token,
+            adapter: pass.adapter(),
+            pages: lane.full_pages(lane.n_full()),
+            last_page,
+            length,
+            read,
+        });
+        let starts = pass.start(true);
+        let faults = &mut self.totals.faults;
+        faults.expect(starts, "what has a place does not wait");
+        self.totals.waited(pass.asked_ns.take(), self.now_ns);
+        context.lease = Some(self.demand.batch);
+        context.owe(n_replayed, 1);
+        self.totals.n_replayed += u64::from(n_replayed);
+        self.batch.work.add(n_ready, 1);
+        self.batch.sequences.push(Running {
+            context: ticket.context,
+            pass: ticket.pass,
+            copy: None,
+            length,
+            rows: row..row + 1,
+            follows: false,
+        });
+        Some(Admission::Planned(1))
+    }
+
     fn try_admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission {
         if ticket.follows.is_some() {
             return self.follow(ticket);
@@ -225,11 +277,7 @@ impl Planner<'_> {
     pub(super) fn note_computed(&mut self, id: ContextId, n_replayed: u32, n: u32) {
         self.totals.n_replayed += u64::from(n_replayed);
         if let Some(context) = self.owned.contexts.get_mut(id.0) {
-            let n_new = n.saturating_sub(n_replayed);
-            context.n_owed = context
-                .n_owed
-                .saturating_add(n_replayed)
-                .saturating_sub(n_new);
+            context.owe(n_replayed, n);
         }
     }
 
@@ -260,14 +308,23 @@ impl Planner<'_> {
         let Some(pass) = &context.pass else {
             return slots.end - slots.start;
         };
-        let mut left = self.row_room();
+        let reads = pass.reads_within(slots.clone());
+        let beyond = reads.get(self.row_room() as usize);
+        let mut end = beyond.map_or(slots.end, |beyond| beyond.slot);
         if pass.counts_reads() {
-            left = left.min(self.config.max_batch_rows.saturating_sub(self.n_reads));
+            let mut left = self.config.max_batch_rows.saturating_sub(self.n_reads);
+            let beyond = reads.iter().find(|read| {
+                let (weight, fits) = (read.weight(), read.weight() <= left);
+                left = left.saturating_sub(weight);
+                !fits
+            });
+            if let Some(beyond) = beyond {
+                // Where the rows of one token are more than a batch has room for, they have a batch for themselves.
+                let is_alone = self.n_reads == 0 && beyond.slot == slots.start;
+                end = end.min(beyond.slot + u32::from(is_alone));
+            }
         }
-        match pass.reads_within(slots.clone()).get(left as usize) {
-            Some(beyond) => beyond.slot - slots.start,
-            None => slots.end - slots.start,
-        }
+        end - slots.start
     }
 
     /// How many rows more the driver takes in this batch.

@@ -4,14 +4,49 @@ use super::Engine;
 use super::device::Running;
 use super::drafts::drafts_to_come;
 use super::faults::Faults;
-use super::judging::{Became, Judged, follow_verdict, judge};
+use super::judging::{Became, Judged, follow_verdict, judge, standing};
 use crate::batch::SequenceRows;
 use crate::context::{Pass, PassKind};
 use crate::errors::Error;
-use crate::generation::{Drafts, FinishReason, Generator, Next};
+use crate::generation::{Drafts, Drawn, FinishReason, Generator, Next, fold};
 use crate::ids::{BatchId, ContextId, PassId};
 
 impl Engine {
+    /// Takes a run to the end one token further where its batch drew that token, and it goes on: most sequences of most
+    /// batches. It comes to what ending the lease and `advance` do, with one look at the context. False: it has to be
+    /// looked at more closely, and nothing has changed.
+    pub(super) fn advance_run(&mut self, sequence: &Running, token: u32, batch: BatchId) -> bool {
+        let id = sequence.context;
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            return false;
+        };
+        let is_leased = context.lease == Some(batch) && !context.released;
+        let pass = context.pass.as_ref();
+        let pass = pass.filter(|pass| pass.id == sequence.pass && pass.runs_on());
+        let generator = pass.and_then(|pass| self.owned.generators.get(pass.kind.generator()?.0));
+        let Some((pass, generator)) = pass.zip(generator) else {
+            return false;
+        };
+        let drawn = Drawn {
+            drafts: &[],
+            tokens: &[token],
+        };
+        if !is_leased
+            || sequence.copy.is_some()
+            || generator.has_drafter()
+            || fold(generator, drawn, &standing(&self.config, context, pass)).next != Next::Go
+        {
+            return false;
+        }
+        context.lease = None;
+        context.advance(&mut self.device.store, sequence.length);
+        let faults = &mut self.totals.faults;
+        let goes_on = context.pass.as_mut().is_some_and(|pass| pass.run_on(token));
+        faults.expect(goes_on, "what runs on does not");
+        self.waiting.go_on(id, context, batch.0, faults);
+        true
+    }
+
     /// Takes the pass of a sequence one batch further.
     pub(super) fn advance(
         &mut self,

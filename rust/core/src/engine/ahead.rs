@@ -75,7 +75,8 @@ impl Engine {
         let state = self.owned.contexts.get_mut(context.0);
         let found = state.zip(generator).and_then(|(state, generator)| {
             state.settle(self.config.driver.page_size);
-            (generator.n_vain, generator.state) = (0, StepState::Running);
+            generator.ran_of_use();
+            generator.state = StepState::Running;
             Some((state.process, state.pass.as_mut()?))
         });
         let Some((process, pass)) = found else {
@@ -162,7 +163,7 @@ impl Engine {
         if let PassKind::Step(generator) = pass.kind
             && let Some(generator) = self.owned.generators.get_mut(generator.0)
         {
-            generator.n_vain += 1;
+            generator.ran_in_vain();
         }
         self.rest(id);
     }

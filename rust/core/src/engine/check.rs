@@ -223,6 +223,14 @@ impl Engine {
     }
 
     fn check_owners(&self) -> Result<(), String> {
+        self.check_owned_contexts()?;
+        self.check_request_counts()?;
+        self.check_users()?;
+        self.check_owned_counts()
+    }
+
+    /// Every context is among those of its process, and names a generator of its own.
+    fn check_owned_contexts(&self) -> Result<(), String> {
         for (id, context) in self
             .owned
             .contexts
@@ -254,8 +262,11 @@ impl Engine {
                 ));
             }
         }
-        self.check_request_counts()?;
-        self.check_users()?;
+        Ok(())
+    }
+
+    /// Processes own all contexts and generators, and count those that draft right.
+    fn check_owned_counts(&self) -> Result<(), String> {
         let n_contexts = self
             .owned
             .contexts

@@ -70,17 +70,21 @@ impl Engine {
             self.reset_lanes(&batch, overtaken.is_some());
         }
         self.device.store.conclude(id, batch.moves, succeeded);
-        for (index, sequence) in batch.sequences.into_iter().enumerate() {
+        for (index, sequence) in batch.sequences.iter().enumerate() {
             if let Some(before) = overtaken.filter(|_| sequence.follows) {
-                self.give_back(&sequence, before);
+                self.give_back(sequence, before);
+                continue;
+            }
+            let token = outcome.as_ref().ok().and_then(|it| it.token_of(index));
+            if token.is_some_and(|token| self.advance_run(sequence, token, id)) {
                 continue;
             }
             let rows = match &outcome {
                 Ok(sampled) => sampled.rows(index),
                 Err(error) => Err(error),
             };
-            self.end_lease(&sequence, id, succeeded);
-            self.advance(&sequence, rows, id, now_ns);
+            self.end_lease(sequence, id, succeeded);
+            self.advance(sequence, rows, id, now_ns);
         }
         for restore in batch.restores {
             self.end_restore(restore);

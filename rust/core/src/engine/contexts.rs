@@ -223,18 +223,7 @@ impl Engine {
     /// # Errors
     /// `invalid-token`, naming the first that does not.
     pub fn check_tokens(&self, tokens: &[u32]) -> Result<()> {
-        let limit = self.config.driver.vocab_size;
-        match tokens.iter().find(|&&token| token >= limit) {
-            None => Ok(()),
-            Some(&token) => Err(Error::with_values(
-                ErrorCode::InvalidToken,
-                format!("token {token} is outside the vocabulary; use ids below {limit}"),
-                &[
-                    ("token", u64::from(token)),
-                    ("vocab_size", u64::from(limit)),
-                ],
-            )),
-        }
+        check_tokens(tokens, self.config.driver.vocab_size)
     }
 
     /// A context without a pass. `what` completes "the context cannot be ...".
@@ -274,4 +263,22 @@ fn busy(what: &str) -> Error {
         ErrorCode::ContextBusy,
         format!("the context cannot be {what}; take or drop the result of the pass first"),
     )
+}
+
+/// Checks that tokens are some of a vocabulary of so many.
+///
+/// # Errors
+/// `invalid-token`, naming the first that is not.
+pub fn check_tokens(tokens: &[u32], vocab_size: u32) -> Result<()> {
+    match tokens.iter().find(|&&token| token >= vocab_size) {
+        None => Ok(()),
+        Some(&token) => Err(Error::with_values(
+            ErrorCode::InvalidToken,
+            format!("token {token} is outside the vocabulary; use ids below {vocab_size}"),
+            &[
+                ("token", u64::from(token)),
+                ("vocab_size", u64::from(vocab_size)),
+            ],
+        )),
+    }
 }

@@ -1,7 +1,13 @@
 //! A forward pass that a program puts together by itself: what it computes, with which positions, masks and adapter,
 //! and which rows it reads.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::batch::{Adapter, Capabilities};
+use crate::brle;
+use crate::errors::{Error, ErrorCode, Result};
+use crate::masks;
 use crate::sampling::{Probe, Sampler};
 
 /// A forward pass over the pending token, the buffer and tokens of its own, in this order.
@@ -23,6 +29,15 @@ pub struct Forward {
     pub token_mask: Vec<u32>,
     /// Leaves the pages that become full as they are, to be committed or truncated by the program.
     pub leaves_working_pages: bool,
+    /// The masks as the engine keeps them, where they were read before: see [`Forward::read_masks`].
+    pub read_masks: Option<ReadMasks>,
+}
+
+/// Attention masks that were read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadMasks {
+    slots: Range<u32>,
+    masks: Result<Vec<Arc<[u32]>>>,
 }
 
 /// A token of a forward pass.
@@ -52,6 +67,31 @@ pub struct RowRequest {
 pub(super) const MAX_PROPOSED: usize = 256;
 
 impl Forward {
+    /// Reads the masks of the tokens in these slots, as [`Engine::masked_slots`](super::Engine::masked_slots) names
+    /// them. They may be long, so this is done apart from the engine and its lock, which reads those that were not.
+    pub fn read_masks(&mut self, slots: Range<u32>) {
+        self.read_masks = Some(ReadMasks {
+            masks: self.masks_of(slots.clone()),
+            slots,
+        });
+    }
+
+    /// The masks of the tokens in these slots.
+    pub(super) fn masks_in(&self, slots: Range<u32>) -> Result<Vec<Arc<[u32]>>> {
+        match &self.read_masks {
+            Some(read) if read.slots == slots => read.masks.clone(),
+            _ => self.masks_of(slots),
+        }
+    }
+
+    fn masks_of(&self, slots: Range<u32>) -> Result<Vec<Arc<[u32]>>> {
+        let end = slots.end;
+        let masks = self.masks.iter().zip(slots);
+        masks
+            .map(|(mask, slot)| Ok(Arc::from(attention_mask(mask, slot, end)?)))
+            .collect()
+    }
+
     /// The tokens that it draws, of all its rows.
     pub(super) fn n_draws(&self) -> u64 {
         let samplers = self.rows.iter().filter_map(|row| row.sampler.as_ref());
@@ -70,4 +110,32 @@ impl Forward {
         let n_read: usize = probes.map(|it| it.n_bytes(vocab_size, hidden_size)).sum();
         size_of::<u32>() * n_words + n_read
     }
+}
+
+/// The most runs of the attention mask of a token: it is kept as long as the page of the token is.
+const MAX_MASK_RUNS: usize = 1024;
+
+/// The mask of the token at `slot`, over the slots up to its own, in the shortest form.
+fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
+    masks::check(mask, end)?;
+    if mask.len() > MAX_MASK_RUNS {
+        return Err(Error::new(
+            ErrorCode::InvalidArgument,
+            format!(
+                "the attention mask of the token at {slot} has {} runs, and may have at most {MAX_MASK_RUNS}; allow or \
+             forbid longer stretches",
+                mask.len()
+            ),
+        ));
+    }
+    let mask = brle::shortest(mask, slot + 1);
+    if mask == [0] {
+        return Err(Error::new(
+            ErrorCode::InvalidArgument,
+            format!(
+                "the attention mask of the token at {slot} allows none of the tokens up to it; allow at least one"
+            ),
+        ));
+    }
+    Ok(mask)
 }

@@ -1,6 +1,7 @@
 //! A forward pass that a program put together is checked, and entered.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Engine;
@@ -23,8 +24,6 @@ const MAX_PROBES: usize = 1024;
 const MAX_DISTRIBUTIONS: usize = 16;
 /// The most tokens that a forward pass draws, of all its rows.
 const MAX_PASS_DRAWS: u64 = 65_536;
-/// The most runs of the attention mask of a token: it is kept as long as the page of the token is.
-const MAX_MASK_RUNS: usize = 1024;
 
 impl Engine {
     /// The tokens of a forward pass with their positions and masks.
@@ -47,15 +46,30 @@ impl Engine {
                 traits.position = position;
             }
         }
-        for ((mask, traits), slot) in forward
-            .masks
-            .iter()
-            .zip(&mut traits[n_skipped as usize..])
-            .zip(first + n_skipped..)
-        {
-            traits.mask = Arc::from(attention_mask(mask, slot, end)?);
+        let masks = forward.masks_in(first + n_skipped..end)?;
+        for (mask, traits) in masks.into_iter().zip(&mut traits[n_skipped as usize..]) {
+            traits.mask = mask;
         }
         Ok(Content::new(tokens, traits, first))
+    }
+
+    /// The slots of the tokens that the masks of a forward pass are of, were it entered now.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub fn masked_slots(&self, context: ContextId, forward: &Forward) -> Result<Range<u32>> {
+        let state = self.owned.live(context)?;
+        let end = state.length().saturating_add(forward.input.len() as u32);
+        Ok(state.n_tokens() + skipped(state, forward)..end)
+    }
+
+    /// Tokens of a context that its next pass takes: the pending ones and the buffer.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub fn n_to_take(&self, context: ContextId) -> Result<u32> {
+        let state = self.owned.live(context)?;
+        Ok(state.length() - state.n_tokens())
     }
 
     /// The rows of a forward pass whose first indexed token lies at `slot`, and the key under which it counts if it
@@ -81,7 +95,8 @@ impl Engine {
             };
             if row.late_mask && n_draws == 0 {
                 return Err(refused(&format!(
-                    "the row behind token {} waits for a token mask and nothing is drawn from it; give it a sampler that draws",
+                    "the row behind token {} waits for a token mask and nothing is drawn from it; give it a sampler \
+                     that draws",
                     row.index
                 )));
             }
@@ -278,24 +293,6 @@ pub(super) fn check_allows(mask: &[u32], vocab_size: u32) -> Result<()> {
     Err(refused(
         "the token mask allows nothing; allow at least one token",
     ))
-}
-
-/// The mask of the token at `slot`, over the slots up to its own, in the shortest form.
-fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
-    masks::check(mask, end)?;
-    if mask.len() > MAX_MASK_RUNS {
-        return Err(refused(&format!(
-            "the attention mask of the token at {slot} has {} runs, and may have at most {MAX_MASK_RUNS}; allow or forbid longer stretches",
-            mask.len()
-        )));
-    }
-    let mask = brle::shortest(mask, slot + 1);
-    if mask == [0] {
-        return Err(refused(&format!(
-            "the attention mask of the token at {slot} allows none of the tokens up to it; allow at least one"
-        )));
-    }
-    Ok(mask)
 }
 
 /// Checks that the rows of each token fit a batch, and that the work behind each of them is bounded.

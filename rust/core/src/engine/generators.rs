@@ -117,8 +117,8 @@ impl Engine {
         Ok(stop.tokens(&self.config.end_tokens))
     }
 
-    /// Ends a generator behind what it accepted, because nothing may follow by its constraints. One that has ended
-    /// already stays as it is.
+    /// Ends a generator behind what it accepted, because nothing may follow by its constraints. One that a stop token
+    /// ended stays as it is; one that ended at its cap had nothing more to say.
     ///
     /// # Errors
     /// `generator-retired`; `context-busy` while a step is under way.

@@ -9,9 +9,6 @@ use crate::errors::Error;
 use crate::generation::{Drawn, FinishReason, Generator, Next, Standing, fold};
 use crate::slab::Slab;
 
-/// Steps in a row of which what ran ahead was of no use, after which a generator runs ahead no more.
-const MAX_VAIN: u32 = 2;
-
 /// Where the generation of a pass stands, behind all the tokens that it drew. What a step draws is charged when it is
 /// taken, and one more fitted when it was entered; a run may draw as many as fit.
 pub(super) fn standing<'a>(
@@ -34,7 +31,7 @@ pub(super) fn standing<'a>(
 
 /// Whether the next token of a generator is computed and drawn before its program asks.
 pub(super) const fn runs_ahead(config: &EngineConfig, generator: &Generator) -> bool {
-    config.run_ahead && generator.n_vain < MAX_VAIN && !generator.retired && !generator.dropped
+    config.run_ahead && generator.runs_ahead()
 }
 
 /// What comes of the rows that a batch answered of a pass.

@@ -79,9 +79,9 @@ impl Engine {
 
     /// Gives the token mask of a step that was asked for, which was made apart from the engine. One that is malformed
     /// or allows nothing, by itself or with that of the generator, fails the step, whose context is as it was before.
-    /// A step that was refused or has failed takes no mask, since its own error tells more; nor does one whose sampler
-    /// was cleared, which draws nothing. The engine does not know one that was refused, and so whoever calls makes sure
-    /// that the answer of the step was not taken.
+    /// A step that was refused or has failed takes no mask, since its own error tells more; nor does one that draws
+    /// nothing, since its sampler was cleared or its generation had ended. The engine does not know one that was
+    /// refused, and so whoever calls makes sure that the answer of the step was not taken.
     ///
     /// # Errors
     /// That of the mask; those of [`Engine::give_mask`].
@@ -92,7 +92,8 @@ impl Engine {
         };
         let state = self.owned.contexts.get(id.0);
         let pass = state.and_then(|state| state.pass.as_ref());
-        if pass.is_some_and(|pass| !pass.draws()) {
+        let draws = |pass: &Pass| pass.draws() && !(pass.is_ready() && pass.n_tokens() == 0);
+        if !pass.is_none_or(draws) {
             return mask.map(drop);
         }
         let error = match mask.and_then(|mask| self.with_own_mask(id, mask)) {

@@ -55,7 +55,8 @@ mod waiting;
 mod working_pages;
 mod writing;
 
-pub use forward::{Forward, Input, RowRequest};
+pub use contexts::check_tokens;
+pub use forward::{Forward, Input, ReadMasks, RowRequest};
 pub use forwarding::MAX_FORWARD_ROWS;
 pub use histogram::Histogram;
 pub use kept::HostData;

@@ -153,6 +153,9 @@ impl Engine {
         let Waiting {
             queue, idle, costs, ..
         } = &mut self.waiting;
+        let mut batch = InFlight::new(id, now_ns);
+        let most = self.config.max_batch_seqs as usize;
+        batch.sequences.reserve(queue.len().min(most));
         let planner = Planner {
             demand: PageDemand {
                 batch: id,
@@ -166,7 +169,7 @@ impl Engine {
             idle,
             device: &mut self.device,
             totals: &mut self.totals,
-            batch: InFlight::new(id, now_ns),
+            batch,
             n_reads: 0,
             last_pages: Vec::new(),
             fates: Fates::default(),

@@ -21,12 +21,14 @@ impl Engine {
         check(
             owner.contexts.len(),
             self.config.process_contexts(),
-            "contexts of the program live and one program may hold at most {limit}; release some, or raise max_process_contexts",
+            "contexts of the program live and one program may hold at most {limit}; release some, or raise \
+             max_process_contexts",
         )?;
         check(
             self.owned.user(owner.user).n_contexts,
             self.config.user_contexts(),
-            "contexts of the user live and one user may hold at most {limit}; release some, end a program of the user, or raise max_user_contexts",
+            "contexts of the user live and one user may hold at most {limit}; release some, end a program of the user, or \
+             raise max_user_contexts",
         )?;
         check(
             self.owned.contexts.len(),
@@ -51,7 +53,8 @@ impl Engine {
         check(
             owner.generators.len() - owner.n_draft_generators,
             self.config.process_contexts(),
-            "generators of the program live and one program may hold at most {limit}; drop some, or raise max_process_contexts",
+            "generators of the program live and one program may hold at most {limit}; drop some, or raise \
+             max_process_contexts",
         )?;
         check(
             self.owned.generators.len(),
@@ -89,12 +92,14 @@ impl Engine {
         check(
             owner.n_requests,
             self.config.process_waiting(),
-            "requests of the program are entered and one program may enter at most {limit}; take the answer of one first, or raise max_process_waiting",
+            "requests of the program are entered and one program may enter at most {limit}; take the answer of one first, or \
+             raise max_process_waiting",
         )?;
         check(
             self.owned.user(owner.user).n_requests,
             self.config.user_waiting(),
-            "requests of the user are entered and one user may enter at most {limit}; take the answer of one first, or raise max_user_waiting",
+            "requests of the user are entered and one user may enter at most {limit}; take the answer of one first, or raise \
+             max_user_waiting",
         )
     }
 
@@ -115,7 +120,8 @@ impl Engine {
         Err(Error::with_values(
             ErrorCode::LimitQueue,
             format!(
-                "{n} requests are entered and the engine takes at most {limit}; come back when one is done{when}, or raise max_waiting"
+                "{n} requests are entered and the engine takes at most {limit}; come back when one is done{when}, or \
+                 raise max_waiting"
             ),
             &values,
         ))
@@ -136,8 +142,8 @@ impl Engine {
         Err(Error::with_values(
             ErrorCode::LimitResources,
             format!(
-                "the masks of a pass and what is read of its rows take {n_bytes} bytes, those of the program's other passes {n_held}, and together they may take {MAX_FORWARD_BYTES}; \
-                 take the answers of others first, or read less"
+                "the masks of a pass and what is read of its rows take {n_bytes} bytes, those of the program's other \
+                 passes {n_held}, and together they may take {MAX_FORWARD_BYTES}; take the answers of others first, or read less"
             ),
             &[
                 ("bytes", (n_held + n_bytes) as u64),
@@ -172,7 +178,8 @@ impl Engine {
         check(
             self.owned.snapshots.n_of(user),
             self.config.user_snapshots(),
-            "snapshots of the user are kept and one user may have at most {limit}; delete some, or raise max_user_snapshots",
+            "snapshots of the user are kept and one user may have at most {limit}; delete some, or raise \
+             max_user_snapshots",
         )?;
         check(
             self.owned.snapshots.len(),

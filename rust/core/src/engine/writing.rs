@@ -51,7 +51,7 @@ impl Planner<'_> {
         let rows = add_reads(builder, &mut self.batch.reads, reads, slots.start);
         add_late(&mut self.batch.late, ticket, pass, reads, rows.start);
         if pass.counts_reads() {
-            self.n_reads += rows.len() as u32;
+            self.n_reads += reads.iter().map(Read::weight).sum::<u32>();
         }
         let ends = is_read && slots.end == context.end();
         context.lease = Some(self.demand.batch);

@@ -80,6 +80,8 @@ pub enum ErrorCode {
     LimitMessage,
     /// Too many requests, messages or programs to compile wait, or the machine was too busy to read a program.
     LimitQueue,
+    /// The queue of a topic was full and nobody took a message in time, or all queues of the user hold too much.
+    QueueFull,
     /// The program was stopped by a fault in its own code.
     Trap,
     /// The program or the pass was cancelled.
@@ -211,6 +213,7 @@ impl ErrorCode {
         Self::LimitResources,
         Self::LimitMessage,
         Self::LimitQueue,
+        Self::QueueFull,
         Self::Trap,
         Self::Cancelled,
         Self::DriverFailed,
@@ -298,6 +301,7 @@ impl ErrorCode {
             Self::LimitResources => "limit-resources",
             Self::LimitMessage => "limit-message",
             Self::LimitQueue => "limit-queue",
+            Self::QueueFull => "queue-full",
             Self::Trap => "trap",
             Self::Cancelled => "cancelled",
             Self::DriverFailed => "driver-failed",

@@ -40,7 +40,11 @@ impl Pace {
             return;
         }
         if n_accepted == 0 {
-            self.last_rest = (2 * self.last_rest + 1).min(MAX_REST);
+            // 1, 7, 31, 127: a pass with drafts takes longer, and where none is drawn, few of them are.
+            self.last_rest = match self.last_rest {
+                0 => 1,
+                last => (4 * last + 3).min(MAX_REST),
+            };
             self.rest = self.last_rest;
             self.n_drafts = (self.n_drafts / 2).max(1);
             return;

@@ -15,6 +15,14 @@ pub(crate) struct Drawn<'a> {
 /// Judges what was drawn. A token counts where every draft before it is what was drawn in its place, up to the first
 /// that ends the generation.
 pub(crate) fn fold(generator: &Generator, drawn: Drawn<'_>, standing: &Standing<'_>) -> Verdict {
+    if let ([], &[token]) = (drawn.drafts, drawn.tokens) {
+        // Most steps of most generations.
+        return Verdict {
+            n_accepted: 1,
+            n_rejected: 0,
+            next: generator.judge(token, 1, standing),
+        };
+    }
     let alike = drawn.drafts.iter().zip(drawn.tokens);
     let n_alike = alike.take_while(|(draft, token)| draft == token).count();
     let (mut n_accepted, mut next) = (0, Next::Go);

@@ -8,6 +8,12 @@ use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};
 use crate::sampling::{Params, Probe};
 
+/// Steps in a row of which what ran ahead was of no use, after which nothing runs ahead for some.
+const MAX_VAIN: u32 = 2;
+/// For how many at first, and how often that is doubled at most.
+const FIRST_REST: u32 = 8;
+const MAX_DOUBLED: u32 = 5;
+
 /// Where the current step of a generator stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepState {
@@ -59,7 +65,9 @@ pub(crate) struct Generator {
     /// Its first step was counted among the generators of its origin.
     pub(crate) counted: bool,
     /// Steps in a row for which nothing that ran ahead was of use.
-    pub(crate) n_vain: u32,
+    n_vain: u32,
+    /// Steps before anything runs ahead again.
+    rest: u32,
     n_accepted: u32,
     n_steps: u32,
     finish: Option<FinishReason>,
@@ -99,6 +107,7 @@ impl Generator {
             drafts: false,
             counted: false,
             n_vain: 0,
+            rest: 0,
             n_accepted: 0,
             n_steps: 0,
             finish: None,
@@ -116,9 +125,11 @@ impl Generator {
         self.finish.or(full.then_some(FinishReason::Length))
     }
 
-    /// Nothing may follow what it accepted.
+    /// Nothing may follow what it accepted, whether there was room for more or not.
     pub(crate) fn end_by_constraint(&mut self) {
-        self.finish = self.finish.or(Some(FinishReason::Constraint));
+        if self.finish != Some(FinishReason::Stop) {
+            self.finish = Some(FinishReason::Constraint);
+        }
     }
 
     /// It can no longer be used. One that had reached its cap has ended.
@@ -222,13 +233,33 @@ impl Generator {
         }
     }
 
+    /// What ran ahead was of no use. Where that was so twice in a row nothing runs ahead for some steps, and for longer
+    /// each time.
+    pub(crate) fn ran_in_vain(&mut self) {
+        self.n_vain += 1;
+        if let Some(n_rests) = self.n_vain.checked_sub(MAX_VAIN) {
+            self.rest = FIRST_REST << n_rests.min(MAX_DOUBLED);
+        }
+    }
+
+    /// What ran ahead is what its program asks for.
+    pub(crate) const fn ran_of_use(&mut self) {
+        (self.n_vain, self.rest) = (0, 0);
+    }
+
+    /// Whether its next token may be computed before its program asks.
+    pub(crate) const fn runs_ahead(&self) -> bool {
+        self.rest == 0 && !self.retired && !self.dropped
+    }
+
     /// Whether a program may use it. One that had ended before it was retired just stays at its end.
     pub(crate) fn check_usable(&self) -> Result<()> {
         if self.retired && self.finish.is_none() {
             return Err(Error::new(
                 ErrorCode::GeneratorRetired,
                 format!(
-                    "this generator was retired after {} tokens, by a newer one, a truncation or the release of its context; use the newest generator of the context or make another one",
+                    "this generator was retired after {} tokens, by a newer one, a truncation or the release of its \
+                     context; use the newest generator of the context or make another one",
                     self.n_accepted
                 ),
             ));
@@ -351,6 +382,7 @@ impl Generator {
     pub(crate) fn fold(&mut self, n_drawn: u32, finish: Option<FinishReason>, drew: bool) {
         self.n_accepted += n_drawn;
         self.n_steps += 1;
+        self.rest = self.rest.saturating_sub(1);
         self.finish = self.finish.or(finish);
         self.state = StepState::Closed;
         self.lacks_tokens = !drew;

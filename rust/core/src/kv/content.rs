@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use crate::batch::Adapter;
 
+/// Runs of the masks of tokens, of one on average, that a page may have and be kept for whoever comes.
+const MAX_RUNS_OF_TOKEN: usize = 16;
+
 /// What a slot's keys and values depend on, besides its token and the slots before it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Traits {
@@ -23,7 +26,7 @@ impl Traits {
     pub(crate) fn plain(slot: u32) -> Self {
         Self {
             position: slot,
-            mask: Arc::from([]),
+            mask: Arc::default(),
             adapter: Adapter::default(),
             media: 0,
         }
@@ -80,6 +83,13 @@ impl Content {
     pub(crate) fn traits(&self, index: u32, slot: u32) -> Traits {
         let given = self.traits.as_ref().and_then(|all| all.get(index as usize));
         given.cloned().unwrap_or_else(|| Traits::plain(slot))
+    }
+
+    /// Whether its masks take much more than its tokens do.
+    pub(crate) fn has_long_masks(&self) -> bool {
+        let traits = self.traits.iter().flatten();
+        let n_runs: usize = traits.map(|traits| traits.mask.len()).sum();
+        n_runs > MAX_RUNS_OF_TOKEN * self.tokens.len()
     }
 
     /// Whether every token is at its own position, sees all before it, and has no adapter.

@@ -3,6 +3,7 @@
 //! Weights are whole numbers, so that their sum does not depend on how often and in which order they are added.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use super::candidate::{Candidate, LANES, Scale, VANISHED, last_of_nucleus, part_of};
 use super::wide::widest;
@@ -56,6 +57,16 @@ impl Binning {
         ((place + ROUNDER).to_bits() - ROUNDER.to_bits()) as usize % N_BINS
     }
 
+    /// The bins of some logits, side by side.
+    #[inline(always)]
+    fn bins(self, block: &[f32; LANES]) -> [usize; LANES] {
+        let mut bins = [0; LANES];
+        for (bin, &logit) in bins.iter_mut().zip(block) {
+            *bin = self.bin(logit);
+        }
+        bins
+    }
+
     /// No logit below it is in one of the bins up to this one.
     fn floor(self, bin: usize) -> f32 {
         let floor = self.top - (bin + 2) as f32 / self.per_bin;
@@ -63,62 +74,64 @@ impl Binning {
     }
 }
 
-impl<'a> Row<'a> {
-    /// Goes over all blocks of allowed logits of which one is `floor` at least, each with the id of its first, until
-    /// `work` finds something. What is missing of a block has no weight, and is no number of a row.
+/// The blocks of allowed logits of which one is `floor` at least, each with the id of its first. What is missing of a
+/// block has no weight, and is no number of a row.
+#[derive(Debug)]
+struct Blocks<'a, I> {
+    logits: &'a [f32],
+    /// What the mask allows.
+    ranges: I,
+    /// What is left of a range, and the id of its first.
+    left: &'a [f32],
+    id: u32,
+    floor: f32,
+}
+
+impl<I: Iterator<Item = Range<u32>>> Iterator for Blocks<'_, I> {
+    type Item = (u32, [f32; LANES]);
+
     #[inline(always)]
-    fn find_map<T>(
-        self,
-        floor: f32,
-        mut work: impl FnMut(u32, &[f32; LANES]) -> Option<T>,
-    ) -> Option<T> {
-        let reaches = |block: &[f32; LANES]| {
-            block
-                .iter()
-                .fold(false, |hit, &logit| hit | (logit >= floor))
-        };
-        for range in brle::allowed(self.mask, self.logits.len() as u32) {
-            let row = &self.logits[range.start as usize..range.end as usize];
-            let (blocks, rest) = row.as_chunks::<LANES>();
-            let mut id = range.start;
-            for block in blocks {
-                if reaches(block)
-                    && let Some(found) = work(id, block)
-                {
-                    return Some(found);
-                }
-                id += LANES as u32;
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (id, mut block) = (self.id, [f32::NEG_INFINITY; LANES]);
+            if let Some((whole, left)) = self.left.split_first_chunk() {
+                (block, self.left) = (*whole, left);
+            } else if self.left.is_empty() {
+                let range = self.ranges.next()?;
+                self.id = range.start;
+                self.left = &self.logits[range.start as usize..range.end as usize];
+                continue;
+            } else {
+                block[..self.left.len()].copy_from_slice(self.left);
+                self.left = &[];
             }
-            let mut block = [f32::NEG_INFINITY; LANES];
-            block[..rest.len()].copy_from_slice(rest);
-            if reaches(&block)
-                && let Some(found) = work(id, &block)
-            {
-                return Some(found);
+            self.id += LANES as u32;
+            let mut reaches = false;
+            for logit in block {
+                reaches |= logit >= self.floor;
+            }
+            if reaches {
+                return Some((id, block));
             }
         }
-        None
     }
+}
 
-    /// The same, to the end.
+impl<'a> Row<'a> {
     #[inline(always)]
-    fn each(self, floor: f32, mut work: impl FnMut(u32, &[f32; LANES])) {
-        let none: Option<()> = self.find_map(floor, |id, block| {
-            work(id, block);
-            None
-        });
-        debug_assert!(none.is_none());
+    fn blocks(self, floor: f32) -> Blocks<'a, impl Iterator<Item = Range<u32>> + use<'a>> {
+        Blocks {
+            logits: self.logits,
+            ranges: brle::allowed(self.mask, self.logits.len() as u32),
+            left: &[],
+            id: 0,
+            floor,
+        }
     }
 
     /// All tokens that have a weight.
     pub(super) fn all(self) -> Crowd<'a> {
         let floor = self.scale.floor(0.0);
-        let mut total = 0;
-        widest(|| {
-            self.each(floor, |_, block| {
-                total += self.scale.weights(block).iter().sum::<u64>();
-            });
-        });
         let last = Candidate {
             id: u32::MAX,
             logit: floor,
@@ -127,7 +140,7 @@ impl<'a> Row<'a> {
         Crowd {
             row: self,
             last,
-            total,
+            total: total(self, floor),
         }
     }
 
@@ -143,7 +156,7 @@ impl<'a> Row<'a> {
         let binning = Binning::of(self.scale);
         bins.clear();
         bins.resize(N_BINS, 0);
-        widest(|| self.fill(binning, bins));
+        fill(self, binning, bins);
         let (wanted, mut before) = (part_of(p, bins.iter().sum()), 0);
         let reached = bins.iter().position(|&sum| {
             let is_reached = before + sum >= wanted;
@@ -154,7 +167,7 @@ impl<'a> Row<'a> {
             return self.all();
         };
         ranked.clear();
-        widest(|| self.rank(binning, reached, ranked));
+        rank(self, binning, reached, ranked);
         let Some(last) = last_of_nucleus(ranked, wanted - before) else {
             return self.all();
         };
@@ -168,36 +181,55 @@ impl<'a> Row<'a> {
             total: before + of_bin,
         }
     }
+}
 
-    #[inline(always)]
-    fn fill(self, binning: Binning, bins: &mut [u64]) {
+widest! {
+    /// The sum of all weights.
+    fn total(row: Row<'_>, floor: f32) -> u64 {
+        // Side by side, so that the compiler can use vectors.
+        let mut totals = [0; LANES];
+        for (_, block) in row.blocks(floor) {
+            for (total, weight) in totals.iter_mut().zip(row.scale.weights(&block)) {
+                *total += weight;
+            }
+        }
+        totals.iter().sum()
+    }
+}
+
+widest! {
+    /// Adds all weights up in their bins.
+    fn fill(row: Row<'_>, binning: Binning, bins: &mut [u64]) {
         let Some(bins) = bins.first_chunk_mut::<N_BINS>() else {
             return;
         };
-        self.each(self.scale.floor(0.0), |_, block| {
-            let weights = self.scale.weights(block);
-            let places = block.map(|logit| binning.bin(logit));
-            for (place, weight) in places.into_iter().zip(weights) {
+        for (_, block) in row.blocks(row.scale.floor(0.0)) {
+            let weights = row.scale.weights(&block);
+            for (place, weight) in binning.bins(&block).into_iter().zip(weights) {
                 bins[place] += weight;
             }
-        });
+        }
     }
+}
 
+widest! {
     /// The tokens of a bin.
-    #[inline(always)]
-    fn rank(self, binning: Binning, bin: usize, ranked: &mut Vec<Candidate>) {
-        self.each(binning.floor(bin), |id, block| {
-            let is_in = block.map(|logit| binning.bin(logit) == bin);
-            if !is_in.iter().fold(false, |any, &one| any | one) {
-                return;
+    fn rank(row: Row<'_>, binning: Binning, bin: usize, ranked: &mut Vec<Candidate>) {
+        for (id, block) in row.blocks(binning.floor(bin)) {
+            let (bins, mut any) = (binning.bins(&block), false);
+            for of in bins {
+                any |= of == bin;
             }
-            for ((id, &logit), is_in) in (id..).zip(block).zip(is_in) {
-                if is_in && logit.is_finite() {
-                    let weight = self.scale.weight(logit);
+            if !any {
+                continue;
+            }
+            for ((id, &logit), of) in (id..).zip(&block).zip(bins) {
+                if of == bin && logit.is_finite() {
+                    let weight = row.scale.weight(logit);
                     ranked.push(Candidate { id, logit, weight });
                 }
             }
-        });
+        }
     }
 }
 
@@ -220,37 +252,46 @@ impl Crowd<'_> {
 
     /// The token, in the order of ids, in whose share of the total `target` falls.
     pub(super) fn find(&self, target: u64) -> Option<u32> {
-        let mut sum = 0;
-        widest(|| {
-            self.row.find_map(self.last.logit, |id, block| {
-                let weights = self.weights(id, block);
-                let of_block: u64 = weights.iter().sum();
-                if sum + of_block <= target {
-                    sum += of_block;
-                    return None;
-                }
-                let mut tokens = (id..).zip(weights);
-                let found = tokens.find(|&(_, weight)| {
-                    sum += weight;
-                    sum > target
-                });
-                found.map(|(id, _)| id)
-            })
-        })
+        find(self, target)
     }
 
     /// Those that have a weight, in the order of ids.
     pub(super) fn list(&self, kept: &mut Vec<Candidate>) {
         kept.clear();
-        widest(|| {
-            self.row.each(self.last.logit, |id, block| {
-                let weights = self.weights(id, block);
-                for ((id, &logit), weight) in (id..).zip(block).zip(weights) {
-                    if weight > 0 {
-                        kept.push(Candidate { id, logit, weight });
-                    }
-                }
+        list(self, kept);
+    }
+}
+
+widest! {
+    fn find(crowd: &Crowd<'_>, target: u64) -> Option<u32> {
+        let mut sum = 0;
+        for (id, block) in crowd.row.blocks(crowd.last.logit) {
+            let weights = crowd.weights(id, &block);
+            let of_block: u64 = weights.iter().sum();
+            if sum + of_block <= target {
+                sum += of_block;
+                continue;
+            }
+            let mut tokens = (id..).zip(weights);
+            let found = tokens.find(|&(_, weight)| {
+                sum += weight;
+                sum > target
             });
-        });
+            return found.map(|(id, _)| id);
+        }
+        None
+    }
+}
+
+widest! {
+    fn list(crowd: &Crowd<'_>, kept: &mut Vec<Candidate>) {
+        for (id, block) in crowd.row.blocks(crowd.last.logit) {
+            let weights = crowd.weights(id, &block);
+            for ((id, &logit), weight) in (id..).zip(&block).zip(weights) {
+                if weight > 0 {
+                    kept.push(Candidate { id, logit, weight });
+                }
+            }
+        }
     }
 }

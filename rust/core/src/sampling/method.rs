@@ -80,6 +80,11 @@ impl Params {
         top_p: 1.0,
         min_p: 0.0,
     };
+
+    /// Whether the most probable token is the only one that may be drawn.
+    pub(super) const fn takes_best(&self) -> bool {
+        self.temperature == 0.0 || self.top_k == 1
+    }
 }
 
 impl Method {

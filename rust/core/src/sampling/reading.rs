@@ -18,8 +18,9 @@ struct Sums {
     top: f64,
     /// What logits are divided by.
     temperature: f64,
-    /// Of `exp((logit - top) / temperature)`.
+    /// Of `exp((logit - top) / temperature)`, and its logarithm.
     total: f64,
+    log_total: f64,
     /// Of the same times `(top - logit) / temperature`.
     distance: f64,
 }
@@ -36,9 +37,9 @@ pub fn read_row(
     let mut plain = None;
     let mut sums_at = |temperature: f32| {
         if temperature == 1.0 {
-            *plain.get_or_insert_with(|| Sums::of(logits, 1.0))
+            *plain.get_or_insert_with(|| sums_of(logits, 1.0))
         } else {
-            Sums::of(logits, temperature)
+            sums_of(logits, temperature)
         }
     };
     let readings = probes.iter().map(|probe| match probe {
@@ -61,13 +62,9 @@ pub fn read_row(
     readings.collect()
 }
 
-impl Sums {
-    fn of(logits: &[f32], temperature: f32) -> Self {
-        widest(|| Self::sum_up(logits, temperature))
-    }
-
-    #[inline(always)]
-    fn sum_up(logits: &[f32], temperature: f32) -> Self {
+widest! {
+    /// Those of a row at a temperature.
+    fn sums_of(logits: &[f32], temperature: f32) -> Sums {
         let top = f64::from(greatest(logits).unwrap_or(0.0));
         let temperature = f64::from(temperature);
         let (mut totals, mut distances) = ([0.0; LANES], [0.0; LANES]);
@@ -91,18 +88,22 @@ impl Sums {
             *total += part;
             *distance += part * distant(x);
         }
-        Self {
+        let total = totals.iter().sum();
+        Sums {
             top,
             temperature,
-            total: totals.iter().sum(),
+            total,
+            log_total: logarithm(total),
             distance: distances.iter().sum(),
         }
     }
+}
 
+impl Sums {
     /// Finite, though the difference of two logits may not be a float.
     fn logprob(&self, logit: f32) -> f32 {
         let x = (f64::from(logit) - self.top) / self.temperature;
-        ((x - logarithm(self.total)) as f32).max(f32::MIN)
+        ((x - self.log_total) as f32).max(f32::MIN)
     }
 
     fn probability(&self, logit: f32) -> f32 {
@@ -110,12 +111,13 @@ impl Sums {
     }
 
     fn entropy(&self) -> f32 {
-        (logarithm(self.total) + self.distance / self.total) as f32
+        (self.log_total + self.distance / self.total) as f32
     }
 }
 
 /// The distance of a logit to the greatest one. Where it is beyond all that has a probability it is cut, so that no
 /// product of zero and infinity comes of it.
+#[inline(always)]
 fn distant(x: f64) -> f64 {
     if x > -1e3 { -x } else { 1e3 }
 }

@@ -54,6 +54,9 @@ pub fn sample(
     scratch: &mut Scratch,
 ) -> Result<u32, RowFault> {
     let best = best(logits, mask)?;
+    if params.takes_best() {
+        return Ok(best.id);
+    }
     let drawn = match choice(logits, params, mask, best, scratch) {
         Choice::One(token) => Some(token),
         Choice::Kept => draw(&scratch.kept, key),
@@ -135,7 +138,7 @@ fn choice<'a>(
     let Scratch {
         kept, ranked, bins, ..
     } = scratch;
-    if params.temperature == 0.0 || params.top_k == 1 {
+    if params.takes_best() {
         return Choice::One(best.id);
     }
     let scale = Scale {
@@ -192,10 +195,7 @@ fn argmax(logits: &[f32], mask: &[u32]) -> Option<Candidate> {
 
 /// The first of a row's values that equals `top`; the row begins at token `first`.
 fn candidate(first: u32, row: &[f32], top: f32) -> Candidate {
-    let (blocks, _) = row.as_chunks::<LANES>();
-    // A whole block is compared without a branch, so that the compiler can use vectors.
-    let holds = |block: &[f32; LANES]| block.iter().fold(false, |hit, &logit| hit | (logit == top));
-    let start = blocks.iter().position(holds).unwrap_or(blocks.len()) * LANES;
+    let start = block_with(row, top) * LANES;
     let rest = row.get(start..).unwrap_or_default();
     let offset = rest.iter().position(|&logit| logit == top).unwrap_or(0);
     Candidate {
@@ -205,65 +205,100 @@ fn candidate(first: u32, row: &[f32], top: f32) -> Candidate {
     }
 }
 
-/// The greatest of the values, minus infinity when there are none; nothing when one of them is not finite. One pass,
-/// since a batch of rows is larger than the caches.
+widest! {
+    /// How many whole blocks of a row come before the first that holds a value.
+    fn block_with(row: &[f32], value: f32) -> usize {
+        let (blocks, _) = row.as_chunks::<LANES>();
+        let mut n_before = 0;
+        for block in blocks {
+            // A whole block is compared without a branch, so that the compiler can use vectors.
+            let mut holds = false;
+            for &logit in block {
+                holds |= logit == value;
+            }
+            if holds {
+                break;
+            }
+            n_before += 1;
+        }
+        n_before
+    }
+}
+
+/// The greatest of the values, minus infinity when there are none; nothing when one of them is not finite.
 pub(super) fn greatest(row: &[f32]) -> Option<f32> {
-    let larger = |a: f32, b: f32| if a > b { a } else { b };
-    let mut tops = [f32::NEG_INFINITY; WIDE];
-    // What is not finite never leaves a sum again. A sum may also be too large for a float.
-    let mut sums = [0.0_f32; WIDE];
-    let (blocks, rest) = row.as_chunks::<WIDE>();
-    for block in blocks {
-        for ((top, sum), &logit) in tops.iter_mut().zip(&mut sums).zip(block) {
+    go_over(row)
+}
+
+widest! {
+    /// [`greatest`]. One pass, since a batch of rows is larger than the caches.
+    fn go_over(row: &[f32]) -> Option<f32> {
+        let larger = |a: f32, b: f32| if a > b { a } else { b };
+        let mut tops = [f32::NEG_INFINITY; WIDE];
+        // What is not finite never leaves a sum again. A sum may also be too large for a float.
+        let mut sums = [0.0_f32; WIDE];
+        let (blocks, rest) = row.as_chunks::<WIDE>();
+        for block in blocks {
+            for ((top, sum), &logit) in tops.iter_mut().zip(&mut sums).zip(block) {
+                *top = larger(logit, *top);
+                *sum += logit;
+            }
+        }
+        for ((top, sum), &logit) in tops.iter_mut().zip(&mut sums).zip(rest) {
             *top = larger(logit, *top);
             *sum += logit;
         }
+        // By their bits, which compare as whole numbers.
+        let most = sums
+            .iter()
+            .fold(0, |most: u32, sum| most.max(sum.abs().to_bits()));
+        let are_finite = most < f32::INFINITY.to_bits();
+        let is_finite = are_finite || row.iter().all(|logit| logit.is_finite());
+        // Vector by vector: which of equal values is found makes no difference.
+        let (vectors, _) = tops.as_chunks::<VECTOR>();
+        let mut last = [f32::NEG_INFINITY; VECTOR];
+        for vector in vectors {
+            for (top, &other) in last.iter_mut().zip(vector) {
+                *top = larger(other, *top);
+            }
+        }
+        is_finite.then(|| last.into_iter().fold(f32::NEG_INFINITY, larger))
     }
-    let is_finite = |logit: &f32| logit.is_finite();
-    let finite =
-        (sums.iter().all(is_finite) && rest.iter().all(is_finite)) || row.iter().all(is_finite);
-    finite.then(|| {
-        tops.iter()
-            .chain(rest)
-            .copied()
-            .fold(f32::NEG_INFINITY, larger)
-    })
 }
 
 /// Values that a whole row is gone over by: as many vectors as hide how long one operation waits for the one before.
-const WIDE: usize = 16;
+const WIDE: usize = 32;
+/// Values of a vector that most instruction sets have.
+const VECTOR: usize = 8;
 
-/// Keeps the tokens whose logit is not below `floor`, with their weights, in the order of ids.
-fn keep_above(logits: &[f32], mask: &[u32], scale: Scale, floor: f32, kept: &mut Vec<Candidate>) {
-    widest(|| weigh_above(logits, mask, scale, floor, kept));
-}
-
-#[inline(always)]
-fn weigh_above(logits: &[f32], mask: &[u32], scale: Scale, floor: f32, kept: &mut Vec<Candidate>) {
-    let mut keep = |id: u32, logit: f32, weight: u64| {
-        if logit >= floor {
-            kept.push(Candidate { id, logit, weight });
-        }
-    };
-    for range in brle::allowed(mask, logits.len() as u32) {
-        let row = &logits[range.start as usize..range.end as usize];
-        let (blocks, rest) = row.as_chunks::<LANES>();
-        let mut id = range.start;
-        for block in blocks {
-            if block
-                .iter()
-                .fold(false, |hit, &logit| hit | (logit >= floor))
-            {
-                // All of a block, without a branch, so that the compiler can use vectors.
-                let weights = scale.weights(block);
-                for ((id, &logit), weight) in (id..).zip(block).zip(weights) {
-                    keep(id, logit, weight);
-                }
+widest! {
+    /// Keeps the tokens whose logit is not below `floor`, with their weights, in the order of ids.
+    fn keep_above(logits: &[f32], mask: &[u32], scale: Scale, floor: f32, kept: &mut Vec<Candidate>) {
+        let mut keep = |id: u32, logit: f32, weight: u64| {
+            if logit >= floor {
+                kept.push(Candidate { id, logit, weight });
             }
-            id += LANES as u32;
-        }
-        for (id, &logit) in (id..).zip(rest) {
-            keep(id, logit, scale.weight(logit));
+        };
+        for range in brle::allowed(mask, logits.len() as u32) {
+            let row = &logits[range.start as usize..range.end as usize];
+            let (blocks, rest) = row.as_chunks::<LANES>();
+            let mut id = range.start;
+            for block in blocks {
+                if block
+                    .iter()
+                    .fold(false, |hit, &logit| hit | (logit >= floor))
+               {
+                    // All of a block, without a branch, so that the compiler can use vectors.
+                    let weights = scale.weights(block);
+                    for ((id, &logit), weight) in (id..).zip(block).zip(weights) {
+                        keep(id, logit, weight);
+                    }
+                }
+                id += LANES as u32;
+            }
+            for (id, &logit) in (id..).zip(rest) {
+                keep(id, logit, scale.weight(logit));
+            }
         }
     }
 }

@@ -46,6 +46,7 @@ impl Simulation {
                 .collect(),
             token_mask: runs(&op.token_mask),
             leaves_working_pages: op.leaves,
+            read_masks: None,
         };
         let submitted = self
             .world

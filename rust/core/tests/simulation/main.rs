@@ -16,28 +16,19 @@
     reason = "a test fails by panicking, and is a crate of its own"
 )]
 
-mod commands;
-mod driving;
-mod forwards;
-mod generating;
-mod masks;
-mod model;
-mod ops;
-mod snapshots;
-#[path = "../support/mod.rs"]
-mod support;
-mod taking;
+#[path = "parts.rs"]
+mod parts;
 
 use std::cell::RefCell;
 use std::env;
 use std::ops::AddAssign;
 
-use driving::Simulation;
-use ops::{configs, op};
+use parts::driving::Simulation;
+use parts::ops::{configs, op};
+use parts::support::world::World;
 use pie_core::Stats;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
-use support::world::World;
 
 const RUNS: u64 = 200;
 

@@ -20,6 +20,7 @@ use self::live::Live;
 use self::state::HostState;
 use self::threads::Threads;
 use crate::budget::Budget;
+use crate::bus::Bus;
 use crate::interface::linkers::Linkers;
 use crate::numbering::{Numbering, Numbers};
 use crate::process::reading::Alone;
@@ -73,13 +74,14 @@ impl Host {
         let ticker = Ticker::start(engine.clone())?;
         let foreground = threads.foreground().clone();
         let background = threads.background().clone();
+        let bus = config.shared_bus();
         let shared = HostState {
             budget: config.budget(),
             live: Live::new(config.max_processes, ticker),
             config,
             engine,
             programs,
-            surroundings: Arc::new(Surroundings::new(instance_id, foreground, background)),
+            surroundings: Arc::new(Surroundings::new(instance_id, bus, foreground, background)),
             checking: FairTurns::new(PARALLEL_CHECKS),
             standings: Arc::new(Standings::new(threads.n_foreground)),
             threads,
@@ -100,6 +102,11 @@ impl Host {
     /// What users may make this engine hold.
     pub fn budget(&self) -> &Arc<Budget> {
         &self.shared.budget
+    }
+
+    /// What programs send to each other.
+    pub fn bus(&self) -> &Arc<Bus> {
+        &self.shared.surroundings.bus
     }
 
     /// What the processes that read programs are able to do and should not be, where this system lacks the means to
@@ -290,6 +297,18 @@ mod tests {
         let refused = host.launch(launch).unwrap_err();
         assert_eq!(refused.code, ErrorCode::EngineStopped);
         assert_eq!(host.shared.live.count(), 0);
+    }
+
+    #[test]
+    fn hosts_share_a_bus_that_they_are_given_and_no_other() {
+        let [first, other] = [(); 2].map(|()| Host::new(HostConfig::default()).unwrap());
+        let second = Host::new(HostConfig {
+            bus: Some(first.bus().clone()),
+            ..HostConfig::default()
+        });
+        first.bus().of("ada").subscribe("news").unwrap();
+        assert_eq!(second.unwrap().bus().stats().n_subscriptions, 1);
+        assert_eq!(other.bus().stats().n_subscriptions, 0);
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Adapters<'_> {
         let name = self.table.get(model)?.0.name();
         Ok(Error::new(
             ErrorCode::Unsupported,
-            format!("there are no adapters on this driver of {name}; leave them out"),
+            format!("programs cannot make or open adapters of {name}; leave them out"),
         ))
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pie_core::Submission;
 use pie_text::limits::MAX_QUEUED_EVENTS;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
+use tokio::sync::oneshot::{self, Receiver};
 
 use super::bindings::pie::core::generation;
 use super::bindings::pie::core::sampling::{Slot, Speculation};
@@ -22,8 +23,23 @@ use crate::model::pass::Pass;
 #[derive(Debug)]
 pub struct Advance<W> {
     generator: Arc<Generator>,
-    pass: Pass,
+    run: Run,
     wanted: PhantomData<W>,
+}
+
+/// What is submitted to the core.
+#[derive(Debug)]
+enum Run {
+    /// One pass: a step, or all that is left.
+    Pass(Pass),
+    /// Step by step to the end, since matchers walk what each accepts. The program sleeps meanwhile.
+    Steps {
+        /// None: the generation had ended.
+        step: Option<Pass>,
+        tokens: Vec<u32>,
+        /// How it ended, once it has.
+        ended: Option<Result<Option<pie_core::FinishReason>, Error>>,
+    },
 }
 
 /// What a program wants of a run.
@@ -131,15 +147,28 @@ pub(super) fn shown_tokens(tokens: &[u32], finish: Option<generation::FinishReas
 
 impl<W: Wanted> Advance<W> {
     pub(super) fn submit(generator: Arc<Generator>) -> Future<Self> {
-        let (pass, receiver) = if W::IS_ONE_STEP {
-            generator.submit_step()
+        let (run, receiver) = if W::IS_ONE_STEP {
+            let (pass, receiver) = generator.submit_step();
+            (Run::Pass(pass), receiver)
+        } else if generator.runs_by_steps() {
+            let (step, receiver) = submit_next(&generator);
+            let tokens = generator.take_given_up();
+            let ended = None;
+            let run = Run::Steps {
+                step,
+                tokens,
+                ended,
+            };
+            (run, receiver)
         } else {
-            Pass::submit(&generator.context.model, Submission::Run(generator.id))
+            let submission = Submission::Run(generator.id);
+            let (pass, receiver) = Pass::submit(&generator.context.model, submission);
+            (Run::Pass(pass), receiver)
         };
         Future::new(
             Self {
                 generator,
-                pass,
+                run,
                 wanted: PhantomData,
             },
             receiver,
@@ -147,22 +176,84 @@ impl<W: Wanted> Advance<W> {
     }
 }
 
+/// Submits the next step of a generator, where there is one.
+fn submit_next(generator: &Generator) -> (Option<Pass>, Receiver<Result<(), Error>>) {
+    let opened = match generator.open_step() {
+        Ok(Some(_)) => {
+            let (pass, receiver) = generator.submit_step();
+            return (Some(pass), receiver);
+        }
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    let (told, receiver) = oneshot::channel();
+    // It is read below: who waits for it has the other end.
+    drop(told.send(opened));
+    (None, receiver)
+}
+
 impl<W: Wanted> Operation for Advance<W> {
     type Raw = ();
     type Answer = W::Answer;
 
+    fn go_on(&mut self, arrived: &Result<(), Error>) -> Option<Receiver<Result<(), Error>>> {
+        let Run::Steps {
+            step,
+            tokens,
+            ended,
+        } = &mut self.run
+        else {
+            return None;
+        };
+        let generator = &self.generator;
+        let taken = match (arrived, step.take()) {
+            (Err(error), _) => Err(error.clone()),
+            (Ok(()), None) => generator.with_engine(|engine, id| engine.finish_reason(id)),
+            (Ok(()), Some(pass)) => match generator.take_step(&pass) {
+                Ok(output) => {
+                    tokens.extend(output.tokens);
+                    if output.finish.is_none() {
+                        let (next, receiver) = submit_next(generator);
+                        *step = next;
+                        return Some(receiver);
+                    }
+                    Ok(output.finish)
+                }
+                Err(error) => Err(error),
+            },
+        };
+        if taken.is_err() {
+            generator.keep_given_up(std::mem::take(tokens));
+        }
+        *ended = Some(taken);
+        None
+    }
+
     fn finish(&mut self, (): ()) -> Result<W::Answer, Error> {
         let context = &self.generator.context;
-        let output = if W::IS_ONE_STEP {
-            self.generator.take_step(&self.pass)?
-        } else {
-            context.take_generated(&self.pass)?
+        let output = match &mut self.run {
+            Run::Pass(pass) if W::IS_ONE_STEP => self.generator.take_step(pass)?,
+            Run::Pass(pass) => context.take_generated(pass)?,
+            Run::Steps { tokens, ended, .. } => pie_core::Output {
+                finish: ended.take().unwrap_or(Ok(None))?,
+                tokens: std::mem::take(tokens),
+                readings: Vec::new(),
+                speculation: pie_core::Speculation::default(),
+            },
         };
         W::answer(context.model.chat(), output)
     }
 
     fn abandon(&mut self, _answer: Option<Result<(), Error>>) {
-        self.generator.cancel(&self.pass);
+        match &mut self.run {
+            Run::Pass(pass) => self.generator.cancel(pass),
+            Run::Steps { step, tokens, .. } => {
+                if let Some(pass) = step.take() {
+                    self.generator.cancel(&pass);
+                }
+                self.generator.keep_given_up(std::mem::take(tokens));
+            }
+        }
     }
 
     fn limit(&self, limits: &Limits) -> Option<Duration> {

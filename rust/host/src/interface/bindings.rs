@@ -17,6 +17,7 @@ wasmtime::component::bindgen!({
     imports: {
         "pie:core/session.send": async | trappable,
         "pie:core/session.send-file": async | trappable,
+        "pie:core/messaging.push": async | trappable,
         "pie:core/tokenizer.[method]tokenizer.encode": async | trappable,
         "pie:core/context.[method]context.append-text": async | trappable,
         "pie:core/grammar.[static]grammar.create": async | trappable,
@@ -42,6 +43,8 @@ wasmtime::component::bindgen!({
         "pie:core/futures.future-unit": crate::interface::futures::FutureUnit,
         "pie:core/futures.future-string": crate::interface::futures::FutureString,
         "pie:core/futures.future-blob": crate::interface::futures::FutureBlob,
+        "pie:core/messaging.subscription": crate::bus::place::SubscriptionHandle,
+        "pie:core/messaging.future-message": crate::interface::messaging::FutureMessage,
         "pie:core/model.model": crate::interface::model::ModelHandle,
         "pie:core/tokenizer.tokenizer": crate::interface::tokenizer::TokenizerHandle,
         "pie:core/context.context": crate::interface::context::ContextHandle,

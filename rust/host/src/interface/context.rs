@@ -52,17 +52,23 @@ impl Contexts<'_> {
         Ok(self.table.push(ContextHandle(Arc::new(context)))?)
     }
 
-    /// A handle of a context that `open` makes from a snapshot.
+    /// A handle of a context that `open` makes from a snapshot, which is there no more where it is taken.
     fn open_by(
         &mut self,
         model: &Resource<ModelHandle>,
         open: impl FnOnce(&mut Engine, ProcessId) -> Result<(ContextId, HostData), Error>,
+        is_taken: bool,
     ) -> CallResult<Resource<ContextHandle>> {
         let (model, process) = self.joined(model)?;
         // A snapshot that is taken must not be lost because the table is full.
         self.table.check_room()?;
         let (id, host_data) = model.with_engine(|engine| open(engine, process))?;
-        let context = Context::open(model, id, host_data, self.record.account.clone())?;
+        let account = self.record.account.clone();
+        let context = if is_taken {
+            Context::take_over(model, id, &host_data, account)
+        } else {
+            Context::open(model, id, &host_data, account)?
+        };
         self.push(context)
     }
 
@@ -130,9 +136,8 @@ impl HostContext for Contexts<'_> {
         model: Resource<ModelHandle>,
         name: String,
     ) -> CallResult<Resource<ContextHandle>> {
-        self.open_by(&model, |engine, process| {
-            engine.open_snapshot(process, &name)
-        })
+        let open = |engine: &mut Engine, process| engine.open_snapshot(process, &name);
+        self.open_by(&model, open, false)
     }
 
     fn take(
@@ -140,9 +145,8 @@ impl HostContext for Contexts<'_> {
         model: Resource<ModelHandle>,
         name: String,
     ) -> CallResult<Resource<ContextHandle>> {
-        self.open_by(&model, |engine, process| {
-            engine.take_snapshot(process, &name)
-        })
+        let take = |engine: &mut Engine, process| engine.take_snapshot(process, &name);
+        self.open_by(&model, take, true)
     }
 
     fn delete(&mut self, model: Resource<ModelHandle>, name: String) -> CallResult<()> {

@@ -26,7 +26,7 @@ use crate::futures::{Future, Operation};
 use crate::limits::Limits;
 use crate::model::conversation::Context;
 use crate::model::pass::Pass;
-use crate::model::tokens::Extras;
+use crate::model::tokens::{Extras, TRAITS_BYTES};
 use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
@@ -86,7 +86,8 @@ impl Draft {
         let n = first.saturating_add(rows.len());
         if n > MAX_FORWARD_ROWS {
             return Err(refused(format!(
-                "a forward pass wants {n} rows of logits, and may want at most {MAX_FORWARD_ROWS}; read fewer in one pass"
+                "a forward pass wants {n} rows of logits, and may want at most {MAX_FORWARD_ROWS}; read fewer in one \
+                 pass"
             )));
         }
         self.forward.rows.extend(rows);
@@ -131,21 +132,25 @@ impl Execute {
     /// `limit-engine-memory`, `context-released`; the pass can be executed again.
     fn submit(context: Arc<Context>, draft: &mut Option<Draft>) -> Result<FuturePassOutput, Error> {
         let waiting = draft.as_mut().ok_or_else(executed)?;
-        let (length, n_read) = context.model.with_engine(|engine| {
-            let n_read = waiting.forward.n_bytes(&engine.config().driver);
-            Ok::<_, Error>((engine.length(context.id)?, n_read))
+        let (length, n_taken, slots, n_read) = context.model.with_engine(|engine| {
+            let (id, forward) = (context.id, &waiting.forward);
+            let n_read = forward.n_bytes(&engine.config().driver);
+            let slots = engine.masked_slots(id, forward)?;
+            Ok::<_, Error>((engine.length(id)?, engine.n_to_take(id)?, slots, n_read))
         })?;
-        waiting.charge.grow(n_read as u64)?;
+        let n_traits = traits_bytes(&waiting.forward, n_taken as usize);
+        waiting.charge.grow((n_read + n_traits) as u64)?;
         let Some(draft) = draft.take() else {
             return Err(Error::internal("a pass that was there is gone"));
         };
         let Draft {
-            forward,
+            mut forward,
             sources,
             charge,
             ..
         } = draft;
         let n_input = forward.input.len();
+        forward.read_masks(slots);
         let extras = extras_of(&forward, length as usize + n_input);
         let submission = Submission::Forward(context.id, Box::new(forward));
         let (pass, receiver) = Pass::submit(&context.model, submission);
@@ -202,6 +207,16 @@ impl Operation for Execute {
     fn limit(&self, limits: &Limits) -> Option<Duration> {
         limits.pass
     }
+}
+
+/// Bytes of the positions and masks of all tokens of a pass while it is under way, those included that it takes from
+/// its context: where one token has some of its own, each has.
+fn traits_bytes(forward: &Forward, n_taken: usize) -> usize {
+    let has_positions = || forward.input.iter().any(|input| input.position.is_some());
+    if forward.masks.is_empty() && !has_positions() {
+        return 0;
+    }
+    (n_taken + forward.input.len()) * TRAITS_BYTES
 }
 
 /// What the tokens of a pass take besides that end at `end`: those with masks, or else those of its own that have
@@ -342,12 +357,13 @@ impl HostForwardPass for Forwards<'_> {
     fn logit_mask(&mut self, this: Resource<ForwardPassHandle>, mask: Vec<u32>) -> CallResult<()> {
         let n_bytes = mask.len() * RUN_BYTES;
         self.change(&this, n_bytes, |context, draft| {
-            if masks::shortest(&mask, context.model.vocab_size())? == [0] {
+            let mask = masks::shortest(&mask, context.model.vocab_size())?;
+            if mask == [0] {
                 let message = "the token mask allows nothing; allow at least one token";
                 return Err(refused(message.to_owned()));
             }
+            draft.token_mask_bytes = mask.len() * RUN_BYTES;
             draft.forward.token_mask = mask;
-            draft.token_mask_bytes = n_bytes;
             Ok(())
         })
     }
@@ -362,7 +378,8 @@ impl HostForwardPass for Forwards<'_> {
         sampler.method.params_and_draws()?;
         self.change(&this, indices.len() * ROW_BYTES, |_, draft| {
             if indices.is_empty() {
-                let message = "a sampler was attached to no token; give the indices of the tokens behind which it draws";
+                let message = "a sampler was attached to no token; give the indices of the tokens behind which it \
+                               draws";
                 return Err(refused(message.to_owned()));
             }
             let rows = indices.iter().map(|&index| RowRequest {
@@ -465,4 +482,44 @@ fn refused(message: String) -> Error {
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
     forward::add_to_linker::<_, Forwards<'static>>(linker, Forwards::of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::{Account, Budget};
+    use crate::model::testing::Driven;
+
+    /// Executes a pass of one token, which has a position of its own or not, behind what nobody has computed.
+    fn execute(driven: &Driven, account: &Account, position: Option<u32>) -> Result<(), Error> {
+        let context = driven.context(account, 30_000);
+        let input = vec![Input { token: 5, position }];
+        let mut draft = Some(Draft {
+            forward: Forward {
+                input,
+                ..Forward::default()
+            },
+            sources: Vec::new(),
+            masks_bytes: 0,
+            token_mask_bytes: 0,
+            lists_bytes: 0,
+            charge: account.charge(Purpose::Options, 0)?,
+        });
+        let executed = Execute::submit(context.clone(), &mut draft);
+        let executed = executed.map(drop);
+        context.release();
+        executed
+    }
+
+    #[test]
+    fn positions_of_all_tokens_of_a_pass_are_charged_while_it_is_under_way() {
+        let driven = Driven::new(None);
+        let most = 30_000 * (TRAITS_BYTES as u64);
+        let account = Budget::new(64 << 20, Some(most)).account("ada");
+        execute(&driven, &account, None).unwrap();
+        let refused = execute(&driven, &account, Some(7)).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::LimitEngineMemory);
+        let account = Budget::new(64 << 20, Some(2 * most)).account("ada");
+        execute(&driven, &account, Some(7)).unwrap();
+    }
 }

@@ -1,12 +1,16 @@
 //! `pie:core/futures`: whatever waits.
 
 use wasmtime::component::{Linker, Resource};
-use wasmtime_wasi::p2::DynPollable;
+use wasmtime_wasi::async_trait;
+use wasmtime_wasi::p2::{DynPollable, Pollable};
 
 use super::bindings::pie::core::futures::{self, HostFutureBlob, HostFutureString, HostFutureUnit};
 use super::bindings::pie::core::types;
 use super::view::view;
-use crate::futures::{Future, Operation};
+use crate::Error;
+use crate::bus::place::Pull;
+use crate::futures::{Awaited, Future};
+use crate::limits::Limits;
 use crate::model::pass::Flush;
 use crate::process::handles::HandleTable;
 use crate::process::mailbox::Receive;
@@ -14,20 +18,55 @@ use crate::process::state::ProcessState;
 
 /// The future of [`Flush`].
 pub type FutureUnit = Future<Flush>;
-/// The future of [`Receive`], for messages.
-pub type FutureString = Future<Receive<String>>;
 /// The future of [`Receive`], for files.
 pub type FutureBlob = Future<Receive<Vec<u8>>>;
+
+/// A text that somebody sends.
+#[derive(Debug)]
+pub enum FutureString {
+    /// The client of the program does.
+    Received(Future<Receive<String>>),
+    /// Another program does.
+    Pulled(Future<Pull>),
+}
+
+#[async_trait]
+impl Pollable for FutureString {
+    async fn ready(&mut self) {
+        match self {
+            Self::Received(future) => future.ready().await,
+            Self::Pulled(future) => future.ready().await,
+        }
+    }
+}
+
+impl Awaited for FutureString {
+    type Answer = String;
+
+    fn take(&mut self) -> Option<Result<String, Error>> {
+        match self {
+            Self::Received(future) => future.take(),
+            Self::Pulled(future) => future.take(),
+        }
+    }
+
+    fn within(self, limits: &Limits) -> Self {
+        match self {
+            Self::Received(future) => Self::Received(future.within(limits)),
+            Self::Pulled(future) => Self::Pulled(future.within(limits)),
+        }
+    }
+}
 
 impl HandleTable {
     /// What arrived for a future, once.
     ///
     /// # Errors
     /// For a handle that the program does not hold.
-    pub(crate) fn future_get<S: Operation>(
+    pub(crate) fn future_get<F: Awaited>(
         &mut self,
-        future: &Resource<Future<S>>,
-    ) -> wasmtime::Result<Option<Result<S::Answer, types::Error>>> {
+        future: &Resource<F>,
+    ) -> wasmtime::Result<Option<Result<F::Answer, types::Error>>> {
         let answer = self.get_mut(future)?.take();
         Ok(answer.map(|answer| answer.map_err(|error| self.told(error))))
     }

@@ -90,7 +90,7 @@ impl Generators<'_> {
         self.joined.join(&model)?;
         let (process, account) = (self.joined.process_id(), self.record.account.clone());
         let (sampler, mask) = draws;
-        DraftModel::new(model, process, account, sampler, mask.to_vec()).map(Some)
+        DraftModel::new(model, process, account, sampler, mask).map(Some)
     }
 
     /// Changes what is wanted of the steps of a generator, which takes `n_bytes` more at most.
@@ -109,12 +109,14 @@ impl Generators<'_> {
     fn change_stop(
         &mut self,
         handle: &Resource<GeneratorHandle>,
-        tokens: &[u32],
+        tokens: Vec<u32>,
         change: impl FnOnce(&mut Engine, GeneratorId, &[u32]) -> Result<(), Error>,
     ) -> CallResult<()> {
         let generator = &self.table.get(handle)?.0;
-        let n_bytes = generator.context.model.stop_bytes(tokens.len());
-        Ok(generator.change(n_bytes, |engine, id| change(engine, id, tokens))?)
+        let model = &generator.context.model;
+        let n_bytes = model.stop_bytes(tokens.len());
+        let tokens = model.stop_list(tokens)?;
+        Ok(generator.change(n_bytes, |engine, id| change(engine, id, &tokens))?)
     }
 }
 
@@ -145,12 +147,13 @@ impl HostGenerator for Generators<'_> {
             Vec::new()
         };
         let has_static_mask = !options.logit_mask.is_empty();
+        let stop = context.model.stop_list(options.stop)?;
         let made = pie_core::GeneratorOptions {
             adapter: pie_core::Adapter::default(),
             sampler,
             seed: options.seed,
             max_tokens: options.max_tokens,
-            stop: options.stop,
+            stop,
             template_stop,
             token_mask: options.logit_mask,
             drafting,
@@ -179,11 +182,11 @@ impl HostGenerator for Generators<'_> {
     }
 
     fn set_stop(&mut self, this: Resource<GeneratorHandle>, tokens: Vec<u32>) -> CallResult<()> {
-        self.change_stop(&this, &tokens, Engine::set_stop)
+        self.change_stop(&this, tokens, Engine::set_stop)
     }
 
     fn add_stop(&mut self, this: Resource<GeneratorHandle>, tokens: Vec<u32>) -> CallResult<()> {
-        self.change_stop(&this, &tokens, Engine::add_stop)
+        self.change_stop(&this, tokens, Engine::add_stop)
     }
 
     fn ignore_eos(&mut self, this: Resource<GeneratorHandle>, ignore: bool) -> CallResult<()> {
@@ -229,8 +232,10 @@ impl HostGenerator for Generators<'_> {
         matcher: Resource<MatcherHandle>,
     ) -> CallResult<()> {
         let generator = self.table.get(&this)?.0.clone();
-        let matcher = &self.table.get(&matcher)?.matcher;
-        Ok(generator.constrain(matcher, &self.record.account)?)
+        let MatcherHandle {
+            matcher, compiled, ..
+        } = self.table.get(&matcher)?;
+        Ok(generator.constrain(matcher, compiled, &self.record.account)?)
     }
 
     fn ask_masks(&mut self, this: Resource<GeneratorHandle>, ask: bool) -> CallResult<()> {
@@ -281,13 +286,15 @@ impl HostGenerator for Generators<'_> {
         this: Resource<GeneratorHandle>,
         tokens: Vec<u32>,
     ) -> CallResult<Vec<u32>> {
-        Ok(self.table.get(&this)?.0.accept(&tokens)?)
+        let generator = &self.table.get(&this)?.0;
+        generator.take_given_up();
+        Ok(generator.accept(&tokens)?)
     }
 
     fn next_step(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<u32>> {
-        let opened = self.on_generator(&this, Engine::next_step)?;
-        self.table.get(&this)?.0.release_own()?;
-        Ok(opened)
+        let generator = &self.table.get(&this)?.0;
+        generator.take_given_up();
+        Ok(generator.open_step()?)
     }
 
     fn set_seed(&mut self, this: Resource<GeneratorHandle>, seed: u64) -> CallResult<()> {

@@ -15,6 +15,7 @@ use crate::Error;
 use crate::budget::{Account, Charge, Purpose};
 use crate::errors::{stopped, text_error};
 use crate::model::grammars::OwnedSource;
+use crate::model::held_grammars::{HeldCompiled, HeldGrammar};
 use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
@@ -22,15 +23,13 @@ use crate::process::surroundings::Surroundings;
 
 /// What stands behind a `grammar` handle.
 #[derive(Debug)]
-pub struct GrammarHandle {
-    grammar: Arc<Grammar>,
-    _charge: Charge,
-}
+pub struct GrammarHandle(HeldGrammar);
 
 /// What stands behind a `matcher` handle.
 #[derive(Debug)]
 pub struct MatcherHandle {
     pub(super) matcher: Matcher,
+    pub(super) compiled: Arc<HeldCompiled>,
     charge: Charge,
 }
 
@@ -39,10 +38,12 @@ impl MatcherHandle {
     ///
     /// # Errors
     /// `limit-engine-memory`.
-    fn new(account: &Account, matcher: Matcher) -> Result<Self, Error> {
+    fn new(account: &Account, compiled: Arc<HeldCompiled>, stop: Vec<u32>) -> Result<Self, Error> {
+        let matcher = compiled.matcher(stop);
         let n_bytes = matcher.n_bytes() as u64;
         Ok(Self {
             charge: account.charge(Purpose::Options, n_bytes)?,
+            compiled,
             matcher,
         })
     }
@@ -55,6 +56,7 @@ impl MatcherHandle {
         let n_bytes = self.matcher.n_bytes() as u64;
         Ok(Self {
             charge: account.charge(Purpose::Options, n_bytes)?,
+            compiled: self.compiled.clone(),
             matcher: self.matcher.clone(),
         })
     }
@@ -99,11 +101,7 @@ impl GrammarHandle {
     /// # Errors
     /// `limit-engine-memory`.
     pub(super) fn new(record: &ProcessRecord, grammar: Arc<Grammar>) -> Result<Self, Error> {
-        let n_bytes = grammar.n_bytes() as u64;
-        Ok(Self {
-            _charge: record.account.charge(Purpose::Options, n_bytes)?,
-            grammar,
-        })
+        Ok(Self(HeldGrammar::new(&record.account, grammar)?))
     }
 }
 
@@ -164,7 +162,7 @@ impl HostGrammar for Grammars<'_> {
         this: Resource<GrammarHandle>,
         tokenizer: Resource<TokenizerHandle>,
     ) -> CallResult<Resource<MatcherHandle>> {
-        let grammar = self.table.get(&this)?.grammar.clone();
+        let grammar = self.table.get(&this)?.0.grammar.clone();
         let chat = self.table.get(&tokenizer)?.0.clone();
         let record = self.record.clone();
         let grammars = &self.surroundings.grammars;
@@ -181,8 +179,9 @@ impl HostGrammar for Grammars<'_> {
         };
         let mut stop = chat.end_tokens().to_vec();
         stop.extend(chat.stop_tokens().unwrap_or_default());
-        let matcher = Matcher::new(&compiled, stop);
-        let handle = MatcherHandle::new(&self.record.account, matcher)?;
+        let account = &self.record.account;
+        let compiled = self.table.get_mut(&this)?.0.hold(account, compiled)?;
+        let handle = MatcherHandle::new(account, compiled, stop)?;
         Ok(self.table.push(handle)?)
     }
 

@@ -5,8 +5,8 @@ use wasmtime::component::{Component, Linker};
 
 use super::bindings::ProgramPre;
 use super::{
-    adapter, chat, clocks, context, forward, futures, generation, grammar, masks, model, poll,
-    reasoning, runtime, sampling, session, source, tokenizer, tools, types,
+    adapter, chat, clocks, context, forward, futures, generation, grammar, masks, messaging, model,
+    poll, reasoning, runtime, sampling, session, source, tokenizer, tools, types,
 };
 use crate::Error;
 use crate::process::state::ProcessState;
@@ -45,6 +45,7 @@ impl Linkers {
         forward::add_to_linker(&mut programs)?;
         generation::add_to_linker(&mut programs)?;
         session::add_to_linker(&mut programs)?;
+        messaging::add_to_linker(&mut programs)?;
         chat::add_to_linker(&mut programs)?;
         reasoning::add_to_linker(&mut programs)?;
         tools::add_to_linker(&mut programs)?;

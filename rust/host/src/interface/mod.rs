@@ -20,6 +20,7 @@ mod generation;
 mod grammar;
 pub(crate) mod linkers;
 mod masks;
+pub(crate) mod messaging;
 mod model;
 mod poll;
 mod reasoning;

@@ -27,7 +27,7 @@ impl session::Host for Sessions<'_> {
 
     fn receive(&mut self) -> wasmtime::Result<Resource<FutureString>> {
         let future = receive(&self.record.mailbox);
-        self.table.push_future(future)
+        self.table.push_future(FutureString::Received(future))
     }
 
     async fn send_file(&mut self, data: Vec<u8>) -> wasmtime::Result<()> {

@@ -16,6 +16,7 @@ use super::model::ModelHandle;
 use super::view::view;
 use crate::Error;
 use crate::errors::text_error;
+use crate::model::grammars::NativeDigest;
 use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
@@ -55,21 +56,30 @@ impl Tools<'_> {
 }
 
 impl Tools<'_> {
-    /// The grammar of the calls of a model, made apart; none where its calls cannot be enforced.
+    /// The grammar of the calls of a model, made apart where the user's programs did not ask for it before; none where its calls cannot be enforced.
     async fn native(
         &mut self,
         chat: Arc<Chat>,
+        asked: NativeDigest,
         tools: impl FnOnce() -> pie_text::Result<ToolList> + Send + 'static,
-        choice: tools::ToolChoice,
+        choice: ToolChoice,
     ) -> CallResult<Option<Resource<GrammarHandle>>> {
-        let choice = text_choice(choice);
-        let made = apart(self.record.clone(), self.surroundings.clone(), move |_| {
-            chat.native_grammar(&tools()?, &choice)
-        });
-        let Some(grammar) = made.await?.map_err(text_error)? else {
+        let record = self.record.clone();
+        let grammars = &self.surroundings.grammars;
+        let made = match grammars.known_native(&record.username, &chat, &asked) {
+            Some(known) => known?,
+            None => {
+                apart(self.record.clone(), self.surroundings.clone(), move |it| {
+                    let user = &record.username;
+                    it.grammars.make_native(user, &chat, &asked, tools, &choice)
+                })
+                .await??
+            }
+        };
+        let Some(grammar) = made else {
             return Ok(None);
         };
-        let handle = GrammarHandle::new(self.record, Arc::new(grammar))?;
+        let handle = GrammarHandle::new(self.record, grammar)?;
         Ok(Some(self.table.push(handle)?))
     }
 }
@@ -158,7 +168,9 @@ impl tools::Host for Tools<'_> {
     ) -> CallResult<Option<Resource<GrammarHandle>>> {
         let chat = self.chat_of(&model, n_bytes(&schemas))?;
         let _held = self.texts.charge(n_bytes(&schemas))?;
-        self.native(chat, move || ToolList::parse(&schemas), choice)
+        let choice = text_choice(choice);
+        let asked = NativeDigest::of_schemas(&schemas, &choice);
+        self.native(chat, asked, move || ToolList::parse(&schemas), choice)
             .await
     }
 
@@ -180,7 +192,9 @@ impl tools::Host for Tools<'_> {
             };
         };
         let chat = context.model.chat().clone();
-        let grammar = self.native(chat, move || Ok(given), choice).await?;
+        let choice = text_choice(choice);
+        let asked = NativeDigest::of_tools(&given, &choice);
+        let grammar = self.native(chat, asked, move || Ok(given), choice).await?;
         if must_call && grammar.is_none() {
             return Err(not_enforced().into());
         }

@@ -7,10 +7,12 @@
 //! has a copy that stands behind an earlier step, and what was walked since then, which has a bound.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use pie_core::masks;
 use pie_text::grammar::Matcher;
 
+use super::held_grammars::HeldCompiled;
 use crate::Error;
 use crate::budget::Charge;
 use crate::errors::text_error;
@@ -48,6 +50,8 @@ struct Walk {
     stop: Option<Vec<u32>>,
     /// For what all of this takes.
     charge: Charge,
+    /// For the grammar.
+    _compiled: Arc<HeldCompiled>,
 }
 
 /// The matchers behind other tokens than those that the last step accepted; none for one that walked no step.
@@ -64,8 +68,9 @@ pub(crate) fn walk_bytes(matcher: &Matcher) -> u64 {
 }
 
 impl Walk {
-    fn new(matcher: Matcher, charge: Charge) -> Self {
+    fn new(matcher: Matcher, compiled: Arc<HeldCompiled>, charge: Charge) -> Self {
         Self {
+            _compiled: compiled,
             copy: matcher.clone(),
             matcher,
             since: VecDeque::new(),
@@ -109,7 +114,10 @@ impl Walk {
     }
 
     fn go_on(&mut self, tokens: &[u32]) -> Result<(), Error> {
-        self.matcher.accept(tokens).map_err(text_error)?;
+        // Token by token: of several at once a matcher makes a copy. Whoever has it walk takes back what fails.
+        for &token in tokens {
+            self.matcher.accept(&[token]).map_err(text_error)?;
+        }
         if let Some(last) = self.last.as_mut().filter(|_| !tokens.is_empty()) {
             last.push(tokens.to_vec());
         }
@@ -156,8 +164,8 @@ impl Constraints {
     }
 
     /// Adds one, charged with [`walk_bytes`]: it walks from the next step on.
-    pub(crate) fn add(&mut self, matcher: Matcher, charge: Charge) {
-        self.walks.push(Walk::new(matcher, charge));
+    pub(crate) fn add(&mut self, matcher: Matcher, compiled: Arc<HeldCompiled>, charge: Charge) {
+        self.walks.push(Walk::new(matcher, compiled, charge));
     }
 
     /// What all of them allow in the next step, as run lengths, where a generation stops at the tokens of `stop`.
@@ -204,7 +212,7 @@ impl Constraints {
     /// Takes what a step accepted on, which may be nothing.
     ///
     /// # Errors
-    /// `grammar-mismatch`, `invalid-grammar`.
+    /// `grammar-mismatch`, `invalid-grammar`: some have walked a part of it, until [`Constraints::undo`].
     pub(crate) fn accept(&mut self, tokens: &[u32]) -> Result<(), Error> {
         self.walks.iter_mut().for_each(Walk::begin);
         self.go_on(tokens)
@@ -230,6 +238,16 @@ impl Constraints {
             matchers: matchers.collect::<Result<_, _>>()?,
             tokens: tokens.to_vec(),
         })
+    }
+
+    /// Takes back what the last step accepted.
+    ///
+    /// # Errors
+    /// `invalid-grammar` where what was walked once cannot be walked again.
+    pub(crate) fn undo(&mut self) -> Result<(), Error> {
+        let before = self.replaced(&[])?;
+        self.put(before);
+        Ok(())
     }
 
     /// Puts other tokens in place of what the last step accepted.

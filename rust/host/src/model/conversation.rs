@@ -27,8 +27,8 @@ pub(crate) struct SavedConversation {
     extras: Extras,
     /// Whose it is; the core knows users by numbers.
     pub(crate) user: String,
-    /// Held as long as the snapshot.
-    _charge: Charge,
+    /// For the snapshot. It becomes that of the context that takes it.
+    charge: Mutex<Option<Charge>>,
 }
 
 /// A context of the core, and where its conversation stands.
@@ -37,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) model: Arc<Model>,
     pub(crate) id: ContextId,
     pub(crate) turns: Mutex<ChatState>,
+    /// For the tools that the model was given.
+    tools: Mutex<Charge>,
     tokens: Mutex<Tokens>,
 }
 
@@ -46,8 +48,14 @@ impl Context {
             model,
             id,
             turns: Mutex::new(turns),
+            tools: Mutex::new(tokens.account().empty(Purpose::Text)),
             tokens: Mutex::new(tokens),
         }
+    }
+
+    /// Charges the tools of a conversation.
+    fn charge_tools(&self, turns: &ChatState) -> Result<(), Error> {
+        lock(&self.tools).resize(turns.n_bytes() as u64)
     }
 
     /// An empty context of a process that the model knows.
@@ -82,10 +90,7 @@ impl Context {
     /// Those of the core; `limit-engine-memory`.
     pub(crate) fn follow(&self, n_known: u32, tokens: &[u32], n_drafts: u32) -> Result<(), Error> {
         let length = n_known as usize + tokens.len() + n_drafts as usize;
-        let mut charged = lock(&self.tokens);
-        charged.truncate(0);
-        charged.add(length, length)?;
-        drop(charged);
+        lock(&self.tokens).replace(length)?;
         self.model
             .with_engine(|engine| engine.follow(self.id, n_known, tokens))
     }
@@ -97,25 +102,44 @@ impl Context {
     pub(crate) fn open(
         model: Arc<Model>,
         id: ContextId,
-        host_data: HostData,
+        host_data: &HostData,
         account: Account,
     ) -> Result<Self, Error> {
-        // It always is one: only [`Context::save`] saves.
-        let kept = host_data.downcast_ref::<SavedConversation>();
-        let turns = kept.map(|kept| kept.turns.clone()).unwrap_or_default();
-        let extras = kept.map(|kept| kept.extras.clone()).unwrap_or_default();
-        // The charge of a snapshot that was taken is given back, so that the context has room for its own.
-        drop(host_data);
+        let (turns, extras) = kept_in(host_data);
         let tokens = Tokens::new(account).with_extras(extras);
         let context = Self::new(model, id, turns, tokens);
         context.charge_whole().inspect_err(|_| context.release())?;
         Ok(context)
     }
 
+    /// The same of a snapshot that was taken, which is there no more. It is charged by what the snapshot was charged
+    /// with, so that nothing can refuse it.
+    pub(crate) fn take_over(
+        model: Arc<Model>,
+        id: ContextId,
+        host_data: &HostData,
+        account: Account,
+    ) -> Self {
+        let (turns, extras) = kept_in(host_data);
+        let kept = host_data.downcast_ref::<SavedConversation>();
+        let mut charge = kept.and_then(|kept| lock(&kept.charge).take());
+        let of_tools = charge
+            .as_mut()
+            .map(|charge| charge.split(turns.n_bytes() as u64));
+        let length = model.with_engine(|engine| engine.length(id)).unwrap_or(0);
+        let tokens = Tokens::taken_over(account, charge, length as usize, extras);
+        let context = Self::new(model, id, turns, tokens);
+        if let Some(of_tools) = of_tools {
+            lock(&context.tools).absorb(of_tools.repurposed(Purpose::Text));
+        }
+        context
+    }
+
     /// Charges all its tokens.
     fn charge_whole(&self) -> Result<(), Error> {
         let length = self.model.with_engine(|engine| engine.length(self.id))? as usize;
-        lock(&self.tokens).add(length, length)
+        lock(&self.tokens).add(length, length)?;
+        self.charge_tools(&lock(&self.turns))
     }
 
     /// A fork, whose conversation stands where this one does.
@@ -129,15 +153,23 @@ impl Context {
             let tokens = lock(&self.tokens).fork(length)?;
             Ok::<_, Error>((engine.fork(self.id)?, tokens))
         })?;
-        Ok(Self::new(self.model.clone(), id, turns, tokens))
+        let fork = Self::new(self.model.clone(), id, turns, tokens);
+        let charged = fork.charge_tools(&lock(&fork.turns));
+        charged.inspect_err(|_| fork.release())?;
+        Ok(fork)
     }
 
     /// Charges tokens that come in, and adds them at the end.
     fn append_in(&self, engine: &mut Engine, tokens: &[u32]) -> Result<(), Error> {
         let length = engine.length(self.id)? as usize;
         let room = length.saturating_add(tokens.len());
-        lock(&self.tokens).add(tokens.len(), room)?;
-        engine.append(self.id, tokens)
+        let mut charged = lock(&self.tokens);
+        charged.add(tokens.len(), room)?;
+        let appended = engine.append(self.id, tokens);
+        if appended.is_err() {
+            charged.truncate(length);
+        }
+        appended
     }
 
     /// Takes the answer of a pass whose tokens have these besides: what enters is charged before.
@@ -155,8 +187,23 @@ impl Context {
     /// # Errors
     /// As [`Self::take_forwarded`].
     pub(crate) fn take_generated(&self, pass: &Pass) -> Result<pie_core::Output, Error> {
+        self.take_with_room(pass, 0)
+    }
+
+    /// The same, charged with `n_more` tokens that are accepted with those of the generation.
+    ///
+    /// # Errors
+    /// As [`Self::take_forwarded`].
+    pub(crate) fn take_with_room(
+        &self,
+        pass: &Pass,
+        n_more: usize,
+    ) -> Result<pie_core::Output, Error> {
         let mut turns = lock(&self.turns);
-        let Answer::Generated(output) = self.take(pass, &Extras::default())? else {
+        let answer = pass.take_paid(|Entering { n_tokens, length }| {
+            lock(&self.tokens).add(n_tokens + n_more, length + n_more)
+        });
+        let Answer::Generated(output) = answer? else {
             return Err(Error::internal("a generation was answered as another pass"));
         };
         // What the program appended meanwhile lies behind the kept tokens.
@@ -205,10 +252,17 @@ impl Context {
             },
         )
         .map_err(text_error)?;
-        self.model
-            .with_engine(|engine| self.append_in(engine, &addition.tokens))?;
-        *turns = addition.state;
-        Ok(())
+        let n_bytes = addition.state.n_bytes().max(turns.n_bytes());
+        lock(&self.tools).resize(n_bytes as u64)?;
+        let added = self
+            .model
+            .with_engine(|engine| self.append_in(engine, &addition.tokens));
+        if added.is_ok() {
+            *turns = addition.state;
+        }
+        // It is no more than that, so this is not refused.
+        self.charge_tools(&turns)?;
+        added
     }
 
     /// The tools that the model was given last; none where it was given none.
@@ -242,7 +296,7 @@ impl Context {
     /// # Errors
     /// `invalid-token`.
     pub(crate) fn check_tokens(&self, tokens: &[u32]) -> Result<(), Error> {
-        self.model.with_engine(|engine| engine.check_tokens(tokens))
+        pie_core::check_tokens(tokens, self.model.vocab_size())
     }
 
     /// Takes the answer of a forward pass, with which `n_input` tokens of its own enter the context as they are.
@@ -310,7 +364,7 @@ impl Context {
             Ok::<_, Error>((before, engine.seq_len(self.id)?))
         })?;
         turns.truncate(before, after);
-        Ok(())
+        self.charge_tools(&turns)
     }
 
     /// Keeps the context, with the state of its conversation, by `keep`. It is charged to `user` until the snapshot is
@@ -328,12 +382,12 @@ impl Context {
         let length = self.model.with_engine(|engine| engine.length(self.id))?;
         let extras = lock(&self.tokens).extras().clone();
         let n_bytes = u64::from(length) * TOKEN_BYTES as u64 + extras.n_bytes() as u64;
-        let n_bytes = SNAPSHOT_BYTES + n_bytes;
+        let n_bytes = SNAPSHOT_BYTES + n_bytes + turns.n_bytes() as u64;
         let kept = SavedConversation {
             turns: turns.clone(),
             extras,
             user: user.to_owned(),
-            _charge: account.charge(Purpose::Snapshot, n_bytes)?,
+            charge: Mutex::new(Some(account.charge(Purpose::Snapshot, n_bytes)?)),
         };
         self.model
             .with_engine(|engine| keep(engine, self.id, Arc::new(kept)))
@@ -342,5 +396,15 @@ impl Context {
     pub(crate) fn release(&self) {
         self.model.with_engine(|engine| engine.release(self.id));
         lock(&self.tokens).release();
+        // Less is never refused.
+        drop(lock(&self.tools).resize(0));
     }
+}
+
+/// The state of the conversation that was kept with a snapshot, and what its tokens take besides. They are always
+/// there: only [`Context::save`] saves.
+fn kept_in(host_data: &HostData) -> (ChatState, Extras) {
+    let kept = host_data.downcast_ref::<SavedConversation>();
+    let kept = kept.map(|kept| (kept.turns.clone(), kept.extras.clone()));
+    kept.unwrap_or_default()
 }

@@ -23,7 +23,7 @@ use super::Model;
 use super::conversation::Context;
 use super::drafters::Drafts;
 use crate::Error;
-use crate::budget::Account;
+use crate::budget::{Account, Charge, Purpose};
 use crate::errors::stopped;
 
 /// The draft model of a generator, with the context that follows it.
@@ -32,25 +32,33 @@ pub(crate) struct DraftModel {
     context: Context,
     sampler: Sampler,
     token_mask: Vec<u32>,
+    /// For the mask, and while it drafts, for those of its generator.
+    _charge: Charge,
 }
+
+/// Copies of a token mask while something is drafted: its own, that in the options of a generator, and that of the
+/// generator.
+const N_MASKS: u64 = 3;
 
 impl DraftModel {
     /// Drafts with `model`, which knows the process, for a generator that draws by a sampler, and only the tokens of a
     /// mask.
     ///
     /// # Errors
-    /// Those of a context.
+    /// Those of a context; `limit-engine-memory`.
     pub(crate) fn new(
         model: Arc<Model>,
         process: ProcessId,
         account: Account,
         sampler: Sampler,
-        token_mask: Vec<u32>,
+        token_mask: &[u32],
     ) -> Result<Self, Error> {
+        let n_bytes = N_MASKS * size_of_val(token_mask) as u64;
         Ok(Self {
+            _charge: account.charge(Purpose::Options, n_bytes)?,
+            token_mask: token_mask.to_vec(),
             context: Context::create_draft(model, process, account)?,
             sampler,
-            token_mask,
         })
     }
 
@@ -155,7 +163,7 @@ impl Model {
             let wanted = self.drafters.add(generator, drafts.clone());
             Ok::<_, Error>((generator, wanted))
         })?;
-        threads.spawn(draft(self.clone(), drafts, wanted));
+        threads.spawn(draft(self.clone(), generator, drafts, wanted));
         Ok(generator)
     }
 }
@@ -163,6 +171,7 @@ impl Model {
 /// Drafts for a generator of a model until it ends.
 async fn draft(
     model: Arc<Model>,
+    generator: GeneratorId,
     drafts: Arc<DraftModel>,
     mut wanted: watch::Receiver<Option<DraftsWanted>>,
 ) {
@@ -178,6 +187,7 @@ async fn draft(
                     Err(_) => return,
                 },
                 drafted = drafts.draft(&request) => {
+                    model.drafters.forget(generator, &request);
                     model.give_drafts(&request, drafted.as_deref().map_err(Clone::clone));
                     break;
                 }

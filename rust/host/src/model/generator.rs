@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::constraints::{Constraints, walk_bytes};
 use super::conversation::Context;
+use super::held_grammars::HeldCompiled;
 use super::pass::Pass;
 use crate::Error;
 use crate::budget::{Account, Charge, Purpose};
@@ -28,6 +29,8 @@ pub(crate) struct Generator {
     has_own: AtomicBool,
     /// What walks what it accepts.
     constraints: Mutex<Constraints>,
+    /// What a run by steps that was given up accepted: the next one begins with it.
+    given_up: Mutex<Vec<u32>>,
 }
 
 impl Generator {
@@ -45,6 +48,7 @@ impl Generator {
             step: Mutex::new(None),
             has_own: AtomicBool::new(false),
             constraints: Mutex::new(Constraints::new(has_static_mask)),
+            given_up: Mutex::default(),
         }
     }
 
@@ -99,10 +103,15 @@ impl Generator {
     ///
     /// # Errors
     /// `limit-engine-memory`; those of the core.
-    pub(crate) fn constrain(&self, matcher: &Matcher, account: &Account) -> Result<(), Error> {
+    pub(crate) fn constrain(
+        &self,
+        matcher: &Matcher,
+        compiled: &Arc<HeldCompiled>,
+        account: &Account,
+    ) -> Result<(), Error> {
         let charge = account.charge(Purpose::Options, walk_bytes(matcher))?;
         self.with_engine(|engine, id| engine.set_late_masks(id, true))?;
-        lock(&self.constraints).add(matcher.clone(), charge);
+        lock(&self.constraints).add(matcher.clone(), compiled.clone(), charge);
         Ok(())
     }
 
@@ -116,6 +125,32 @@ impl Generator {
         self.with_engine(|engine, id| engine.set_late_masks(id, late))?;
         constraints.program_asks = ask;
         Ok(())
+    }
+
+    /// Whether it runs to its end step by step, though no program has a part in them: matchers walk what it accepts.
+    pub(crate) fn runs_by_steps(&self) -> bool {
+        let constraints = lock(&self.constraints);
+        !constraints.is_empty() && !constraints.program_asks
+    }
+
+    /// Opens the next step: its number, none after the end.
+    ///
+    /// # Errors
+    /// Those of the core.
+    pub(crate) fn open_step(&self) -> Result<Option<u32>, Error> {
+        let opened = self.with_engine(Engine::next_step)?;
+        self.release_own()?;
+        Ok(opened)
+    }
+
+    /// What the last run by steps accepted, where it was given up and no step was opened since.
+    pub(crate) fn take_given_up(&self) -> Vec<u32> {
+        std::mem::take(&mut *lock(&self.given_up))
+    }
+
+    /// A run by steps is given up, which accepted these tokens.
+    pub(crate) fn keep_given_up(&self, tokens: Vec<u32>) {
+        *lock(&self.given_up) = tokens;
     }
 
     /// Submits one step, with its mask where matchers alone say what it is. Where they fail, the step is given up, and
@@ -171,15 +206,37 @@ impl Generator {
         self.with_engine(|engine, _| engine.give_step_mask(request, mask))
     }
 
-    /// Takes the answer of a step, which the constraints walk.
+    /// Takes the answer of a step, which the constraints walk. Text that they force is accepted with it, and where
+    /// nothing may follow, the generation ends.
     ///
     /// # Errors
-    /// Those of the pass, `limit-engine-memory`; `invalid-grammar`.
+    /// Those of the pass, `limit-engine-memory`; `invalid-grammar`. The context, the generator and its constraints are
+    /// as they were before the step then, which comes again.
     pub(crate) fn take_step(&self, pass: &Pass) -> Result<pie_core::Output, Error> {
         self.forget_step(pass);
-        let mut output = self.context.take_generated(pass)?;
-        self.walk(&mut output)?;
-        Ok(output)
+        let mut constraints = lock(&self.constraints);
+        let request = pass.request();
+        let drawn = self.with_engine(|engine, _| {
+            let (tokens, finish) = engine.drawn(request)?;
+            Some((tokens.to_vec(), finish))
+        });
+        // Where nothing was drawn, its error tells why.
+        let Some((drawn, finish)) = drawn.filter(|_| !constraints.is_empty()) else {
+            return self.context.take_generated(pass);
+        };
+        let walked = self.walk(request, &drawn, finish, &mut constraints);
+        let taken = walked.and_then(|forced| {
+            let output = self.context.take_with_room(pass, forced.len())?;
+            Ok((output, forced))
+        });
+        match taken {
+            Ok((output, forced)) => self.end_step(output, &forced, &constraints),
+            Err(error) => {
+                pass.cancel();
+                constraints.undo()?;
+                Err(error)
+            }
+        }
     }
 
     /// Gives a step or a run up: the context is as it was before.
@@ -192,49 +249,49 @@ impl Generator {
         lock(&self.step).take_if(|request| *request == pass.request());
     }
 
-    /// Has the constraints walk what a step accepted. Text that they force is accepted with it, and where nothing may
-    /// follow, the generation ends.
-    fn walk(&self, output: &mut pie_core::Output) -> Result<(), Error> {
-        let mut constraints = lock(&self.constraints);
-        if constraints.is_empty() {
-            return Ok(());
-        }
+    /// Has the constraints walk what a step drew, and what they force behind it: returns so much of that as is kept.
+    /// None is where it may not enter, as beyond a token budget: the steps behind draw the text token by token then, as
+    /// long as they may.
+    fn walk(
+        &self,
+        request: RequestId,
+        drawn: &[u32],
+        finish: Option<FinishReason>,
+        constraints: &mut Constraints,
+    ) -> Result<Vec<u32>, Error> {
+        constraints.accept(drawn)?;
         // A step that drew nothing is one that can be replaced.
-        constraints.accept(&output.tokens)?;
+        if drawn.is_empty() || finish.is_some() || constraints.is_terminated() {
+            return Ok(Vec::new());
+        }
+        let mut forced = constraints.forced()?;
+        let n_kept = self.with_engine(|engine, _| engine.n_to_follow(request, &forced));
+        forced.truncate(n_kept);
+        constraints.go_on(&forced)?;
+        Ok(forced)
+    }
+
+    /// A step was taken, behind which this text is forced.
+    fn end_step(
+        &self,
+        mut output: pie_core::Output,
+        forced: &[u32],
+        constraints: &Constraints,
+    ) -> Result<pie_core::Output, Error> {
         if output.tokens.is_empty() {
-            return Ok(());
+            return Ok(output);
         }
-        if output.finish.is_none() && !constraints.is_terminated() {
-            self.jump(&mut constraints, output)?;
+        if !forced.is_empty() {
+            let all = [output.tokens.as_slice(), forced].concat();
+            output.tokens = self.context.accept(self.id, &all)?;
+            output.finish = self.with_engine(|engine, id| engine.finish_reason(id))?;
         }
-        if output.finish.is_none() && constraints.is_terminated() {
+        // A text that is whole is, whether there was room for more or not.
+        if output.finish != Some(FinishReason::Stop) && constraints.is_terminated() {
             self.end_by_constraint()?;
             output.finish = Some(FinishReason::Constraint);
         }
-        Ok(())
-    }
-
-    /// Accepts forced text with the step before it.
-    fn jump(
-        &self,
-        constraints: &mut Constraints,
-        output: &mut pie_core::Output,
-    ) -> Result<(), Error> {
-        let forced = constraints.forced()?;
-        if forced.is_empty() {
-            return Ok(());
-        }
-        let n_drawn = output.tokens.len();
-        let all = [output.tokens.as_slice(), &forced].concat();
-        // Where it may not enter, as beyond a token budget, the step stays what it is, and those behind it draw the
-        // text token by token, for as long as they may.
-        let Ok(kept) = self.context.accept(self.id, &all) else {
-            return Ok(());
-        };
-        output.tokens = kept;
-        constraints.go_on(output.tokens.get(n_drawn..).unwrap_or_default())?;
-        output.finish = self.with_engine(|engine, id| engine.finish_reason(id))?;
-        Ok(())
+        Ok(output)
     }
 
     fn end_by_constraint(&self) -> Result<(), Error> {

@@ -9,8 +9,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use pie_text::Chat;
 use pie_text::grammar::{Compiled, Grammar, Source, Vocabulary, digest};
+use pie_text::{Chat, ToolChoice, ToolList};
+use sha2::{Digest, Sha256};
 
 use crate::Error;
 use crate::errors::text_error;
@@ -59,6 +60,8 @@ type Key = (Option<usize>, [u8; 32]);
 enum Remembered {
     Checked(Result<Arc<Grammar>, Error>),
     Compiled(Result<Arc<Compiled>, Error>),
+    /// Of the calls of a model; none where they cannot be enforced.
+    Native(Result<Option<Arc<Grammar>>, Error>),
 }
 
 impl Remembered {
@@ -67,7 +70,9 @@ impl Remembered {
         match self {
             Self::Checked(Ok(grammar)) => grammar.n_bytes(),
             Self::Compiled(Ok(compiled)) => compiled.n_bytes(),
-            Self::Checked(Err(_)) | Self::Compiled(Err(_)) => ERROR_BYTES,
+            Self::Native(Ok(Some(grammar))) => grammar.n_bytes(),
+            Self::Native(Ok(None)) => 0,
+            Self::Checked(Err(_)) | Self::Compiled(Err(_)) | Self::Native(Err(_)) => ERROR_BYTES,
         }
     }
 }
@@ -155,7 +160,7 @@ impl Grammars {
     ) -> Option<Result<Arc<Grammar>, Error>> {
         match lock(&self.cache).get(user, &(None, digest(source.borrowed())))? {
             Remembered::Checked(checked) => Some(checked),
-            Remembered::Compiled(_) => None,
+            Remembered::Compiled(_) | Remembered::Native(_) => None,
         }
     }
 
@@ -180,7 +185,7 @@ impl Grammars {
     ) -> Option<Result<Arc<Compiled>, Error>> {
         match lock(&self.cache).get(user, &(Some(address(chat)), *grammar.digest()))? {
             Remembered::Compiled(compiled) => Some(compiled),
-            Remembered::Checked(_) => None,
+            Remembered::Checked(_) | Remembered::Native(_) => None,
         }
     }
 
@@ -202,6 +207,38 @@ impl Grammars {
         compiled
     }
 
+    /// The grammar of the calls of a model, where the user's programs had it made before.
+    pub(crate) fn known_native(
+        &self,
+        user: &str,
+        chat: &Arc<Chat>,
+        asked: &NativeDigest,
+    ) -> Option<Result<Option<Arc<Grammar>>, Error>> {
+        match lock(&self.cache).get(user, &(Some(address(chat)), asked.0))? {
+            Remembered::Native(grammar) => Some(grammar),
+            Remembered::Checked(_) | Remembered::Compiled(_) => None,
+        }
+    }
+
+    /// Makes the grammar of the calls of a model.
+    ///
+    /// # Errors
+    /// Those of `tools`; `invalid-grammar`, `invalid-argument`.
+    pub(crate) fn make_native(
+        &self,
+        user: &str,
+        chat: &Arc<Chat>,
+        asked: &NativeDigest,
+        tools: impl FnOnce() -> pie_text::Result<ToolList>,
+        choice: &ToolChoice,
+    ) -> Result<Option<Arc<Grammar>>, Error> {
+        let made = tools().and_then(|tools| chat.native_grammar(&tools, choice));
+        let made = made.map(|it| it.map(Arc::new)).map_err(text_error);
+        let key = (Some(address(chat)), asked.0);
+        lock(&self.cache).put(user, key, Remembered::Native(made.clone()));
+        made
+    }
+
     /// The tree of a model's tokens, built at the first use. Whoever needs it meanwhile waits for it.
     fn vocabulary(&self, chat: &Arc<Chat>) -> Result<Arc<Vocabulary>, Error> {
         let mut vocabularies = lock(&self.vocabularies);
@@ -212,6 +249,43 @@ impl Grammars {
         let vocabulary = Arc::new(vocabulary.map_err(text_error)?);
         vocabularies.push((chat.clone(), vocabulary.clone()));
         Ok(vocabulary)
+    }
+}
+
+/// What tells a wish for the grammar of a model's calls from all others: of which tools, and which choice there is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NativeDigest([u8; 32]);
+
+impl NativeDigest {
+    /// Of schemas as a program gave them.
+    pub(crate) fn of_schemas(schemas: &[String], choice: &ToolChoice) -> Self {
+        let parts = schemas.iter().map(String::as_bytes);
+        Self::of(b"schemas of tools", parts, choice)
+    }
+
+    /// Of tools that a context has.
+    pub(crate) fn of_tools(tools: &ToolList, choice: &ToolChoice) -> Self {
+        Self::of(b"tools", [&tools.digest()[..]].into_iter(), choice)
+    }
+
+    fn of<'a>(kind: &[u8], parts: impl Iterator<Item = &'a [u8]>, choice: &ToolChoice) -> Self {
+        let (choice, name) = match choice {
+            ToolChoice::Auto => (0, ""),
+            ToolChoice::None => (1, ""),
+            ToolChoice::Required => (2, ""),
+            ToolChoice::Named(name) => (3, name.as_str()),
+        };
+        let mut hash = Sha256::new();
+        // With their lengths, so that no two lists of parts are alike.
+        let mut add = |part: &[u8]| {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        };
+        [kind, &[choice], name.as_bytes()]
+            .into_iter()
+            .for_each(&mut add);
+        parts.for_each(add);
+        Self(hash.finalize().into())
     }
 }
 
@@ -249,6 +323,72 @@ mod tests {
         assert!(grammars.known("ada", &regex(1)).is_some());
         let cache = lock(&grammars.cache);
         assert_eq!(cache.n_answers, MAX_USER_ANSWERS + 1);
+    }
+
+    #[test]
+    fn what_is_made_a_second_time_counts_once() {
+        let grammars = Grammars::default();
+        grammars.check("ada", &regex(1)).unwrap();
+        let counted = |grammars: &Grammars| {
+            let cache = lock(&grammars.cache);
+            (cache.users["ada"].n_bytes, cache.n_bytes, cache.n_answers)
+        };
+        let once = counted(&grammars);
+        assert_eq!((once.0, once.2), (once.1, 1));
+        grammars.check("ada", &regex(1)).unwrap();
+        assert_eq!(counted(&grammars), once);
+    }
+
+    #[test]
+    fn the_grammar_of_calls_is_made_once_for_a_user() {
+        let folder = std::path::Path::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../python/pie/pie_tiny"
+        ));
+        let chat = Arc::new(Chat::from_dir(folder, 4096).unwrap());
+        let schemas = [r#"{"name": "look", "parameters": {"type": "object"}}"#.to_owned()];
+        let (grammars, choice) = (Grammars::default(), ToolChoice::Required);
+        let asked = NativeDigest::of_schemas(&schemas, &choice);
+        assert!(grammars.known_native("ada", &chat, &asked).is_none());
+        let tools = || ToolList::parse(&schemas);
+        let made = grammars.make_native("ada", &chat, &asked, tools, &choice);
+        let made = made.unwrap().unwrap();
+        let known = grammars.known_native("ada", &chat, &asked).unwrap();
+        assert!(Arc::ptr_eq(&known.unwrap().unwrap(), &made));
+        assert!(grammars.known_native("mallory", &chat, &asked).is_none());
+        let other = Arc::new(Chat::from_dir(folder, 4096).unwrap());
+        assert!(grammars.known_native("ada", &other, &asked).is_none());
+        // What is refused is known as well.
+        let twice = [schemas[0].clone(), schemas[0].clone()];
+        let asked = NativeDigest::of_schemas(&twice, &choice);
+        let tools = || ToolList::parse(&twice);
+        let refused = grammars.make_native("ada", &chat, &asked, tools, &choice);
+        let known = grammars.known_native("ada", &chat, &asked).unwrap();
+        assert_eq!(known.unwrap_err(), refused.unwrap_err());
+    }
+
+    #[test]
+    fn what_is_asked_of_calls_is_told_apart() {
+        let named = |name: &str| ToolChoice::Named(name.to_owned());
+        let lists = [&["ab", ""][..], &["a", "b"], &["ab"], &[]];
+        let choices = [
+            ToolChoice::Auto,
+            ToolChoice::None,
+            ToolChoice::Required,
+            named(""),
+            named("ab"),
+        ];
+        let mut seen = std::collections::HashSet::new();
+        for list in lists {
+            let list: Vec<String> = list.iter().map(ToString::to_string).collect();
+            for choice in &choices {
+                assert!(seen.insert(NativeDigest::of_schemas(&list, choice).0));
+                assert_eq!(
+                    NativeDigest::of_schemas(&list, choice).0,
+                    NativeDigest::of_schemas(&list, &choice.clone()).0
+                );
+            }
+        }
     }
 
     #[test]

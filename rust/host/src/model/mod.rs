@@ -9,6 +9,7 @@ pub(crate) mod driver;
 pub(crate) mod dummy;
 pub(crate) mod generator;
 pub(crate) mod grammars;
+pub(crate) mod held_grammars;
 pub(crate) mod inbox;
 pub(crate) mod overdue;
 mod overdue_signal;
@@ -17,7 +18,11 @@ mod readiness;
 pub(crate) mod registry;
 mod snapshots;
 pub(crate) mod state;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod tokens;
+#[cfg(test)]
+mod walking_tests;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
@@ -220,6 +225,18 @@ impl Model {
         (n_tokens.min(most) * size_of::<u32>()) as u64
     }
 
+    /// The tokens of a list of stop tokens, each once. A program may give any number of them, so this is done apart
+    /// from the core and its lock.
+    ///
+    /// # Errors
+    /// `invalid-token`.
+    pub(crate) fn stop_list(&self, mut tokens: Vec<u32>) -> Result<Vec<u32>, Error> {
+        pie_core::check_tokens(&tokens, self.vocab_size())?;
+        tokens.sort_unstable();
+        tokens.dedup();
+        Ok(tokens)
+    }
+
     /// Refuses a text that no context can hold.
     ///
     /// # Errors
@@ -246,10 +263,12 @@ impl Model {
         let draws = engine.drain_draws();
         let due_ns = engine.take_late_due_ns();
         let drafts = engine.drain_draft_events();
+        // Numbered under the lock: who tells them may be overtaken by who has later ones.
+        let drafts = (!drafts.is_empty()).then(|| (self.drafters.number(), drafts));
         drop(engine);
         self.watch_late(due_ns);
-        if !drafts.is_empty() {
-            self.drafters.tell(drafts);
+        if let Some((number, drafts)) = drafts {
+            self.drafters.tell(number, drafts);
         }
         if !draws.is_empty() {
             self.draw_late(draws, &mut answered);
@@ -355,8 +374,8 @@ fn check_fits(n_bytes: usize, most_bytes: usize, max_context: u32) -> Result<(),
     Err(Error::with_values(
         ErrorCode::ContextFull,
         format!(
-            "a text of {n_bytes} bytes does not fit: contexts of the model hold {max_context} tokens, and no text of more than {most_bytes} bytes is looked at; \
-             give a shorter one"
+            "a text of {n_bytes} bytes does not fit: contexts of the model hold {max_context} tokens, and no text of \
+             more than {most_bytes} bytes is looked at; give a shorter one"
         ),
         &[("bytes", n_bytes as u64), ("limit", most_bytes as u64)],
     ))

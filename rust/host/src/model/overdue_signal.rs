@@ -82,7 +82,7 @@ impl OverdueSignal {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, mpsc};
     use std::thread;
     use std::time::Duration;
 
@@ -133,6 +133,26 @@ mod tests {
         watch.look();
         watch.hasten(Instant::now() + soon);
         assert!(watch.wait(None));
+    }
+
+    #[test]
+    fn where_nothing_begins_a_thread_sleeps() {
+        let watch = Arc::new(OverdueSignal::default());
+        let (woken, wakes) = mpsc::channel();
+        watch.look();
+        watch.begin();
+        let sleeper = thread::spawn({
+            let watch = watch.clone();
+            move || {
+                while watch.wait(None) && woken.send(()).is_ok() {
+                    watch.look();
+                }
+            }
+        });
+        wakes.recv().unwrap();
+        watch.stop();
+        sleeper.join().unwrap();
+        assert_eq!(wakes.iter().count(), 0);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::Error;
-use crate::budget::{Account, Purpose};
+use crate::budget::{Account, Charge, Purpose};
 use crate::stepped_charge::SteppedCharge;
 
 /// What a token takes in the engine: four bytes, and its part of the node of its page.
@@ -20,7 +20,7 @@ pub(crate) const TOKEN_BYTES: usize = 24;
 const MAX_SHARED: usize = 16;
 
 /// What positions and the like take of a token that has some of its own.
-const TRAITS_BYTES: usize = 64;
+pub(crate) const TRAITS_BYTES: usize = 64;
 
 /// What tokens of a context take besides, by their place.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +113,29 @@ impl Tokens {
     /// The same, of a context whose tokens have these.
     pub(crate) fn with_extras(self, extras: Extras) -> Self {
         Self { extras, ..self }
+    }
+
+    /// Who is charged.
+    pub(crate) const fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Those of a context of `length` tokens that took over a snapshot, whose charge becomes its own.
+    pub(crate) fn taken_over(
+        account: Account,
+        charge: Option<Charge>,
+        length: usize,
+        extras: Extras,
+    ) -> Self {
+        let mut tokens = Self::new(account).with_extras(extras);
+        if let Some(charge) = charge {
+            let charge = charge.repurposed(Purpose::Text);
+            tokens.own.absorb(SteppedCharge::new(charge));
+        }
+        tokens.n_own = length;
+        // A step of the charge may have no room: what there is covers the tokens.
+        tokens.own.shrink(tokens.bytes(length));
+        tokens
     }
 
     /// What its tokens take besides.

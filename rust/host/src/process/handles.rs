@@ -15,7 +15,7 @@ use wasmtime_wasi::p2::{DynPollable, subscribe};
 use super::record::ProcessRecord;
 use super::stated::Told;
 use crate::Error;
-use crate::futures::{Future, Operation};
+use crate::futures::Awaited;
 use crate::sandbox::fault::{futures_limit, timers_limit};
 
 /// The handles of one instance.
@@ -106,10 +106,7 @@ impl HandleTable {
     ///
     /// # Errors
     /// `limit-resources` when it holds too many; the future is dropped then, which cancels what it waits for.
-    pub(crate) fn push_future<S: Operation>(
-        &mut self,
-        future: Future<S>,
-    ) -> wasmtime::Result<Resource<Future<S>>> {
+    pub(crate) fn push_future<F: Awaited>(&mut self, future: F) -> wasmtime::Result<Resource<F>> {
         let limits = &self.record.limits;
         if self.n_futures >= limits.futures {
             return Err(futures_limit(limits).into());
@@ -123,25 +120,19 @@ impl HandleTable {
     ///
     /// # Errors
     /// Where the program holds as much as it may.
-    pub(crate) fn future_pollable<S: Operation>(
+    pub(crate) fn future_pollable<F: Awaited>(
         &mut self,
-        future: Resource<Future<S>>,
+        future: Resource<F>,
     ) -> wasmtime::Result<Resource<DynPollable>> {
         // A borrowed handle makes the pollable a child: the future cannot be dropped before it.
-        subscribe(
-            &mut self.table,
-            Resource::<Future<S>>::new_borrow(future.rep()),
-        )
+        subscribe(&mut self.table, Resource::<F>::new_borrow(future.rep()))
     }
 
     /// Takes back a future that the program drops.
     ///
     /// # Errors
     /// As [`HandleTable::get`].
-    pub(crate) fn future_drop<S: Operation>(
-        &mut self,
-        future: Resource<Future<S>>,
-    ) -> wasmtime::Result<()> {
+    pub(crate) fn future_drop<F: Awaited>(&mut self, future: Resource<F>) -> wasmtime::Result<()> {
         self.delete(future)?;
         self.n_futures = self.n_futures.saturating_sub(1);
         Ok(())

@@ -251,6 +251,7 @@ fn disconnected() -> Error {
 mod tests {
     use super::*;
     use crate::budget::{Budget, Purpose};
+    use crate::futures::Awaited;
 
     fn mailbox() -> Arc<Mailbox<String>> {
         let capacity = Capacity {

@@ -4,6 +4,7 @@ pub(crate) mod handles;
 pub(crate) mod joined;
 mod launch;
 mod log;
+pub(crate) mod mail;
 pub(crate) mod mailbox;
 pub(crate) mod pace;
 mod programs;

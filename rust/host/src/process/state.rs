@@ -7,6 +7,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use super::handles::HandleTable;
 use super::joined::Joined;
+use super::mail::Mail;
 use super::random::seed_wasi;
 use super::record::ProcessRecord;
 use super::stdio::Output;
@@ -23,6 +24,7 @@ pub(crate) struct ProcessState {
     pub(crate) wasi: WasiCtx,
     pub(crate) memory: MemoryLimiter,
     pub(crate) texts: Texts,
+    pub(crate) mail: Mail,
     /// The program, where a language runtime runs it.
     pub(crate) source: Option<RuntimeInput>,
     pub(crate) surroundings: Arc<Surroundings>,
@@ -51,6 +53,7 @@ impl ProcessState {
             wasi: wasi.build(),
             memory,
             texts: Texts::new(record.clone(), surroundings.clone()),
+            mail: Mail::new(surroundings.bus.clone(), record.clone()),
             source,
             surroundings,
             record,

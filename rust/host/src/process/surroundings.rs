@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use super::programs::Directory;
+use crate::bus::Bus;
 use crate::model::grammars::Grammars;
 use crate::model::registry::Models;
 use crate::program::fair_turns::FairTurns;
@@ -19,6 +20,8 @@ pub(crate) struct Surroundings {
     pub(crate) models: Models,
     /// What is known by name and by number.
     pub(crate) directory: Directory,
+    /// What programs send to each other.
+    pub(crate) bus: Arc<Bus>,
     /// Grammars that programs made.
     pub(crate) grammars: Grammars,
     /// Who may have a long text encoded or a grammar compiled.
@@ -31,11 +34,17 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     /// Those of a host without models.
-    pub(crate) fn new(instance_id: String, foreground: Handle, background: Handle) -> Self {
+    pub(crate) fn new(
+        instance_id: String,
+        bus: Arc<Bus>,
+        foreground: Handle,
+        background: Handle,
+    ) -> Self {
         Self {
             instance_id,
             models: Models::default(),
             directory: Directory::default(),
+            bus,
             grammars: Grammars::default(),
             encoding: FairTurns::new(PARALLEL_TEXTS),
             foreground,

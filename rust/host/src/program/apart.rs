@@ -180,19 +180,24 @@ impl Job<'_> {
                 .map_err(|_| Error::internal("reading ended in a panic"))?;
             self.workers.note(lacking);
             let said = said.join().unwrap_or_default();
-            let status = match waited? {
-                Waited::Exit(status) => status,
-                Waited::Over => return Ok(Ended::Over),
-                Waited::TooLong(fault) => return Ok(Ended::Failed(fault, answer)),
-            };
-            if answer.len() > self.most_bytes {
-                return Ok(Ended::Failed(Fault::TooMuchMemory, Vec::new()));
-            }
-            Ok(match fault(status, said) {
-                None => Ended::Done(answer),
-                Some(fault) => Ended::Failed(fault, answer),
-            })
+            Ok(self.ended(waited?, answer, said))
         })
+    }
+
+    /// How the work ended, by what its process answered and said.
+    fn ended(&self, waited: Waited, answer: Vec<u8>, said: String) -> Ended {
+        let status = match waited {
+            Waited::Exit(status) => status,
+            Waited::Over => return Ended::Over,
+            Waited::TooLong(fault) => return Ended::Failed(fault, answer),
+        };
+        if answer.len() > self.most_bytes {
+            return Ended::Failed(Fault::TooMuchMemory, Vec::new());
+        }
+        match fault(status, said) {
+            None => Ended::Done(answer),
+            Some(fault) => Ended::Failed(fault, answer),
+        }
     }
 
     fn start(&self) -> std::io::Result<Worker> {
@@ -389,6 +394,14 @@ mod tests {
             workers.lacking().told().collect::<Vec<_>>(),
             ["they run as root (setresuid)"]
         );
+    }
+
+    #[test]
+    fn who_no_longer_waits_says_so() {
+        let (waits, given_up) = GiveUp::new();
+        assert!(!given_up.load(Ordering::Acquire));
+        drop(waits);
+        assert!(given_up.load(Ordering::Acquire));
     }
 
     #[test]

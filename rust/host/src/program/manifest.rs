@@ -74,7 +74,7 @@ impl Manifest {
         let document = Document { file, text };
         let table = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            document.fault(at, format!("this is no TOML: {}", error.message()))
+            document.fault(at, format!("this is not TOML: {}", error.message()))
         })?;
         let top = Fields::new(document, table.get_ref());
         top.only(&["package", "program", "parameters", "dependencies"])?;
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named_with_its_line() {
         for (text, expected) in [
-            ("a = ", "Pie.toml:1: this is no TOML: "),
+            ("a = ", "Pie.toml:1: this is not TOML: "),
             (
                 "",
                 "Pie.toml: the table [package] is missing; add it with name",
@@ -312,7 +312,7 @@ mod tests {
             "[".repeat(30_000),
             "]".repeat(30_000)
         );
-        assert!(fault(&deep).contains("no TOML"));
+        assert!(fault(&deep).contains("not TOML"));
         assert!(fault(&" ".repeat(MAX_MANIFEST_BYTES + 1)).contains("more than the 65536"));
         let long = format!("[package]\nname = \"{}\"", "x".repeat(50_000));
         assert!(fault(&long).len() < 300);

@@ -241,7 +241,9 @@ fn without_sections(component: &[u8]) -> Result<Vec<u8>, Error> {
     match sections.fault {
         Some(fault) => Err(damaged(&fault)),
         None if component.starts_with(PREAMBLE) => Ok(sections.without(component)),
-        None => Err(invalid("what is to be packed is no WebAssembly component")),
+        None => Err(invalid(
+            "what is to be packed is not a WebAssembly component",
+        )),
     }
 }
 

@@ -146,6 +146,14 @@ fn a_lying_header_is_refused() {
             expected,
         );
     }
+    // What was compiled has code, and no sources beside it.
+    let compiled = HEADER.replace("python", "component");
+    let code = b"\x00\x05\x04name";
+    let with_sources = [with(&compiled, Some(archive)), code.to_vec()].concat();
+    for odd in [with_sources, with(&compiled, None)] {
+        let expected = "it has no code or has sources";
+        refused(&odd, ErrorCode::InvalidProgram, expected);
+    }
     let digest = HEADER.replace(
         "\"runtime\":null",
         &format!("\"runtime\":\"sha256:{}\"", "+f".repeat(32)),
@@ -242,7 +250,7 @@ fn what_cannot_be_packed_is_refused() {
             .to_bytes()
             .unwrap_err()
             .message
-            .contains("no WebAssembly component")
+            .contains("not a WebAssembly component")
     );
     let mut far = small();
     far.files.insert("a".repeat(MAX_PATH_BYTES + 1), Vec::new());
@@ -252,4 +260,21 @@ fn what_cannot_be_packed_is_refused() {
         ..small()
     };
     assert_eq!(long.to_bytes().unwrap_err().code, ErrorCode::LimitProgram);
+}
+
+#[test]
+fn as_many_files_as_the_limit_says_are_packed_and_read() {
+    let mut packed = small();
+    let names = (packed.files.len()..MAX_FILES).map(|n| format!("{n}"));
+    packed.files.extend(names.map(|name| (name, Vec::new())));
+    let read = read(&packed.to_bytes().unwrap()).unwrap().unwrap();
+    assert_eq!(read.files.len(), MAX_FILES);
+    packed.files.insert("one more".to_owned(), Vec::new());
+    let refused = packed.to_bytes().unwrap_err();
+    assert_eq!(refused.code, ErrorCode::LimitProgram);
+    assert!(
+        refused.message.contains("10001 files"),
+        "{}",
+        refused.message
+    );
 }

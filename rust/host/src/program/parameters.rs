@@ -155,26 +155,7 @@ impl Parameters {
                 )));
             }
         };
-        if let Some(words) = fields
-            .get(POSITIONAL)
-            .filter(|_| self.get(POSITIONAL).is_none())
-        {
-            return Err(invalid(format!(
-                "the program takes no arguments without a name, and was given {}; it takes {}: write each as --name value",
-                shown(&words.to_string()),
-                self.names_in_words()
-            )));
-        }
-        if let Some((unknown, value)) = fields.iter().find(|(name, _)| self.get(name).is_none()) {
-            let names: Vec<&str> = self.0.iter().map(|one| one.name.as_str()).collect();
-            return Err(invalid(format!(
-                "there is no parameter {:?} (= {}){}; the program takes {}",
-                shown(unknown),
-                shown(&value.to_string()),
-                did_you_mean(unknown, &names),
-                self.names_in_words()
-            )));
-        }
+        self.check_names(&fields)?;
         let n_given = fields.len();
         for parameter in &self.0 {
             match (fields.get(&parameter.name), &parameter.default) {
@@ -204,6 +185,31 @@ impl Parameters {
             return Ok(input);
         }
         Ok(Value::Object(fields).to_string())
+    }
+
+    /// Refuses arguments without a name where none are taken, and names of no parameter.
+    fn check_names(&self, fields: &Map<String, Value>) -> Result<(), Error> {
+        if let Some(words) = fields
+            .get(POSITIONAL)
+            .filter(|_| self.get(POSITIONAL).is_none())
+        {
+            return Err(invalid(format!(
+                "the program takes no arguments without a name, and was given {}; it takes {}: write each as --name value",
+                shown(&words.to_string()),
+                self.names_in_words()
+            )));
+        }
+        if let Some((unknown, value)) = fields.iter().find(|(name, _)| self.get(name).is_none()) {
+            let names: Vec<&str> = self.0.iter().map(|one| one.name.as_str()).collect();
+            return Err(invalid(format!(
+                "there is no parameter {:?} (= {}){}; the program takes {}",
+                shown(unknown),
+                shown(&value.to_string()),
+                did_you_mean(unknown, &names),
+                self.names_in_words()
+            )));
+        }
+        Ok(())
     }
 
     fn get(&self, name: &str) -> Option<&Parameter> {

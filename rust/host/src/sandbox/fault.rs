@@ -69,18 +69,7 @@ fn reason(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Error {
         is_source,
     } = ended;
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        return Error::new(
-            ErrorCode::ProgramError,
-            // The system interface of programs says whether they failed, and not by which status.
-            match exit.0 {
-                0 => {
-                    "the program exited as one that succeeded, without returning a value; return from `main`, or raise an exception"
-                }
-                _ => {
-                    "the program exited as one that failed, without saying why (its status is not known outside of it); raise an exception"
-                }
-            },
-        );
+        return exited(exit.0);
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref::<ResourceTableError>() {
         return handles_limit(limits);
@@ -126,6 +115,19 @@ fn reason(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Error {
             }
         },
     }
+}
+
+/// The system interface of programs says whether they failed, and not by which status.
+fn exited(status: i32) -> Error {
+    let message = match status {
+        0 => {
+            "the program exited as one that succeeded, without returning a value; return from `main`, or raise an exception"
+        }
+        _ => {
+            "the program exited as one that failed, without saying why (its status is not known outside of it); raise an exception"
+        }
+    };
+    Error::new(ErrorCode::ProgramError, message)
 }
 
 /// How many bytes below address 0 a stack may have grown when it is found out.

@@ -12,3 +12,4 @@ mod limits;
 mod memory;
 mod programs;
 mod session;
+mod storm;

@@ -35,6 +35,8 @@ pub(super) struct Machine {
     every_step: Owner,
     n_every_step: Cell<u32>,
     open: Cell<OpenStep>,
+    /// The schema under which the last `collect_json` ran.
+    pub(super) document: RefCell<Option<String>>,
 }
 
 /// The step that was opened last.
@@ -83,6 +85,7 @@ impl Machine {
             every_step: Owner::new(),
             n_every_step: Cell::new(0),
             open: Cell::new(OpenStep::new(None)),
+            document: RefCell::default(),
         }
     }
 
@@ -126,7 +129,6 @@ impl Machine {
             self.keeper.keep(error);
             return;
         }
-        self.steering.borrow_mut().has_grammars = true;
         self.set(move |made| matcher.raw().map_or(Ok(()), |raw| made.constrain(raw)));
     }
 

@@ -209,7 +209,8 @@ impl Generator {
     /// Runs to the end under the JSON Schema of `T`, beside what constrains it already; the value of the document.
     ///
     /// The schema is that of [`schemars`](crate::schemars). An object has no other properties than those of its struct,
-    /// unless its schema says so. For `serde_json::Value` the document is any JSON.
+    /// unless its schema says so. For `serde_json::Value` the document is any JSON. After one that was dropped before
+    /// its end the same call goes on with its document.
     ///
     /// ```no_run
     /// # use inferlet::prelude::*;
@@ -238,8 +239,11 @@ impl Generator {
         async move {
             machine.generator()?;
             let schema = typed::schema_of::<T>();
-            let constraint = GrammarConstraint::from_json_schema(&schema, &machine.model)?;
-            machine.constrain(Box::new(constraint));
+            if machine.document.borrow().as_ref() != Some(&schema) {
+                let constraint = GrammarConstraint::from_json_schema(&schema, &machine.model)?;
+                machine.constrain(Box::new(constraint));
+                machine.document.replace(Some(schema));
+            }
             let text = collect_text(&machine).await?;
             let generator = machine.generator()?;
             match generator.finish_reason()?.map(FinishReason::from) {

@@ -13,8 +13,6 @@ use crate::spec::Speculator;
 #[derive(Default)]
 pub(super) struct Steering {
     constraints: Vec<Box<dyn Constrain>>,
-    /// Matchers of the engine walk what is generated; their steps are run one by one.
-    pub(super) has_grammars: bool,
     speculator: Option<Box<dyn Speculator>>,
     /// What the step before accepted.
     accepted: Vec<u32>,
@@ -29,7 +27,7 @@ pub(super) struct Steering {
 impl Steering {
     /// Whether the program has a part in each step, so that the engine cannot go on alone.
     pub(super) fn is_asked(&self) -> bool {
-        self.has_masks() || self.has_grammars || self.has_speculator()
+        self.has_masks() || self.has_speculator()
     }
 
     /// Whether each step waits for a mask.
@@ -222,7 +220,6 @@ mod tests {
         assert_eq!(asked(|_| ()), (false, false));
         let constrain = |it: &mut Steering| it.constrain(Box::new(Seen(Vec::new(), Vec::new())));
         assert_eq!(asked(constrain), (true, true));
-        assert_eq!(asked(|it| it.has_grammars = true), (true, false));
         let speculate = |it: &mut Steering| it.speculate(Box::new(Told::default()));
         assert_eq!(asked(speculate), (true, false));
     }

@@ -1,12 +1,15 @@
 //! Host tool of the JavaScript runtime's build.
 //!
 //! `builder bytecode OUT PREFIX=FOLDER...` compiles every `.js` file of the folders as the module `PREFIX/<file>`;
-//! `builder encode CORE OUT` makes a component of a core module.
+//! `builder encode CORE OUT` makes a component of a core module, which begins where its `initialize` has ended.
+
+mod initialized;
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use initialized::initialized;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::{Declared, WriteOptions, WriteOptionsEndianness};
 use rquickjs::{CatchResultExt, Context, Ctx, Module, Runtime};
@@ -113,7 +116,7 @@ fn encode(core: &Path, out: &Path) -> Result<()> {
     let module = fs::read(core).with_context(|| format!("cannot read {}", core.display()))?;
     let component = ComponentEncoder::default()
         .validate(true)
-        .module(&module)?
+        .module(&initialized(&module)?)?
         .encode()?;
     fs::write(out, component).with_context(|| format!("cannot write {}", out.display()))
 }

@@ -6,8 +6,8 @@ use super::Export;
 use super::held::{Held, awaited, handle, wait};
 use super::values::{Read, Write, field, listed, read, unknown, variant};
 use crate::bindings::pie::core::{
-    adapter, context, forward, futures, generation, grammar, masks, model, runtime, sampling,
-    session, tokenizer,
+    adapter, context, forward, futures, generation, grammar, masks, messaging, model, runtime,
+    sampling, session, tokenizer,
 };
 use crate::bindings::pie::instruct::{chat, reasoning, tools};
 use crate::event_loop::WaitHandle;
@@ -42,6 +42,10 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("receive", receive),
     super::export!("sendFile", send_file),
     super::export!("receiveFile", receive_file),
+    super::export!("push", push),
+    super::export!("pull", pull),
+    super::export!("broadcast", broadcast),
+    super::export!("subscribe", subscribe),
     super::export!("fill", fill),
     super::export!("cue", cue),
     super::export!("seal", seal),
@@ -558,6 +562,29 @@ impl GeneratorHandle {
     }
 }
 
+handle!(SubscriptionHandle, messaging::Subscription);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl SubscriptionHandle {
+    fn get<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.get().write(&ctx)
+    }
+
+    fn next<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.next(), self.held.clone(), settle)
+    }
+
+    fn lagged<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.lagged().write(&ctx)
+    }
+
+    fn unsubscribe<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.unsubscribe().write(&ctx)
+    }
+}
+
+awaited!(messaging::FutureMessage);
+
 handle!(DecoderHandle, chat::Decoder);
 
 #[rquickjs::methods(rename_all = "camelCase")]
@@ -846,6 +873,35 @@ fn send_file<'js>(ctx: Ctx<'js>, data: Value<'js>) -> Result<Value<'js>> {
 
 fn receive_file<'js>(ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
     wait(&ctx, session::receive_file(), (), settle)
+}
+
+fn push<'js>(ctx: Ctx<'js>, topic: Value<'js>, message: Value<'js>) -> Result<Value<'js>> {
+    messaging::push(
+        &read::<String>(&ctx, topic)?,
+        &read::<String>(&ctx, message)?,
+    )
+    .write(&ctx)
+}
+
+fn pull<'js>(ctx: Ctx<'js>, topic: Value<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+    wait(
+        &ctx,
+        messaging::pull(&read::<String>(&ctx, topic)?),
+        (),
+        settle,
+    )
+}
+
+fn broadcast<'js>(ctx: Ctx<'js>, topic: Value<'js>, message: Value<'js>) -> Result<Value<'js>> {
+    messaging::broadcast(
+        &read::<String>(&ctx, topic)?,
+        &read::<String>(&ctx, message)?,
+    )
+    .write(&ctx)
+}
+
+fn subscribe<'js>(ctx: Ctx<'js>, topic: Value<'js>) -> Result<Value<'js>> {
+    messaging::subscribe(&read::<String>(&ctx, topic)?).write(&ctx)
 }
 
 fn fill<'js>(

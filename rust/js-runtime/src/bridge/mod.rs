@@ -19,7 +19,7 @@ const EXPORTS: &[Export] = &[
     export!("registerErrors", errors::register),
     export!("startTimer", globals::start_timer),
     export!("stopTimer", globals::stop_timer),
-    export!("monotonicMs", globals::monotonic_ms),
+    export!("elapsedMs", globals::elapsed_ms),
     export!("randomBytes", globals::random_bytes),
     export!("randomUnit", globals::random_unit),
     export!("write", globals::write),

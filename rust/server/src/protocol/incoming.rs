@@ -387,7 +387,7 @@ fn request(kind: String, mut fields: Fields) -> Result<Request, Error> {
 /// A JSON object without its `type`.
 fn object(text: &str) -> Result<(String, Fields), Error> {
     let mut fields: Fields = serde_json::from_str(text)
-        .map_err(|error| violation(format!("a message is no JSON object: {error}")))?;
+        .map_err(|error| violation(format!("a message is not a JSON object: {error}")))?;
     let kind = fields
         .0
         .remove("type")
@@ -504,8 +504,8 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, part) in [
-            ("[1]", "no JSON object"),
-            ("{", "no JSON object"),
+            ("[1]", "not a JSON object"),
+            ("{", "not a JSON object"),
             (r#"{"id":1}"#, "no usable type"),
             (r#"{"type":7,"id":1}"#, "no usable type"),
             (r#"{"type":"launch"}"#, "has no id"),

@@ -182,12 +182,18 @@ impl Session {
             row["n_ended"] = json!(counts.n_ended);
             row["n_tokens"] = json!(counts.n_tokens);
         }
+        let messages = shared.host.bus().stats();
+        let messages: Map<String, Value> = messages
+            .figures()
+            .map(|(name, number)| (name.to_owned(), json!(number)))
+            .collect();
         json!({
             "n_connections": shared.places.count(),
             "n_live": n_live,
             "n_ended": n_ended,
             "budget_bytes": budget.total_bytes(),
             "held_bytes": budget.held_bytes(),
+            "messages": messages,
             "users": users,
             "models": models,
         })

@@ -235,8 +235,9 @@ fn limits(given: &Fields) -> Result<BTreeMap<String, Value>, Error> {
             .map(|number| (name.to_owned(), number))
             .ok_or_else(|| {
                 let shown = &text[..text.floor_char_boundary(MAX_NUMBER_BYTES)];
-                let message =
-                    format!("limits.{name} = {shown} is no number; give one, or null for no limit");
+                let message = format!(
+                    "limits.{name} = {shown} is not a number; give one, or null for no limit"
+                );
                 Error::new(ErrorCode::InvalidArgument, message)
             })
     };

@@ -11,7 +11,8 @@
 use super::call::{Addition, At, end};
 use super::role::Role;
 use super::script::Script;
-use super::state::{ChatState, Turn};
+use super::state::ChatState;
+use super::turn::Turn;
 use crate::error::Result;
 
 /// A message in the place of what a cut left of an opening, where it begins with the same tokens.

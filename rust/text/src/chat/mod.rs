@@ -7,12 +7,15 @@
 
 mod call;
 mod cut;
+mod log;
 mod pieces;
 mod plain;
 mod role;
 mod scene;
 mod script;
 mod state;
+mod turn;
+mod window;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +42,8 @@ pub(crate) use scene::CallStyle;
 use scene::Particulars;
 use script::{Script, answering};
 pub use state::ChatState;
-use state::{History, Turn};
+use state::History;
+use turn::Turn;
 
 /// The tokenizer and the template of one model. Immutable; share it in an [`Arc`].
 #[derive(Debug)]
@@ -461,7 +465,7 @@ fn end_tokens(dir: &Path, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
             .into_iter()
             .map(|value| {
                 id(value).ok_or_else(|| {
-                    files::damaged(&path, &format!("its eos_token_id {value} is no token"))
+                    files::damaged(&path, &format!("its eos_token_id {value} is not a token"))
                 })
             })
             .collect();

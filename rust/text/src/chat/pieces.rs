@@ -17,11 +17,12 @@
 //! - The answer of a tool continues behind the token with which the model ended its calls. What a template writes only
 //!   behind the last of several answers is left to what comes next.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::role::Role;
 use super::scene::{CallStyle, Particulars, Scene, mark};
+use super::window::shortened;
 use crate::error::{Error, Result};
 use crate::limits::MAX_KEPT_BYTES;
 use crate::template::{ChatTemplate, Message};
@@ -29,13 +30,6 @@ use crate::tokenizer::Tokenizer;
 
 /// The most places in a conversation whose frames are kept.
 const MAX_FRAMES: usize = 512;
-/// The most turns that are rendered as they are to find a frame.
-const MAX_TURNS: usize = 12;
-/// Of a longer conversation, how many turns of its beginning stay: a system prompt and the first exchange.
-const N_FIRST: usize = 3;
-/// And how many of its end.
-const N_LAST: usize = 4;
-
 /// A place in a conversation, where a message or a cue is to stand.
 pub(super) struct InsertionPoint<'a> {
     /// Who spoke before, in order.
@@ -160,7 +154,7 @@ impl Pieces {
         role: Role,
         with: &Particulars,
     ) -> Result<Frame> {
-        let mut roles = window(place.roles);
+        let mut roles = shortened(place.roles.to_vec());
         roles.push(role);
         let sketch = self.sketch(roles, with)?;
         let header = self
@@ -176,7 +170,7 @@ impl Pieces {
         role: Role,
         with: &Particulars,
     ) -> Option<Frame> {
-        let mut roles = window(place.roles);
+        let mut roles = shortened(place.roles.to_vec());
         roles.push(role);
         if let Ok(Some(sketch)) = self.draw_in_order(&roles, with) {
             let between = &sketch.before[sketch.previous_end..];
@@ -265,7 +259,7 @@ impl Pieces {
     /// # Errors
     /// `template-error` when the template refuses the conversation.
     pub(super) fn cue(&self, place: &InsertionPoint<'_>) -> Result<String> {
-        let roles = window(place.roles);
+        let roles = shortened(place.roles.to_vec());
         let Some(last) = roles.len().checked_sub(1) else {
             return Ok(self.opening()? + &self.cue_after_question()?);
         };
@@ -603,54 +597,65 @@ fn only(text: &str, mark: &str) -> Option<usize> {
     (!text[start + mark.len()..].contains(mark)).then_some(start)
 }
 
-/// A conversation short enough to render: turns in its middle are left out.
-///
-/// How a template writes a message depends on its neighbours, on how the conversation began, and on whether an even or
-/// odd number of turns came before (roles that must alternate), not on how many. So an even number of turns is left
-/// out, and the turn behind them keeps a neighbour of the same role.
-fn window(roles: &[Role]) -> Vec<Role> {
-    let mut roles = roles.to_vec();
-    while roles.len() > MAX_TURNS {
-        if leave_out_calls(&mut roles) {
-            continue;
-        }
-        let latest = roles.len() - N_LAST;
-        let spot = |at: usize| (roles.get(at - 1), at % 2);
-        let mut seen = HashSet::new();
-        let cut = (N_FIRST..latest)
-            .filter(|&start| seen.insert(spot(start)))
-            .filter_map(|start| {
-                Some(
-                    start
-                        ..(start + 1..=latest)
-                            .rev()
-                            .find(|&end| spot(end) == spot(start))?,
-                )
-            })
-            .max_by_key(ExactSizeIterator::len);
-        match cut {
-            Some(cut) => roles.drain(cut),
-            None => break,
-        };
-    }
-    roles
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Leaves out the first calls, with their answers, that lie in the middle of a conversation.
-fn leave_out_calls(roles: &mut Vec<Role>) -> bool {
-    let latest = roles.len() - N_LAST;
-    let Some(start) = (N_FIRST..latest)
-        .find(|&at| roles[at] == Role::Assistant && roles.get(at + 1) == Some(&Role::Tool))
-    else {
-        return false;
-    };
-    let answers = roles[start + 1..]
-        .iter()
-        .take_while(|role| **role == Role::Tool);
-    let end = start + 1 + answers.count();
-    if end > latest {
-        return false;
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::special::SpecialTokens;
+
+    /// What a template writes before the first question, and before the answer, on two days.
+    fn on_two_days(source: &str) -> [[String; 2]; 2] {
+        let bytes = include_bytes!("../../tests/data/byte_level.json");
+        let tokenizer = Arc::new(Tokenizer::from_bytes(bytes, 0).unwrap());
+        let today = Arc::new(AtomicI64::new(0));
+        let clock = Arc::clone(&today);
+        let now = move || {
+            let s = clock.load(Ordering::Relaxed) * 86_400;
+            DateTime::from_timestamp(s, 0)
+                .unwrap_or_default()
+                .naive_utc()
+        };
+        let template = ChatTemplate::with_clock(source, SpecialTokens::default(), now).unwrap();
+        let pieces = Pieces::new(tokenizer, template);
+        [0, 1].map(|day| {
+            today.store(day, Ordering::Relaxed);
+            let place = |roles| InsertionPoint {
+                roles,
+                written: "",
+                follows: false,
+            };
+            let plain = Particulars::default();
+            let frame = pieces.frame(&place(&[]), Role::User, &plain).unwrap();
+            [
+                frame.header().to_owned(),
+                pieces.cue(&place(&[Role::User])).unwrap(),
+            ]
+        })
     }
-    roles.drain(start..end);
-    true
+
+    // rows: RS-042..046
+    #[test]
+    fn what_the_clock_says_is_never_kept() {
+        const MESSAGES: &str = "{% for m in messages %}[{{ m.content }}]{% endfor %}";
+        let day = "{{ strftime_now('%d') }}";
+        let found = on_two_days(&format!(
+            "{day}{MESSAGES}{{% if add_generation_prompt %}}>{day}{{% endif %}}"
+        ));
+        assert_eq!(found, [["01[", "]>01"], ["02[", "]>02"]]);
+    }
+
+    #[test]
+    fn what_no_clock_says_is_kept() {
+        let bytes = include_bytes!("../../tests/data/byte_level.json");
+        let tokenizer = Arc::new(Tokenizer::from_bytes(bytes, 0).unwrap());
+        let source = "{% for m in messages %}[{{ m.content }}]{% endfor %}";
+        let template = ChatTemplate::new(source, SpecialTokens::default()).unwrap();
+        let pieces = Pieces::new(tokenizer, template);
+        let plain = Particulars::default();
+        let [first, second] = [0, 1].map(|_| pieces.sketch(vec![Role::User], &plain).unwrap());
+        assert!(Arc::ptr_eq(&first, &second));
+    }
 }

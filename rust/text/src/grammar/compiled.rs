@@ -7,6 +7,7 @@ use llguidance::api::TopLevelGrammar;
 
 use super::deep::with_stack;
 use super::engine::State;
+use super::seen::Seen;
 use super::vocabulary::Vocabulary;
 use super::{Grammar, fault};
 use crate::error::{Error, Result};
@@ -17,6 +18,7 @@ pub struct Compiled {
     grammar: Arc<Grammar>,
     /// At the beginning of a text, its first mask computed.
     prototype: Mutex<State>,
+    seen: Seen,
     n_bytes: usize,
 }
 
@@ -61,11 +63,13 @@ impl Compiled {
         // What compiled rules take, seen of typical schemas: 40 bytes for each of the text.
         const BYTES_PER_BYTE: usize = 40;
         let n_bytes = BYTES_PER_BYTE * grammar.text().len() + prototype.n_bytes();
+        let seen = Seen::new(vocabulary.n_tokens());
         Ok(Self {
             vocabulary,
             grammar,
             prototype: Mutex::new(prototype),
-            n_bytes,
+            n_bytes: n_bytes + seen.max_bytes(),
+            seen,
         })
     }
 
@@ -79,9 +83,14 @@ impl Compiled {
         &self.vocabulary
     }
 
-    /// About what it takes, in bytes.
+    /// About what it takes, in bytes, with the most that it comes to keep.
     pub fn n_bytes(&self) -> usize {
         self.n_bytes
+    }
+
+    /// What was found out about its texts.
+    pub(super) fn seen(&self) -> &Seen {
+        &self.seen
     }
 
     /// The state at the beginning of a text.

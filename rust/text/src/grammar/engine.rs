@@ -86,6 +86,15 @@ impl State {
         self.failure.is_some() || (self.parser.stopped() && !self.is_exhausted)
     }
 
+    /// Whether what may follow is all that there is to know: it takes little, and its end was not met.
+    pub(super) fn is_plain(&self) -> bool {
+        const MAX_PLAIN_BYTES: usize = MAX_STATE_BYTES / 8;
+        self.failure.is_none()
+            && !self.is_exhausted
+            && !self.parser.stopped()
+            && self.n_bytes() <= MAX_PLAIN_BYTES
+    }
+
     /// Makes a failure of the caller's that of the text.
     pub(super) fn give_up(&mut self, failure: &Error) {
         self.failure.get_or_insert_with(|| failure.clone());

@@ -8,6 +8,7 @@ use super::compiled::Compiled;
 use super::document::Document;
 use super::engine::State;
 use super::fault;
+use super::seen::Place;
 use super::token_mask::TokenMask;
 use crate::error::{Error, Result};
 
@@ -21,6 +22,8 @@ pub struct Matcher {
     forced: VecDeque<u32>,
     /// Whether `forced` is what follows here.
     forced_known: bool,
+    /// Where it stands among the texts that were walked before; none: nothing is known of them.
+    place: Option<Place>,
     /// Tokens that end a text where one may end.
     stop: Arc<[u32]>,
     /// A stop token was accepted.
@@ -45,12 +48,14 @@ impl Matcher {
 
     /// At the beginning of a text. A text may be ended by one of the `stop` tokens, where it may end.
     pub fn new(compiled: &Arc<Compiled>, stop: impl Into<Arc<[u32]>>) -> Self {
+        let stop = stop.into();
         Self {
             compiled: compiled.clone(),
             state: compiled.beginning(),
             forced: VecDeque::new(),
             forced_known: false,
-            stop: stop.into(),
+            place: compiled.seen().beginning(&stop),
+            stop,
             stopped: false,
             document: Document::default(),
             n_tokens: 0,
@@ -69,6 +74,10 @@ impl Matcher {
             self.stop = stop;
             self.forced.clear();
             self.forced_known = false;
+            let is_at_beginning = self.n_tokens == 0;
+            self.place = is_at_beginning
+                .then(|| self.compiled.seen().beginning(&self.stop))
+                .flatten();
         }
     }
 
@@ -102,15 +111,36 @@ impl Matcher {
     ///
     /// # Errors
     /// `invalid-grammar` where finding them takes too much; `grammar-mismatch` where the text has ended.
-    pub fn mask(&mut self) -> Result<TokenMask> {
+    pub fn mask(&mut self) -> Result<Arc<TokenMask>> {
         self.check_open()?;
+        if let Some(&first) = self.forced()?.front() {
+            let n_tokens = self.compiled.vocabulary().n_tokens();
+            let mut mask = TokenMask::new(Vec::new(), n_tokens);
+            mask.allow(first);
+            return Ok(Arc::new(mask));
+        }
+        let seen = self.compiled.seen();
+        if let Some(mask) = self.place.and_then(|place| seen.allowed(place)) {
+            return Ok(mask);
+        }
+        let mask = Arc::new(self.find_mask()?);
+        if mask.is_empty() {
+            return Err(fault(
+                "the grammar cannot go on",
+                "no token of the vocabulary continues the text; allow more of it, or use fewer stop tokens",
+            ));
+        }
+        // What is known of a text that nothing continues is kept with its state.
+        if let Some(place) = self.place.filter(|_| self.state.is_plain()) {
+            self.compiled.seen().keep_allowed(place, &mask);
+        }
+        Ok(mask)
+    }
+
+    fn find_mask(&mut self) -> Result<TokenMask> {
         let vocabulary = self.compiled.vocabulary().clone();
         let n_tokens = vocabulary.n_tokens();
         let mut mask = TokenMask::new(Vec::new(), n_tokens);
-        if let Some(&first) = self.forced()?.front() {
-            mask.allow(first);
-            return Ok(mask);
-        }
         let accepting = self.is_accepting()?;
         if !self.state.is_stopped()
             && let Some(words) = self.state.mask()?
@@ -129,12 +159,6 @@ impl Matcher {
                 mask.forbid(token);
             }
         }
-        if mask.is_empty() {
-            return Err(fault(
-                "the grammar cannot go on",
-                "no token of the vocabulary continues the text; allow more of it, or use fewer stop tokens",
-            ));
-        }
         Ok(mask)
     }
 
@@ -144,13 +168,27 @@ impl Matcher {
     /// `invalid-grammar` where finding them takes too much.
     pub fn forced(&mut self) -> Result<&VecDeque<u32>> {
         if !self.forced_known && !self.state.is_stopped() {
-            // A token that ends the text anywhere else is not forced: another spelling of the text is drawn then.
-            let forced = self.state.forced()?.into_iter();
-            let stop = &self.stop;
-            self.forced = forced.take_while(|it| !stop.contains(it)).collect();
+            let seen = self.compiled.seen();
+            let known = self.place.and_then(|place| seen.forced(place));
+            let forced = match known {
+                Some(known) => known,
+                None => self.find_forced()?,
+            };
+            self.forced = forced.iter().copied().collect();
             self.forced_known = true;
         }
         Ok(&self.forced)
+    }
+
+    fn find_forced(&mut self) -> Result<Arc<[u32]>> {
+        // A token that ends the text anywhere else is not forced: another spelling of the text is drawn then.
+        let forced = self.state.forced()?.into_iter();
+        let stop = &self.stop;
+        let forced: Arc<[u32]> = forced.take_while(|it| !stop.contains(it)).collect();
+        if let Some(place) = self.place.filter(|_| self.state.is_plain()) {
+            self.compiled.seen().keep_forced(place, forced.clone());
+        }
+        Ok(forced)
     }
 
     /// Goes on by tokens. Where one of them does not continue the text, nothing of them is taken.
@@ -199,6 +237,10 @@ impl Matcher {
         }
         self.state.consume(token)?;
         self.forced_known = !self.forced.is_empty();
+        let (seen, is_amid) = (self.compiled.seen(), self.forced_known);
+        self.place = self
+            .place
+            .and_then(|place| seen.next(place, token, is_amid));
         self.n_tokens += 1;
         let kept = self.keep(token);
         if let Err(failure) = &kept {

@@ -20,6 +20,7 @@ mod matcher;
 mod number;
 mod pattern;
 mod schema;
+mod seen;
 mod token_mask;
 mod vocabulary;
 

@@ -1,17 +1,33 @@
 //! Which tokens may follow a text.
 
+use std::sync::OnceLock;
+
 /// Which tokens may follow: a bit each, the lowest bit of the first word for token 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct TokenMask {
     words: Vec<u32>,
     n_tokens: u32,
+    /// As run lengths, once they were asked for, where they are not longer than the words.
+    runs: OnceLock<Vec<u32>>,
 }
+
+impl PartialEq for TokenMask {
+    fn eq(&self, other: &Self) -> bool {
+        self.n_tokens == other.n_tokens && self.words == other.words
+    }
+}
+
+impl Eq for TokenMask {}
 
 impl TokenMask {
     /// These words, as many as the tokens need.
     pub(super) fn new(mut words: Vec<u32>, n_tokens: u32) -> Self {
         words.resize((n_tokens as usize).div_ceil(32), 0);
-        Self { words, n_tokens }
+        Self {
+            words,
+            n_tokens,
+            runs: OnceLock::new(),
+        }
     }
 
     /// The words.
@@ -30,8 +46,53 @@ impl TokenMask {
         self.words.iter().all(|&word| word == 0)
     }
 
+    /// The tokens that may follow, where they are no more than `n_most`.
+    pub(super) fn listed(&self, n_most: usize) -> Option<Vec<u32>> {
+        let n_allowed: u32 = self.words.iter().map(|word| word.count_ones()).sum();
+        if n_allowed as usize > n_most {
+            return None;
+        }
+        let mut tokens = Vec::with_capacity(n_allowed as usize);
+        for (first, &word) in (0..).step_by(32).zip(&self.words) {
+            let mut left = word;
+            while left != 0 {
+                tokens.push(first + left.trailing_zeros());
+                left &= left - 1;
+            }
+        }
+        Some(tokens)
+    }
+
+    /// A number that tells it from most others, found in a pass over the words.
+    pub(super) fn fingerprint(&self) -> u64 {
+        // The multiplier of Knuth's linear congruential generator (MMIX).
+        const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+        let mix = |sum: u64, &word: &u32| {
+            (sum ^ u64::from(word))
+                .wrapping_mul(MULTIPLIER)
+                .rotate_left(29)
+        };
+        self.words.iter().fold(u64::from(self.n_tokens), mix)
+    }
+
+    /// The most that it takes, in bytes.
+    pub(super) fn max_bytes(&self) -> usize {
+        2 * size_of_val(&*self.words) + size_of::<Self>()
+    }
+
     /// As alternating run lengths, of tokens that may not follow first. What lies behind the last run may not.
     pub fn runs(&self) -> Vec<u32> {
+        if let Some(runs) = self.runs.get() {
+            return runs.clone();
+        }
+        let runs = self.find_runs();
+        if runs.len() <= self.words.len() {
+            return self.runs.get_or_init(|| runs).clone();
+        }
+        runs
+    }
+
+    fn find_runs(&self) -> Vec<u32> {
         let mut runs = Vec::new();
         let mut allowed = false;
         let mut start = 0;
@@ -74,6 +135,7 @@ impl TokenMask {
 
     /// Allows a token.
     pub(super) fn allow(&mut self, token: u32) {
+        self.runs.take();
         if token < self.n_tokens
             && let Some(word) = self.words.get_mut(token as usize / 32)
         {
@@ -83,6 +145,7 @@ impl TokenMask {
 
     /// Forbids a token.
     pub(super) fn forbid(&mut self, token: u32) {
+        self.runs.take();
         if let Some(word) = self.words.get_mut(token as usize / 32) {
             *word &= !(1 << (token % 32));
         }

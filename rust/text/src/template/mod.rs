@@ -112,7 +112,8 @@ impl ChatTemplate {
         Self::with_clock(source, special, move || now.naive_utc())
     }
 
-    fn with_clock(
+    /// Compiles a template that reads this clock.
+    pub(crate) fn with_clock(
         source: &str,
         special: SpecialTokens,
         now: impl Fn() -> NaiveDateTime + Send + Sync + 'static,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::limits::{MAX_TOOL_NAME_BYTES, MAX_TOOLS, MAX_TOOLS_BYTES};
@@ -13,6 +14,7 @@ use crate::limits::{MAX_TOOL_NAME_BYTES, MAX_TOOLS, MAX_TOOLS_BYTES};
 pub struct ToolList {
     tools: Value,
     names: Vec<String>,
+    n_bytes: usize,
 }
 
 impl ToolList {
@@ -55,10 +57,25 @@ impl ToolList {
             names.push(name);
             tools.push(tool);
         }
+        let tools = Value::Array(tools);
         Ok(Self {
-            tools: Value::Array(tools),
+            n_bytes: tree_bytes(&tools),
+            tools,
             names,
         })
+    }
+
+    /// About what it takes, in bytes.
+    pub fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    /// A hash of all tools.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hash = Hashing(Sha256::new());
+        // A hash takes whatever is written, and a tree of JSON is always one.
+        drop(serde_json::to_writer(&mut hash, &self.tools));
+        hash.0.finalize().into()
     }
 
     /// The names, in order.
@@ -92,8 +109,39 @@ impl ToolList {
         Self {
             tools: changed(&self.tools, change),
             names: self.names.clone(),
+            n_bytes: self.n_bytes,
         }
     }
+}
+
+/// Hashes what is written.
+struct Hashing(Sha256);
+
+impl std::io::Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// About what a tree of JSON takes, in bytes.
+fn tree_bytes(value: &Value) -> usize {
+    /// What a key takes besides its text and its value.
+    const KEY_BYTES: usize = 48;
+    let parts = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(tree_bytes).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| KEY_BYTES + key.len() + tree_bytes(value))
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + parts
 }
 
 /// A name that can stand in a call of any format, and in a header of any template.

@@ -19,6 +19,8 @@ pub(crate) async fn run(snippet: &str, model: &Model, ctx: &mut Context) -> Resu
         "passes/1" => passes_1(model, ctx).await,
         "passes/2" => passes_2(model, ctx).await,
         "passes/3" => passes_3(model, ctx).await,
+        "messages/1" => messages_1(model, ctx).await,
+        "messages/2" => messages_2(model, ctx).await,
         other => Err(format!("the guide has no snippet {other}")),
     }
 }
@@ -232,5 +234,28 @@ async fn passes_3(model: &Model, ctx: &mut Context) -> Result<()> {
     });
     let tokens: Result<Vec<_>> = task::join_all(passes).await.into_iter().collect();
     assert_eq!(tokens?.len(), 3);
+    Ok(())
+}
+
+async fn messages_1(model: &Model, ctx: &mut Context) -> Result<()> {
+    messaging::push("jobs", "count the words")?;
+    messaging::push("jobs", "find the names")?;
+    let first = messaging::pull("jobs").wait_async().await;
+    let second = messaging::pull("jobs").wait_async().await;
+    assert_eq!([first.as_deref(), second.as_deref()], [Some("count the words"), Some("find the names")]);
+    Ok(())
+}
+
+async fn messages_2(model: &Model, ctx: &mut Context) -> Result<()> {
+    let sub = messaging::subscribe("news");
+    messaging::broadcast("news", "it rains")?;
+    messaging::broadcast("news", "it snows")?;
+    while let Some(news) = sub.get_async().await {
+        if news == "it snows" {
+            break;
+        }
+    }
+    assert_eq!((sub.get(), sub.lagged()), (None, 0));
+    sub.unsubscribe();
     Ok(())
 }

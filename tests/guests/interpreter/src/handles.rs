@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use inferlet::inference::{Grammar, Matcher};
+use inferlet::messaging::Subscription;
 use inferlet::sample::Handle;
 use inferlet::{Context, Forward, Generator, Model, Output, Result, chat, reasoning, tools};
 use serde_json::{Value, json};
@@ -25,6 +27,7 @@ pub struct Handles {
     logs: RefCell<HashMap<String, Logs>>,
     grammars: RefCell<HashMap<String, Grammar>>,
     matchers: RefCell<HashMap<String, Matcher>>,
+    subscriptions: RefCell<HashMap<String, Rc<Subscription>>>,
 }
 
 /// Reads an output by one handle: what each accessor gives of it.
@@ -45,7 +48,20 @@ impl Handles {
             logs: RefCell::default(),
             grammars: RefCell::default(),
             matchers: RefCell::default(),
+            subscriptions: RefCell::default(),
         }
+    }
+
+    pub fn add_subscription(&self, name: &str, subscription: Subscription) {
+        let mut subscriptions = self.subscriptions.borrow_mut();
+        subscriptions.insert(name.to_owned(), Rc::new(subscription));
+    }
+
+    /// A subscription, which branches share while they wait.
+    pub fn subscription(&self, name: &str) -> Result<Rc<Subscription>> {
+        let subscriptions = self.subscriptions.borrow();
+        let found = subscriptions.get(name).cloned();
+        found.ok_or_else(|| format!("there is no subscription {name}"))
     }
 
     pub fn add_pass(&self, name: &str, pass: Forward<'static>) {

@@ -344,6 +344,30 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
                     .ok_or("[session-closed] the client has gone")?
             ));
         }
+        Operation::Push { topic, message } => messaging::push(topic, message)?,
+        // The other languages raise where Rust answers none.
+        Operation::Pull { topic } => {
+            return Ok(json!(
+                messaging::pull(topic)
+                    .wait_async()
+                    .await
+                    .ok_or("[invalid-argument] the topic is not a name")?
+            ));
+        }
+        Operation::Broadcast { topic, message, n } => {
+            for _ in 0..*n {
+                messaging::broadcast(topic, message)?;
+            }
+        }
+        Operation::Subscribe { topic, r#as } => {
+            handles.add_subscription(r#as, messaging::try_subscribe(topic)?);
+        }
+        Operation::Next { sub } => {
+            return Ok(json!(handles.subscription(sub)?.get_async().await));
+        }
+        Operation::Get { sub } => return Ok(json!(handles.subscription(sub)?.get())),
+        Operation::Lagged { sub } => return Ok(json!(handles.subscription(sub)?.lagged())),
+        Operation::Unsubscribe { sub } => handles.subscription(sub)?.unsubscribe(),
         Operation::SendFile { data } => session::send_file(data),
         Operation::ReceiveFile {} => {
             return Ok(json!(

@@ -394,9 +394,42 @@ pub enum Operation {
     Visible {
         tokens: Vec<u32>,
     },
+    Push {
+        topic: String,
+        message: String,
+    },
+    Pull {
+        topic: String,
+    },
+    Broadcast {
+        topic: String,
+        message: String,
+        #[serde(default = "once")]
+        n: usize,
+    },
+    Subscribe {
+        topic: String,
+        r#as: String,
+    },
+    Next {
+        sub: String,
+    },
+    Get {
+        sub: String,
+    },
+    Lagged {
+        sub: String,
+    },
+    Unsubscribe {
+        sub: String,
+    },
     Sleep {
         ms: u64,
     },
+}
+
+const fn once() -> usize {
+    1
 }
 
 /// A generator to be made. Rust has no `auto_flush`: it always does.

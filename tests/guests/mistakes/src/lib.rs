@@ -26,6 +26,8 @@ enum Mistake {
     },
     /// An option of a generator that comes after its first step, met by the next step.
     LateOption,
+    /// A generation whose context is dropped before.
+    Released,
     Panic {
         index: usize,
     },
@@ -63,6 +65,13 @@ async fn main(mistake: Mistake) -> Result<HashMap<(u32, u32), u64>> {
             }
             let mut late = generator.logit_mask(&[0, 5]);
             late.next()?;
+        }
+        Mistake::Released => {
+            let mut context = Context::new(&Model::load("default")?)?;
+            context.append(&[1, 2]);
+            let generator = context.generate(Sampler::Argmax).max_tokens(4);
+            drop(context);
+            generator.collect_tokens().await?;
         }
         Mistake::Panic { index } => println!("{}", [0, 1, 2][index]),
         Mistake::Deadlock => std::future::pending().await,

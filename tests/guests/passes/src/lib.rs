@@ -135,7 +135,10 @@ async fn cancelled(model: &Model) -> Result<Value> {
         task::Either::Left(_) => "pass",
         task::Either::Right(first) => first,
     };
-    Ok(json!({ "first": first, "length": ctx.seq_len(), "buffer": ctx.buffer() }))
+    let (length, buffer) = (ctx.seq_len(), ctx.buffer());
+    ctx.flush().await?;
+    let flushed = ctx.seq_len();
+    Ok(json!({ "first": first, "length": length, "buffer": buffer, "flushed": flushed }))
 }
 
 /// A loop of one's own over pages: room is made, tokens are computed, rolled back, computed again and committed.

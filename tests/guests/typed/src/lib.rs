@@ -91,6 +91,24 @@ async fn read<T: JsonSchema + DeserializeOwned + Serialize>(g: &Generator) -> Re
     Ok(json!({ "value": value, "finish": g.finish_reason() }))
 }
 
+/// Each of its tokens is drawn in a step of its own: what may follow is never one text.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+struct Letters(#[schemars(regex(pattern = "^[ab]{200}$"))] String);
+
+/// A document that is given up while steps of another generation pass, and asked for again.
+async fn again(model: &Model, g: &Generator) -> Result<Value> {
+    let mut ctx = Context::new(model)?;
+    ctx.user("Count.");
+    let beside = ctx.generate(Sampler::Argmax).max_tokens(9).ignore_eos(true);
+    let given_up =
+        inferlet::task::select(g.collect_json::<Letters>(), beside.collect_tokens()).await;
+    if let inferlet::task::Either::Left(_) = given_up {
+        return Err("the document was whole before nine tokens were".into());
+    }
+    let letters: Letters = g.collect_json().await?;
+    Ok(json!(letters.0))
+}
+
 #[inferlet::main]
 async fn main(input: Input) -> Result<Value> {
     let model = Model::load("default")?;
@@ -113,6 +131,7 @@ async fn main(input: Input) -> Result<Value> {
         // The documents of both: a pattern, and the numbers of a type.
         "both" => read::<u8>(&g.constrain_with(Regex("[4-6]0{1,3}"))?).await,
         "cut" => read::<Node>(&g.max_tokens(3)).await,
+        "again" => return again(&model, &g).await,
         "refused" => read::<HashSet<u8>>(&g).await,
         "narrow" => read::<Never>(&g).await,
         "kept" => {

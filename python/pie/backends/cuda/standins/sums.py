@@ -22,13 +22,14 @@ def paired_sum(x: Tensor) -> Tensor:
     return x[..., 0]
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """`x W^T + b` of x [T, K] and weight [N, K], in float32, rounded once to `dtype` [T, N]."""
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
+    """`x W^T + b` of x [T, K] and weight [N, K], in float32, rounded once to `dtype` [T, N], in `out` if given."""
     matrix = weight.float()
     n_rows = max(1, _PIECE // matrix.numel())
     pieces = [paired_sum(x[first : first + n_rows, None, :].float() * matrix) for first in range(0, len(x), n_rows)]
     y = torch.cat(pieces) if pieces else matrix.new_zeros(0, len(matrix))
-    return (y if bias is None else y + bias.float()).to(dtype)
+    y = (y if bias is None else y + bias.float()).to(dtype)
+    return y if out is None else out.copy_(y)
 
 
 def exponential(x: Tensor) -> Tensor:

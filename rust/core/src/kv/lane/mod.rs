@@ -148,6 +148,11 @@ impl Lane {
         pages.truncate(n);
     }
 
+    /// The page behind the full ones; none where there is none.
+    pub(crate) fn page_behind(&self, store: &PageStore) -> Option<PageId> {
+        self.tail.first_page(store)
+    }
+
     /// The pages that are in no node.
     pub(crate) fn own_pages(&self) -> impl Iterator<Item = PageId> + '_ {
         self.tail.own_pages()

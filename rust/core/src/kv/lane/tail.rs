@@ -84,6 +84,15 @@ impl Tail {
         }
     }
 
+    /// The first of them in the order of storage.
+    pub(super) fn first_page(&self, store: &PageStore) -> Option<PageId> {
+        match self.partial {
+            Partial::Own(page) => Some(page),
+            Partial::None => self.reserved.front().copied(),
+            Partial::Node(id) => store.page(id),
+        }
+    }
+
     /// The pages in the order of storage, those for tokens to come last.
     pub(super) fn pages(&self, store: &PageStore) -> impl Iterator<Item = PageId> + '_ {
         let reserved = self.reserved.iter().copied();

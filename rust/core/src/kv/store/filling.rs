@@ -23,14 +23,18 @@ impl PageStore {
             Some(id) if self.receive(id, page) => id,
             // A node that is on its way to the device, for a batch that may yet fail, gets a second copy, which nobody
             // finds.
-            _ => self.insert(
-                parent,
-                owner,
-                content,
-                page,
-                known.is_none().then_some(hash),
-            ),
+            _ => {
+                let is_found = known.is_none() && self.may_be_found(parent, &content);
+                self.insert(parent, owner, content, page, is_found.then_some(hash))
+            }
         }
+    }
+
+    /// Whether a page of content may stay for others when nobody has it any more: neither it nor what it stands behind
+    /// has long masks, for which nobody would be charged then.
+    pub(super) fn may_be_found(&self, parent: Option<NodeId>, content: &Content) -> bool {
+        let parent = parent.and_then(|parent| self.node(parent));
+        !content.has_long_masks() && parent.is_none_or(|parent| !parent.has_long_masks)
     }
 
     /// Puts a page that was computed again into its node, whose parent is pinned; the caller pins it at once. The page

@@ -55,7 +55,9 @@ impl PageStore {
                 fold(digest, u64::from(token))
             });
         self.clock += 1;
+        let has_long_masks = !self.may_be_found(parent, &content);
         let node = Node {
+            has_long_masks,
             end: self.end(parent) + content.len(),
             parent,
             owner,

@@ -21,8 +21,10 @@ pub(in super::super) struct Node {
     pub(in super::super) parent: Option<NodeId>,
     pub(in super::super) owner: UserId,
     pub(in super::super) content: Content,
-    /// The hash of its content, by which it is found. None: it is not found, since it is a part of a page, or a second
-    /// copy.
+    /// It or a node that it stands behind has masks that are too long to be kept for nobody.
+    pub(super) has_long_masks: bool,
+    /// The hash of its content, by which it is found. None: it is not found, since it is a part of a page, a second
+    /// copy, or one with long masks.
     pub(super) hash: Option<u64>,
     /// Digest of all tokens up to its end.
     pub(super) digest: u64,

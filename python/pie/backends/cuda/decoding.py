@@ -1,0 +1,196 @@
+"""Decode batches by CUDA graphs: one copy there, one replay, and the tokens back.
+
+A graph computes a batch whole: which tokens follow, the layers, the greatest logit of each row. A second one draws at
+random. Both are captured at the start, for some sizes; whoever has fewer sequences is padded with some of nobody.
+Symbols: S sequences of a size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pie.backends.base import Capabilities
+from pie.backends.cuda.arena import Arena, Decode, TokensBack
+from pie.backends.cuda.arena import Tokens as TokensOnHost
+from pie.backends.cuda.attention import Planner
+from pie.backends.cuda.calls import Calls
+from pie.backends.cuda.decoder import Decoder, Tokens
+from pie.backends.cuda.device import Device
+from pie.backends.cuda.graphs import Budget, Graphs, Recorder, sizes
+from pie.backends.cuda.options import CudaOptions
+from pie.backends.cuda.pages import Pool
+from pie.backends.cuda.plain import SAMPLER_WORDS, Plain
+from pie.backends.cuda.sampling import Draws, draw, drawable, greatest
+from pie.batch_layout import U32
+
+_TEMPERATURE, _TOP_K, _TOP_P, _MIN_P, _SEED_LOW, _SEED_HIGH, _POSITION = range(1, SAMPLER_WORDS)
+_WORD = 0xFFFFFFFF
+
+
+class Parts(NamedTuple):
+    """What graphs are made with."""
+
+    decoder: Decoder
+    calls: Calls
+    planner: Planner
+    device: Device
+    pool: Pool
+    firsts: Tensor
+    """The first draw of each row of the batch before, int32, where every batch leaves those of its own."""
+    limits: Capabilities
+    options: CudaOptions
+    recorder: Recorder
+    agreed: Callable[[bool], bool]
+
+
+class Forward(NamedTuple):
+    """What a graph computed of each of S rows, on the device."""
+
+    logits: Tensor
+    """float32 [S, V]."""
+    states: Tensor
+    """[S, E]."""
+    is_drawable: Tensor
+    """bool [S]."""
+
+
+class Decoding:
+    """The graphs of one model."""
+
+    def __init__(self, parts: Parts, max_positions: int, vocab_size: int) -> None:
+        options, device = parts.options, parts.device
+        n_most = options.graph_seqs
+        self._parts = parts
+        n_indices = n_most * (1 - -max_positions // parts.limits.page_size)
+        self._arena = Arena(device, n_most, n_indices, parts.pool.nobody)
+        self._back = TokensBack(device, n_most)
+        # One for all sizes: a batch has read its rows before the next one writes.
+        self._logits = torch.zeros(n_most, vocab_size, device=device.name)
+        self._attention: dict[int, Any] = {}
+        budget = Budget(device, n_bytes=options.graph_bytes, time_s=options.graph_s, agreed=parts.agreed)
+        self._forward = Graphs(parts.recorder, budget)
+        self._draws = [Graphs(parts.recorder, budget), Graphs(parts.recorder, budget)]
+        """With neither top-k nor top-p, and with them."""
+        with device.computing():
+            self._forward.capture(list(sizes(n_most)), self._prepare)
+            for is_filtered, graphs in enumerate(self._draws):
+                graphs.capture(self._forward.captured, partial(self._prepare_draws, is_filtered=bool(is_filtered)))
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes of decode batches that have a graph."""
+        return self._forward.captured
+
+    def size_for(self, n_seqs: int, n_indices: int) -> int | None:
+        """The size of the graph for so many sequences with so many pages in all; None: there is none."""
+        size = self._forward.size_for(n_seqs)
+        return size if size is not None and self._arena.holds(n_indices, size) else None
+
+    def draws(self, plain: Plain, size: int) -> bool:
+        """Whether the tokens of a batch are drawn by a graph."""
+        return not plain.is_random or self._draws[plain.is_filtered].has(size)
+
+    def run(self, plain: Plain, size: int) -> TokensOnHost:
+        """Launches a plain batch; says where its tokens will lie."""
+        sampler = plain.sampler if plain.is_random else None
+        self._replay(_decode(plain, sampler), size)
+        if plain.is_random:
+            self._draws[plain.is_filtered].replay(size)
+        return self._back.fetch(size)
+
+    def forward(self, decode: Decode, size: int) -> Forward:
+        """Launches a batch up to its rows, which are drawn from by others."""
+        forward: Forward = self._replay(decode, size)
+        return forward
+
+    def followed(self, size: int) -> Tensor:
+        """The tokens of the batch that was launched last, on the device, int32 [S]; NOTHING where none can be drawn."""
+        return self._back.followed(size)
+
+    def _replay(self, decode: Decode, size: int) -> Any:
+        parts, attention = self._parts, self._attention[size]
+        self._arena.send(decode, size)
+        if not parts.planner.is_fixed:
+            n_indices = len(decode.kv_indices) + size - len(decode.tokens)
+            self._plan(attention, size, n_indices)
+        return self._forward.replay(size)
+
+    def _plan(self, attention: Any, size: int, n_indices: int) -> None:
+        """Plans by what was sent last, in host memory; the page indices are on the device already."""
+        arena, first = self._arena, self._arena.fields(size).kv_indices.start
+        counting = self._counting(size)
+        indptr, last = (arena.host(size, name) for name in ("kv_indptr", "kv_last_page_len"))
+        self._parts.planner.plan(attention, counting, indptr, arena.words[first : first + n_indices], last)
+
+    @staticmethod
+    def _counting(size: int) -> Tensor:
+        return torch.arange(size + 1, dtype=torch.int32)
+
+    def _prepare(self, size: int) -> Callable[[], Forward]:
+        """Everything of a batch of tokens that are written to the page of nobody."""
+        arena, device = self._arena, self._parts.device.name
+        fields = arena.fields(size)
+        words = {name: arena.words[place] for name, place in zip(fields._fields, fields, strict=True)}
+        attention = self._attention[size] = self._parts.planner.wrapper(
+            use_cuda_graph=True,
+            qo_indptr_buf=self._counting(size).to(device),
+            paged_kv_indptr_buf=words["kv_indptr"],
+            paged_kv_indices_buf=words["kv_indices"],
+            paged_kv_last_page_len_buf=words["kv_last_page_len"],
+        )
+        arena.send(_nobody(), size)
+        self._plan(attention, size, size)
+        return partial(self._compute, size, words, attention)
+
+    def _compute(self, size: int, words: dict[str, Tensor], attention: Any) -> Forward:
+        """What a graph computes."""
+        parts = self._parts
+        drawn, followed = self._back.drawn(size), self._back.followed(size)
+        follows = words["follows"]
+        torch.where(follows >= 0, parts.firsts[follows.clamp(min=0)], words["ids"], out=followed)
+        # What follows nothing is computed as any token would be, and fails when it is waited for.
+        tokens = Tokens(followed.clamp(min=0), words["positions"], words["pages"], words["slots"])
+        logits, states = parts.decoder.forward(tokens, attention, parts.pool.kv, None, self._logits[:size])
+        is_drawable = drawable(logits, logits)
+        drawn.copy_(greatest(logits, is_drawable))
+        parts.firsts[:size].copy_(drawn)
+        return Forward(logits, states, is_drawable)
+
+    def _prepare_draws(self, size: int, *, is_filtered: bool) -> Callable[[], tuple[Tensor]]:
+        """What draws at random, from the rows that the other graph computed."""
+        fields = self._arena.fields(size)
+        sampler, slot = (self._arena.words[place] for place in (fields.sampler, fields.row_slot))
+        row = torch.arange(size, device=self._parts.device.name)
+        return partial(self._draw, size, row, sampler.view(size, SAMPLER_WORDS), slot, is_filtered=is_filtered)
+
+    def _draw(self, size: int, row: Tensor, sampler: Tensor, slot: Tensor, *, is_filtered: bool) -> tuple[Tensor]:
+        parts, drawn, logits = self._parts, self._back.drawn(size), self._logits[:size]
+        temperature, top_p, min_p = (sampler[:, column].contiguous().view(torch.float32) for column in (_TEMPERATURE, _TOP_P, _MIN_P))
+        top_k = sampler[:, _TOP_K].long() & _WORD
+        words = [*(sampler[:, column] for column in (_SEED_LOW, _SEED_HIGH, _POSITION)), slot]
+        # The first draw of each row.
+        keys = torch.stack([*(word.long() & _WORD for word in words), torch.zeros_like(top_k)], dim=1)
+        draws = Draws(row, temperature, top_k, top_p, min_p, keys, [1] * size, is_filtered)
+        tokens = draw(logits, drawable(logits, logits), draws, parts.calls.arithmetic)
+        # The sign of a zero does not count.
+        is_random = ((sampler[:, _TEMPERATURE] << 1) != 0) & (top_k != 1)
+        drawn.copy_(torch.where(is_random, tokens, drawn))
+        parts.firsts[:size].copy_(drawn)
+        return (drawn,)
+
+
+def _decode(plain: Plain, sampler: U32 | None) -> Decode:
+    indptr, indices, last = plain.kv_indptr, plain.kv_indices, plain.kv_last_page_len
+    return Decode(plain.tokens, plain.positions, plain.follows, plain.pages, indptr, indices, last, sampler, plain.row_slot)
+
+
+def _nobody() -> Decode:
+    """No sequence at all."""
+    none = np.zeros(0, np.uint32)
+    return Decode(none, none, none, none, np.zeros(1, np.uint32), none, none, None, none)

@@ -1,0 +1,182 @@
+"""The processes of the other ranks, seen from the first: how they are started, spoken with, watched and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+
+from pie.backends.base import DriverLostError
+from pie.backends.cuda.group import Group, Ranks
+from pie.backends.cuda.options import CudaOptions
+from pie.backends.cuda.order import Order
+from pie.batch import Batch
+from pie.errors import PieError
+
+_STDERR = 2
+_GRACE_S = 10.0
+"""How long ranks that were told to end may take."""
+_ENDING_S = 5.0
+"""How long a rank that has broken off may take to end, before something else is taken for the cause."""
+
+
+class _Rank:
+    """One process and the connection to it."""
+
+    def __init__(self, rank: int, folder: Path, options: CudaOptions, meeting: Path) -> None:
+        self.name = f"rank {rank} of {options.tensor_parallel}"
+        mine, theirs = socket.socketpair()
+        with theirs:
+            settings = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}
+            order = Order(str(folder), settings, rank, str(meeting), theirs.fileno(), sys.path)
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "pie.backends.cuda.rank", order.written()],
+                stdin=subprocess.DEVNULL,
+                # What a program prints is not what its driver prints.
+                stdout=_STDERR,
+                pass_fds=[theirs.fileno()],
+            )
+        self._socket = mine
+        self.connection = Connection(os.dup(mine.fileno()))
+
+    def ending(self) -> str | None:
+        """How it ended, as a sentence; None while it runs."""
+        code = self.process.poll()
+        if code is None:
+            return None
+        how = f"ended with exit code {code}" if code >= 0 else f"was killed by {_name(-code)}"
+        return f"{self.name} {how}, and no rank has the whole model"
+
+    def leave(self) -> None:
+        """Ends the connection, by which the process ends; a second call does nothing."""
+        # To close it is not enough: whoever watches it keeps it open.
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self.connection.close()
+
+    def heard(self, expected: str) -> None:
+        """Waits until it says that. Raises PieError with what it says in its place, `driver-lost` where it ends."""
+        try:
+            said = json.loads(self.connection.recv_bytes())
+        except (EOFError, OSError):
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_ENDING_S)
+            raise PieError("driver-lost", self.ending() or f"{self.name} closed its connection") from None
+        if said[0] != expected:
+            code, message, details = said[1:]
+            raise PieError(code, f"{self.name}: {message}", details)
+
+
+class Others:
+    """All ranks but the first, which is this process."""
+
+    def __init__(self, folder: Path, options: CudaOptions) -> None:
+        """Starts them; `meet` has them open their shares."""
+        self.size = options.tensor_parallel
+        self._folder = tempfile.TemporaryDirectory(prefix="pie-ranks-")
+        self._meeting = Path(self._folder.name) / "meeting"
+        self._ranks: list[_Rank] = []
+        self._group: Group | None = None
+        self._closing = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="pie-ranks", daemon=True)
+        try:
+            for rank in range(1, self.size):
+                self._ranks.append(_Rank(rank, folder, options, self._meeting))
+        except BaseException:
+            self.close(at_once=True)
+            raise
+
+    def meet(self, device: torch.device) -> Group:
+        """Waits until each could open its share, and joins them.
+
+        Raises PieError: what a rank lacks, or `driver-lost` where one has ended.
+        """
+        for rank in self._ranks:
+            rank.heard("ready")
+        for rank in self._ranks:
+            self._say(rank, b"go")
+        self._group = Ranks(0, self.size, self._meeting, device)
+        self._watcher.start()
+        return self._group
+
+    def wait_open(self) -> None:
+        """Waits until each has opened its share. Raises PieError as `meet` does."""
+        for rank in self._ranks:
+            rank.heard("open")
+
+    def send(self, batch: Batch, *, is_followed: bool) -> None:
+        """Has them launch a batch; `is_followed`: the batch before was launched too.
+
+        Raises DriverLostError where one is gone.
+        """
+        self.check()
+        content = bytes([is_followed]) + batch.words.tobytes()
+        for rank in self._ranks:
+            self._say(rank, content)
+
+    def check(self) -> None:
+        """Raises DriverLostError where one has ended."""
+        for rank in self._ranks:
+            if ended := rank.ending():
+                raise DriverLostError(ended)
+
+    def ending(self) -> str | None:
+        """How one has ended, which may be about to; None where all run."""
+        watched = {rank.process.pid: rank for rank in self._ranks}
+        for rank in watched.values():
+            with suppress(subprocess.TimeoutExpired):
+                rank.process.wait(_ENDING_S / len(watched))
+            if ended := rank.ending():
+                return ended
+        return None
+
+    def close(self, *, at_once: bool = False) -> None:
+        """Ends them; a second call does nothing."""
+        self._closing.set()
+        for rank in self._ranks:
+            rank.leave()
+            if at_once:
+                rank.process.kill()
+        for rank in self._ranks:
+            try:
+                rank.process.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:
+                rank.process.kill()
+                rank.process.wait()
+        self._ranks.clear()
+        self._folder.cleanup()
+
+    def _say(self, rank: _Rank, content: bytes) -> None:
+        try:
+            rank.connection.send_bytes(content)
+        except OSError:
+            raise DriverLostError(self.ending() or f"{rank.name} closed its connection") from None
+
+    def _watch(self) -> None:
+        """Ends what waits for a rank that is gone, which the device would do for ever."""
+        poll = select.poll()
+        for rank in self._ranks:
+            poll.register(rank.connection.fileno(), select.POLLRDHUP)
+        poll.poll()
+        if not self._closing.is_set() and self._group is not None:
+            self._group.abort()
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,117 @@
+"""The share of a rank, opened: its weights and pages on its device, its graphs captured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+
+from pie.backends.base import Capabilities
+from pie.backends.copying import measure_copy_ns
+from pie.backends.cuda.calls import Calls, library_calls, standin_calls
+from pie.backends.cuda.device import CudaDevice, Device, HostDevice
+from pie.backends.cuda.graphs import GraphRecorder, Recorder
+from pie.backends.cuda.group import Group
+from pie.backends.cuda.launching import Launcher
+from pie.backends.cuda.layout import Share
+from pie.backends.cuda.memory import check_memory, needed
+from pie.backends.cuda.options import CudaOptions
+from pie.backends.cuda.step import Step
+from pie.backends.cuda.weights import load_weights
+from pie.backends.sizes import capabilities, choose_dtype, invalid, page_bytes
+from pie.models.loader import Checkpoint
+from pie.models.spec import DtypeName
+
+_DTYPES: dict[DtypeName, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a rank works with beside the model."""
+
+    device: Device
+    calls: Calls
+    recorder: Recorder | None
+    """None: no graph is captured."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a rank will have: nothing is loaded yet."""
+
+    checkpoint: Checkpoint
+    options: CudaOptions
+    share: Share
+    dtype: DtypeName
+    limits: Capabilities
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, options: CudaOptions, share: Share) -> Plan:
+        """PieError `invalid-argument` where the options do not fit the model."""
+        share.check(checkpoint.spec)
+        dtype = choose_dtype(checkpoint, options, float16=True)
+        own = replace(checkpoint, spec=share.spec(checkpoint.spec))
+        limits = replace(capabilities("cuda", own, dtype, options), follows=True)
+        return cls(checkpoint, options, share, dtype, limits)
+
+    @property
+    def device(self) -> str:
+        """The device of this rank, by torch's name: the ranks have devices side by side."""
+        return device_of(self.options.device, self.share.rank)
+
+    def parts(self) -> Parts:
+        """The parts of a rank on its device.
+
+        Raises PieError where the device has too little memory.
+        """
+        if self.device == "cpu":
+            return Parts(HostDevice(), standin_calls(), None)
+        device = CudaDevice(self.device)
+        element_bytes = torch.empty(0, dtype=_DTYPES[self.dtype]).element_size()
+        need = needed(self.checkpoint.spec, self.share, self.limits, element_bytes, self.options)
+        check_memory(need, device.free_bytes(), self.limits, replace(self.options, device=self.device))
+        # FlashInfer has no attention in float32.
+        is_plain = self.dtype == "float32"
+        calls = standin_calls() if is_plain else library_calls(deterministic=self.options.deterministic)
+        return Parts(device, calls, None if is_plain else GraphRecorder())
+
+    def open(self, parts: Parts, group: Group) -> tuple[Launcher, Capabilities]:
+        """Loads the weights and captures the graphs, together with all ranks."""
+        spec, device = self.share.spec(self.checkpoint.spec), parts.device
+        # In the stream of the batches, which waits for no other one.
+        with torch.inference_mode(), _opening(), device.computing():
+            weights = load_weights(self.checkpoint, _DTYPES[self.dtype], device.name, self.share)
+            step = Step(spec, weights, parts.calls, device, self.limits, self.options, parts.recorder, group)
+            n_bytes = page_bytes(spec, self.dtype, self.options.page_size)
+            copy_page_ns = measure_copy_ns(step.pool.swap_out, step.pool.swap_in, self.limits, n_bytes)
+            device.finish()
+        return Launcher(step, self.limits), replace(self.limits, copy_page_ns=copy_page_ns)
+
+
+def device_of(first: str, rank: int) -> str:
+    """The device of a rank, where `first` is that of the first."""
+    kind, _, number = first.partition(":")
+    return first if kind != "cuda" or not (number or "0").isdecimal() else f"cuda:{int(number or 0) + rank}"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of torch or of a library says that the device's memory does not suffice."""
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of torch says, without what it explains behind that."""
+    return str(error).partition("\n")[0]
+
+
+@contextmanager
+def _opening() -> Iterator[None]:
+    """A model that turns out not to fit, whatever was counted before, is a mistake of the options."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise invalid(f"the model does not fit into the device's memory ({first_line(error)}); lower kv_bytes", "kv_bytes") from error

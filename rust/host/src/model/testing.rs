@@ -1,0 +1,120 @@
+//! A model for tests of what programs have of one, and a driver for it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use pie_core::{EngineConfig, GeneratorId, GeneratorOptions, Method, ProcessId, Sampler, UserId};
+use pie_text::Chat;
+use pie_text::grammar::Matcher;
+
+use super::conversation::Context;
+use super::generator::Generator;
+use super::grammars::{Grammars, OwnedSource};
+use super::held_grammars::HeldGrammar;
+use super::{Model, ModelConfig, dummy};
+use crate::Error;
+use crate::budget::{Account, Purpose};
+
+/// The process of a test.
+pub(crate) const PROCESS: ProcessId = ProcessId(1);
+/// Tokens of the embedded model.
+const VOCAB_SIZE: u32 = 4096;
+
+fn folder() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/pie/pie_tiny")
+}
+
+/// The text side of the embedded model.
+pub(crate) fn tiny_chat() -> Arc<Chat> {
+    Arc::new(Chat::from_dir(&folder(), VOCAB_SIZE).unwrap())
+}
+
+/// A model that the dummy driver drives until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Driven {
+    pub(crate) model: Arc<Model>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Driven {
+    /// One that answers every text with `reply`; without one, by what the dummy driver computes.
+    pub(crate) fn new(reply: Option<&str>) -> Self {
+        let config = ModelConfig {
+            folder: folder(),
+            engine: EngineConfig::new("tiny", VOCAB_SIZE),
+            is_isolated: false,
+        };
+        let model = Arc::new(Model::new(config).unwrap());
+        let made = model.with_engine(|engine| engine.new_process(PROCESS, UserId(1), 7));
+        made.unwrap();
+        let reply = reply.map(|reply| (String::new(), reply.to_owned()));
+        let thread = dummy::drive(model.clone(), reply.into_iter().collect()).unwrap();
+        Self {
+            model,
+            thread: Some(thread),
+        }
+    }
+
+    /// A context of so many tokens.
+    pub(crate) fn context(&self, account: &Account, n_tokens: u32) -> Arc<Context> {
+        let context = Context::create(self.model.clone(), PROCESS, account.clone()).unwrap();
+        let tokens: Vec<u32> = (0..n_tokens).map(|n| 300 + n % 1000).collect();
+        context.append(&tokens).unwrap();
+        Arc::new(context)
+    }
+
+    /// A generator of a context, which takes the most probable tokens.
+    pub(crate) fn generator(&self, context: &Arc<Context>, account: &Account) -> Generator {
+        let made = self
+            .model
+            .with_engine(|engine| engine.new_generator(context.id, greedy()));
+        let charge = account.charge(Purpose::Options, 0).unwrap();
+        Generator::new(context.clone(), made.unwrap(), charge, false)
+    }
+
+    /// Has a generator be constrained by a grammar, for which `account` is charged.
+    pub(crate) fn constrain(&self, generator: &Generator, source: &OwnedSource, account: &Account) {
+        let (grammars, chat) = (Grammars::default(), self.model.chat());
+        let grammar = grammars.check("ada", source).unwrap();
+        let compiled = grammars.compile("ada", chat, &grammar).unwrap();
+        let mut held = HeldGrammar::new(account, grammar).unwrap();
+        let held = held.hold(account, compiled).unwrap();
+        let matcher: Matcher = held.matcher(chat.end_tokens().to_vec());
+        generator.constrain(&matcher, &held, account).unwrap();
+    }
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        self.model.stop();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// The next step of a generator, which has not ended.
+pub(crate) fn step(generator: &Generator) -> Result<pie_core::Output, Error> {
+    let opened = generator.with_engine(|engine, id: GeneratorId| engine.next_step(id))?;
+    assert!(opened.is_some());
+    let (pass, receiver) = generator.submit_step();
+    receiver.blocking_recv().unwrap()?;
+    generator.take_step(&pass)
+}
+
+fn greedy() -> GeneratorOptions {
+    GeneratorOptions {
+        sampler: Sampler {
+            method: Method::Argmax,
+            seed: None,
+        },
+        seed: None,
+        max_tokens: None,
+        adapter: pie_core::Adapter::default(),
+        stop: Vec::new(),
+        template_stop: Vec::new(),
+        token_mask: Vec::new(),
+        drafting: pie_core::Drafting::None,
+    }
+}
