@@ -1,8 +1,11 @@
 //! The expansion of `#[inferlet::tool]`.
 
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
-use syn::{Attribute, Error, Expr, ExprLit, FnArg, ItemFn, Lit, Meta, Pat, Result, ReturnType};
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::ext::IdentExt;
+use syn::{
+    Attribute, Error, Expr, ExprLit, FnArg, Ident, ItemFn, Lit, Meta, Pat, Result, ReturnType,
+};
 
 /// The function under another name, and a unit struct of its name: the tool.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
@@ -26,7 +29,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
         ));
     }
     let name = item.sig.ident.clone();
-    let text = name.to_string();
+    let text = name.unraw().to_string();
     let visibility = item.vis.clone();
     let docs: Vec<Attribute> = take_docs(&mut item.attrs);
     let description = description(&docs);
@@ -48,8 +51,12 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
         names.push(pattern.ident.clone());
         types.push((*input.ty).clone());
     }
-    let keys: Vec<String> = names.iter().map(ToString::to_string).collect();
-    item.sig.ident = format_ident!("run");
+    let keys: Vec<String> = names.iter().map(|it| it.unraw().to_string()).collect();
+    // Parameters may be called as these are: names of the expansion are its own.
+    let hidden = |name: &str| Ident::new(name, Span::mixed_site());
+    let (given, text_given, answer) = (hidden("given"), hidden("text"), hidden("answer"));
+    let run = Ident::new("__run", Span::mixed_site());
+    item.sig.ident = run.clone();
     let wait = item.sig.asyncness.map(|_| quote!(.await));
     Ok(quote! {
         #(#docs)*
@@ -62,13 +69,13 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
             ///
             /// # Errors
             /// `invalid-argument` for arguments that do not fit; else the error of the tool.
-            #visibility async fn call(arguments: &str) -> ::inferlet::Result<::std::string::String> {
+            #visibility async fn call(#text_given: &str) -> ::inferlet::Result<::std::string::String> {
                 #item
-                let mut arguments = ::inferlet::tools::Arguments::parse(#text, arguments)?;
-                #(let #names = arguments.take::<#types>(#keys)?;)*
-                arguments.end()?;
-                let answer = run(#(#names),*) #wait?;
-                ::inferlet::tools::answer_text(#text, &answer)
+                let mut #given = ::inferlet::tools::Arguments::parse(#text, #text_given)?;
+                #(let #names = #given.take::<#types>(#keys)?;)*
+                #given.end()?;
+                let #answer = #run(#(#names),*) #wait?;
+                ::inferlet::tools::answer_text(#text, &#answer)
             }
         }
 
@@ -129,7 +136,18 @@ mod tests {
             text.contains("take :: < Option < u32 > > (\"n\")"),
             "{text}"
         );
-        assert!(text.contains("run (item , n) . await ?"), "{text}");
+        assert!(text.contains("__run (item , n) . await ?"), "{text}");
+    }
+
+    #[test]
+    fn names_are_told_without_the_marks_of_rust() {
+        let text = expanded(quote! {
+            /// Looks.
+            async fn r#match(r#type: String) -> Result<u32> { body() }
+        });
+        assert!(text.contains("take :: < String > (\"type\")"), "{text}");
+        assert!(text.contains("struct r#match ;"), "{text}");
+        assert!(text.contains("tool_schema (\"match\""), "{text}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use pie_text::grammar::{Compiled, Grammar, Matcher, Source, Vocabulary, check_document};
 use pie_text::{Error, Tokenizer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 fn tokenizer() -> &'static Arc<Tokenizer> {
     static TOKENIZER: OnceLock<Arc<Tokenizer>> = OnceLock::new();
@@ -114,6 +114,30 @@ fn documents_of_a_schema_are_accepted_and_no_others() {
             json!({"type": "string", "pattern": "^[\\x00-\\x1f]$"}),
             vec![r#""\n""#, r#""\u0001""#],
             vec!["\"\n\"", "\"\u{1}\""],
+        ),
+        // A hyphen beside a class escape is one of the characters, and so are two of them.
+        (
+            json!({"type": "string", "pattern": "^[+-\\d]+$"}),
+            vec![r#""+1-2""#],
+            vec![r#"",""#, r#""a""#],
+        ),
+        (
+            json!({"type": "string", "pattern": "^[^+--]*$"}),
+            vec![r#""a.b""#, r#""""#],
+            vec![r#""-""#, r#"",""#, r#""+""#],
+        ),
+        // Integers that are only told apart as doubles.
+        (
+            json!({"type": "integer", "exclusiveMinimum": 1e30}),
+            vec![
+                "1000000000000000200000000000000",
+                "9999999999999999999999999999999",
+            ],
+            vec![
+                "1000000000000000019884624838656",
+                "1000000000000000019884624838657",
+                "5",
+            ],
         ),
         // A key in another spelling is not another key.
         (
@@ -262,11 +286,35 @@ fn what_cannot_be_enforced_is_named_with_its_place() {
             json!({"type": "object", "minProperties": 3}),
             "`minProperties`",
         ),
+        (
+            json!({"properties": {"a": {"type": "integer", "minimum": 1, "maximum": 1, "not": {"const": 1}}},
+                "required": ["a"], "type": "object"}),
+            "no finite document",
+        ),
+        (
+            json!({"type": "integer", "minimum": 1, "maximum": 3, "not": {"enum": [1, 2, 3]}}),
+            "no finite document",
+        ),
+        (
+            json!({"type": "integer", "minimum": 3, "maximum": 5, "multipleOf": 7}),
+            "no finite document",
+        ),
+        (
+            json!({"type": "string", "maxLength": 0, "not": {"const": ""}}),
+            "no finite document",
+        ),
+        (json!({"type": "integer", "minimum": 1e40}), "beyond 2^127"),
     ];
     for (rule, wanted) in cases {
         let why = refused(Source::JsonSchema(&rule.to_string()));
         assert!(why.contains(wanted), "{why}");
     }
+    let why = refused(Source::JsonSchema(r#"{"enum": [123456789012345678901]}"#));
+    assert!(why.contains("the number 123456789012345678901"), "{why}");
+    let kept = Grammar::new(Source::JsonSchema(
+        r#"{"enum": [18446744073709551616, 1e30]}"#,
+    ));
+    kept.unwrap();
 }
 
 // rows: RS-132 RS-144 RS-147
@@ -418,6 +466,41 @@ fn documents_that_cannot_be_checked_are_refused_where_they_become_so() {
     assert_eq!(matcher.mask().unwrap_err(), error);
     assert_eq!(matcher.accept(&more[..1]).unwrap_err(), error);
     assert!(matcher.is_terminated());
+}
+
+#[test]
+fn that_all_items_differ_is_found_at_once() {
+    let rule = json!({"anyOf": [{"type": "array", "uniqueItems": true, "maxItems": 1},
+        {"type": "array", "items": {"type": "integer"}}]});
+    let items: Vec<u32> = (0..60_000).collect();
+    check_document(&rule.to_string(), &json!(items).to_string()).unwrap();
+    let unique = json!({"uniqueItems": true, "maxItems": 1}).to_string();
+    for (document, is_unique) in [("[1]", true), ("[1,1.0]", false), ("[[1],[1]]", false)] {
+        let checked = check_document(&unique, document);
+        assert_eq!(checked.is_ok(), is_unique, "{document}");
+    }
+}
+
+#[test]
+fn values_of_enumerations_are_looked_at_a_bounded_number_of_times() {
+    let names: Vec<String> = (0..26).map(|at| format!("d{at}")).collect();
+    let both = |to: &String| json!({"$ref": format!("#/$defs/{to}")});
+    let pairs = names.windows(2);
+    let mut all: Map<String, Value> = pairs
+        .map(|it| {
+            (
+                it[0].clone(),
+                json!({"allOf": [both(&it[1]), both(&it[1])]}),
+            )
+        })
+        .collect();
+    all.insert(names[25].clone(), json!({"type": "integer"}));
+    let values: Vec<[u32; 1]> = (0..9_999).map(|at| [at]).collect();
+    let rule = json!({"enum": values, "items": {"$ref": "#/$defs/d0"}, "$defs": all});
+    let why = refused(Source::JsonSchema(&rule.to_string()));
+    assert!(why.contains("the limit of 1000000 steps"), "{why}");
+    let one_by_one = json!({"enum": values[..1_500], "items": {"type": "integer"}}).to_string();
+    Grammar::new(Source::JsonSchema(&one_by_one)).unwrap();
 }
 
 #[test]

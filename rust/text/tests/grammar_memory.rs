@@ -274,7 +274,39 @@ fn hostile_schemas() -> Vec<(&'static str, Given)> {
     let names: Map<String, Value> = (0..1_500)
         .map(|at| (format!("p{at}"), json!({"type": "string", "maxLength": 40})))
         .collect();
+    let long_name = "n".repeat(300 << 10);
+    let within: Map<String, Value> = (0..2_000)
+        .map(|at| (format!("p{at}"), json!({"type": "null"})))
+        .collect();
+    let patterns: Map<String, Value> = (0..10_000)
+        .map(|at| {
+            (
+                format!("p{at}"),
+                json!({"type": "string", "pattern": format!("^[^a]{{0,1999}}b{at:04}$")}),
+            )
+        })
+        .collect();
+    let link = |at: usize| json!({"type": "object", "required": ["a"], "properties": {"a": {"$ref": format!("#/$defs/d{}", at + 1)}}});
+    let mut links: Map<String, Value> = (0..4_900).map(|at| (format!("d{at}"), link(at))).collect();
+    links.insert("d4900".to_owned(), json!({"type": "null"}));
+    let bounded: Map<String, Value> = (0..5)
+        .map(|n| {
+            let names = (0..1_900).map(|at| (format!("p{n}{at}"), json!({"type": "null"})));
+            let names: Map<String, Value> = names.collect();
+            let required: Vec<&String> = names.keys().collect();
+            let all = json!({"type": "object", "required": required, "maxProperties": 10_000, "additionalProperties": false, "properties": names});
+            (format!("o{n}"), all)
+        })
+        .collect();
+    let wide = r"\p{L}".repeat(3_000);
     vec![
+        ("a property of a long name, with 2,000 within", schema(&json!({"type": "object", "properties": {&long_name: {"type": "object", "properties": within}}}))),
+        ("a property of a name of 900 KiB", schema(&json!({"type": "object", "properties": {"n".repeat(900 << 10): {"type": "null"}}}))),
+        ("a long name that is refused", schema(&json!({"type": "object", "properties": {&long_name: {"properties": {&long_name[..9]: {"contains": {}}}}}}))),
+        ("10,000 large patterns", schema(&json!({"type": "object", "properties": patterns.iter().take(1_999).map(|(name, it)| (name.clone(), it.clone())).collect::<Map<String, Value>>(), "$defs": patterns}))),
+        ("a pattern of wide classes", schema(&json!({"type": "string", "pattern": wide}))),
+        ("a chain of 4,900 required references", schema(&json!({"$ref": "#/$defs/d0", "$defs": links}))),
+        ("maxProperties of 10,000 over required ones", schema(&json!({"type": "object", "properties": bounded}))),
         ("100,000 values", schema(&json!({"enum": (0..100_000).collect::<Vec<u32>>()}))),
         ("9,999 long values", schema(&json!({"enum": (0..9_999).map(|at| format!("{at:060}")).collect::<Vec<String>>()}))),
         ("1,000 values that are objects", schema(&json!({"enum": (0..1_000).map(|at| json!({"a": at})).collect::<Vec<Value>>()}))),

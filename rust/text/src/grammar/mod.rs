@@ -14,6 +14,7 @@ mod compiled;
 mod deep;
 mod document;
 mod ebnf;
+mod ecmascript;
 mod engine;
 mod matcher;
 mod number;

@@ -84,6 +84,42 @@ impl Num {
     }
 }
 
+/// The first integer of a JSON text that is not read as it is written: a double stands for it that is another number.
+pub(super) fn altered_integer(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let (mut at, mut in_string) = (0, false);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'\\' if in_string => at += 1,
+            b'"' => in_string = !in_string,
+            b'-' | b'0'..=b'9' if !in_string => {
+                let is_part =
+                    |it: &u8| matches!(it, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                let end = at + bytes[at..].iter().take_while(|it| is_part(it)).count();
+                let number = &text[at..end];
+                if is_altered(number) {
+                    return Some(number);
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+fn is_altered(number: &str) -> bool {
+    const SAFE_DIGITS: usize = 15;
+    if number.len() <= SAFE_DIGITS || number.contains(['.', 'e', 'E']) {
+        return false;
+    }
+    let is_integer = number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok();
+    let double = || number.parse::<f64>().unwrap_or(f64::NAN);
+    !is_integer && format!("{:.0}", double()) != number
+}
+
 /// The digits of a double and how many of them stand behind the point, by its shortest spelling.
 fn decimal(value: f64) -> Option<(i128, u32)> {
     let text = format!("{value}");
@@ -214,6 +250,26 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn integers_that_no_number_is_are_found() {
+        let found = |text| altered_integer(text);
+        assert_eq!(
+            found("[123456789012345678901]"),
+            Some("123456789012345678901")
+        );
+        assert_eq!(
+            found("[1, -9223372036854775809]"),
+            Some("-9223372036854775809")
+        );
+        for kept in [
+            "[18446744073709551615, -9223372036854775808, 18446744073709551616]",
+            "[1e400, 0.12345678901234567890, 1E5]",
+            r#"["a\"123456789012345678901"]"#,
+        ] {
+            assert_eq!(found(kept), None, "{kept}");
         }
     }
 

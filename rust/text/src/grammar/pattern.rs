@@ -5,9 +5,13 @@
 //! tree of `regex-syntax`, and written twice: for plain text, and for the inside of a JSON string, where quotes,
 //! backslashes and control characters are escaped in the one form that the engine writes.
 
-use regex::{Regex, RegexBuilder};
+use std::sync::Arc;
+
+use regex_automata::meta::Regex;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
+
+use super::ecmascript::translated;
 
 /// The most characters of one pattern.
 pub(super) const MAX_PATTERN_BYTES: usize = 16 << 10;
@@ -15,19 +19,21 @@ pub(super) const MAX_PATTERN_BYTES: usize = 16 << 10;
 pub(super) const MAX_PATTERN_WEIGHT: u64 = 20_000;
 /// The most bytes of a compiled pattern.
 const MAX_COMPILED_BYTES: usize = 4 << 20;
+/// The most bytes of a pattern written for the engine: a class of one escape may stand for hundreds of ranges.
+const MAX_WRITTEN_BYTES: usize = 1 << 20;
 /// How deep groups may stand in each other.
 const MAX_NESTING: u32 = 64;
 
 /// One character of a JSON string as the engine writes it.
 pub(super) const JSON_CHARACTER: &str = r#"(?:[^\x22\x5C\x00-\x1F\x7F]|\x5C(?:[\x22\x5Cbfnrt]|u00(?:0[0-7bBeEfF]|1[0-9a-fA-F]|7[fF])))"#;
 
-/// A pattern whose whole match is meant, without anchors.
+/// A pattern whose whole match is meant, without anchors. A clone costs no more than references.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     /// For plain text.
-    pub(super) plain: String,
+    pub(super) plain: Arc<str>,
     /// For the inside of a JSON string.
-    pub(super) quoted: String,
+    pub(super) quoted: Arc<str>,
     regex: Regex,
 }
 
@@ -59,6 +65,19 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
+    /// About what it takes, in bytes.
+    pub(super) fn n_bytes(&self) -> usize {
+        // What matching keeps between two texts is as large as what is compiled.
+        2 * self.regex.memory_usage() + self.plain.len() + self.quoted.len()
+    }
+
+    /// The steps of matching a text of so many bytes, where a step is 16 bytes for a small pattern. A large one may be
+    /// at many of its places at once.
+    pub(super) fn n_steps(&self, n_bytes: usize) -> usize {
+        const SMALL_BYTES: usize = 8 << 10;
+        (n_bytes / 16).saturating_mul(1 + self.regex.memory_usage() / SMALL_BYTES)
+    }
+
     fn read(source: &str, anywhere: bool) -> Result<Self, String> {
         let hir = parse(source)?;
         let branches = branches(&hir)?;
@@ -85,10 +104,14 @@ impl Pattern {
             }
         }
         let plain = format!("(?:{})", plain.join("|"));
-        let regex = RegexBuilder::new(&format!("^{plain}$"))
-            .size_limit(MAX_COMPILED_BYTES)
-            .dfa_size_limit(MAX_COMPILED_BYTES)
-            .build()
+        // Automata that grow while they match would take more than what is counted.
+        let limits = Regex::config()
+            .nfa_size_limit(Some(MAX_COMPILED_BYTES))
+            .hybrid(false)
+            .dfa(false);
+        let regex = Regex::builder()
+            .configure(limits)
+            .build(&format!("^{plain}$"))
             .map_err(|_| {
                 format!(
                     "the pattern {} takes more than the limit of {MAX_COMPILED_BYTES} bytes compiled; use smaller counts and \
@@ -97,8 +120,8 @@ impl Pattern {
                 )
             })?;
         Ok(Self {
-            plain,
-            quoted: format!("(?:{})", quoted.join("|")),
+            plain: plain.into(),
+            quoted: format!("(?:{})", quoted.join("|")).into(),
             regex,
         })
     }
@@ -248,66 +271,6 @@ pub(super) fn shown(source: &str) -> String {
     }
 }
 
-/// From ECMAScript to the syntax of `regex-syntax`.
-fn translated(source: &str) -> Result<String, String> {
-    const SPACES: &str =
-        r"\t\n\x0B\x0C\r \u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF";
-    let mut text = String::with_capacity(source.len() + 16);
-    let mut in_class = false;
-    let mut characters = source.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => {
-                let Some(next) = characters.next() else {
-                    return Err(format!(
-                        "the pattern {} ends with a backslash",
-                        shown(source)
-                    ));
-                };
-                match next {
-                    'd' => text.push_str("[0-9]"),
-                    'D' => text.push_str("[^0-9]"),
-                    'w' => text.push_str("[0-9A-Za-z_]"),
-                    'W' => text.push_str("[^0-9A-Za-z_]"),
-                    's' => text.push_str(&format!("[{SPACES}]")),
-                    'S' => text.push_str(&format!("[^{SPACES}]")),
-                    '/' => text.push('/'),
-                    '0' if !characters.peek().is_some_and(char::is_ascii_digit) => {
-                        text.push_str(r"\x00");
-                    }
-                    'b' | 'B' | 'A' | 'z' | '<' | '>' if !in_class => {
-                        return Err(format!(
-                            "the pattern {} has \\{next}, which cannot be enforced; leave it out",
-                            shown(source)
-                        ));
-                    }
-                    'b' => text.push_str(r"\x08"),
-                    _ => {
-                        text.push('\\');
-                        text.push(next);
-                    }
-                }
-            }
-            '[' if in_class => text.push_str(r"\["),
-            '&' | '~' if in_class => {
-                text.push('\\');
-                text.push(character);
-            }
-            '[' => {
-                in_class = true;
-                text.push('[');
-            }
-            ']' if in_class => {
-                in_class = false;
-                text.push(']');
-            }
-            '.' if !in_class => text.push_str(r"[^\n\r\u2028\u2029]"),
-            _ => text.push(character),
-        }
-    }
-    Ok(text)
-}
-
 /// How many characters a pattern stands for with its counts written out.
 fn weight(hir: &Hir) -> u64 {
     match hir.kind() {
@@ -330,6 +293,12 @@ fn weight(hir: &Hir) -> u64 {
 
 /// Writes a part of a pattern without anchors.
 fn write(hir: &Hir, quoted: bool, text: &mut String) -> Result<(), String> {
+    if text.len() > MAX_WRITTEN_BYTES {
+        return Err(format!(
+            "the pattern has more than the limit of {MAX_WRITTEN_BYTES} bytes with its classes written out; use smaller \
+             counts and classes"
+        ));
+    }
     match hir.kind() {
         HirKind::Empty => {}
         HirKind::Literal(literal) => {

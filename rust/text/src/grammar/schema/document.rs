@@ -87,7 +87,16 @@ pub(super) struct Document<'a> {
 #[derive(Default)]
 struct Places<'a> {
     by_address: HashMap<*const Value, Place>,
-    all: Vec<(&'a Value, String)>,
+    all: Vec<Located<'a>>,
+}
+
+/// A schema and where it stands. The pointers of all places would have more text than the schema, many times over.
+struct Located<'a> {
+    schema: &'a Value,
+    /// The place that it stands below; none for the whole schema.
+    above: Option<Place>,
+    /// Its pointer from there on.
+    path: Box<str>,
 }
 
 impl<'a> Document<'a> {
@@ -100,44 +109,53 @@ impl<'a> Document<'a> {
 
     /// The place of the whole schema.
     pub(super) fn root(&self) -> Place {
-        self.place(self.root, String::new)
+        self.place(self.root, None, String::new)
     }
 
     /// The place of a schema below another place.
     pub(super) fn below(&self, place: Place, path: &[&str], schema: &'a Value) -> Place {
-        self.place(schema, || self.pointer(place, path))
+        self.place(schema, Some(place), || joined(path))
     }
 
-    fn place(&self, schema: &'a Value, pointer: impl FnOnce() -> String) -> Place {
+    fn place(
+        &self,
+        schema: &'a Value,
+        above: Option<Place>,
+        path: impl FnOnce() -> String,
+    ) -> Place {
         let address: *const Value = schema;
         if let Some(&place) = self.places.borrow().by_address.get(&address) {
             return place;
         }
-        let pointer = pointer();
         let mut places = self.places.borrow_mut();
         let place = Place(u32::try_from(places.all.len()).unwrap_or(u32::MAX));
-        places.all.push((schema, pointer));
+        places.all.push(Located {
+            schema,
+            above,
+            path: path().into(),
+        });
         places.by_address.insert(address, place);
         place
     }
 
     /// The schema at a place.
     pub(super) fn schema(&self, place: Place) -> &'a Value {
-        self.places.borrow().all[place.0 as usize].0
+        self.places.borrow().all[place.0 as usize].schema
     }
 
-    /// The JSON pointer of something below a place, as a fragment: `#/properties/a`.
+    /// The JSON pointer of something below a place, as a fragment that a message shows: `#/properties/a`.
     pub(super) fn at(&self, place: Place, path: &[&str]) -> String {
-        format!("#{}", self.pointer(place, path))
-    }
-
-    fn pointer(&self, place: Place, path: &[&str]) -> String {
-        let mut pointer = self.places.borrow().all[place.0 as usize].1.clone();
-        for part in path {
-            pointer.push('/');
-            pointer.push_str(&part.replace('~', "~0").replace('/', "~1"));
+        let places = self.places.borrow();
+        let mut parts = vec![joined(path)];
+        let mut above = Some(place);
+        while let Some(place) = above {
+            let located = &places.all[place.0 as usize];
+            parts.push(shortened(&located.path));
+            above = located.above;
         }
-        pointer
+        parts.push("#".to_owned());
+        parts.reverse();
+        shortened(&parts.concat())
     }
 
     /// A refusal of something below a place.
@@ -149,7 +167,7 @@ impl<'a> Document<'a> {
     pub(super) fn referred(&self, place: Place, reference: &str) -> Checked<Place> {
         let (schema, pointer) =
             refer(self.root, reference).map_err(|why| self.refusal(place, &["$ref"], &why))?;
-        Ok(self.place(schema, || pointer))
+        Ok(self.place(schema, None, || pointer))
     }
 
     /// The keywords of a place, checked; none where the schema is `true` or `false`.
@@ -180,10 +198,32 @@ impl<'a> Document<'a> {
     /// A keyword that cannot be enforced.
     pub(super) fn cannot(&self, place: Place, keyword: &str, remedy: &str) -> Refusal {
         Refusal(format!(
-            "the keyword `{keyword}` at {} cannot be enforced; {remedy}",
+            "the keyword `{}` at {} cannot be enforced; {remedy}",
+            shortened(keyword),
             self.at(place, &[keyword])
         ))
     }
+}
+
+/// A path as part of a JSON pointer.
+fn joined(path: &[&str]) -> String {
+    let mut pointer = String::new();
+    for part in path {
+        pointer.push('/');
+        pointer.push_str(&part.replace('~', "~0").replace('/', "~1"));
+    }
+    pointer
+}
+
+/// A text as a message shows it: the middle of a long one is left out.
+pub(super) fn shortened(text: &str) -> String {
+    const MAX_SHOWN: usize = 240;
+    if text.len() <= MAX_SHOWN {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(MAX_SHOWN / 2);
+    let tail = text.ceil_char_boundary(text.len() - MAX_SHOWN / 2);
+    format!("{}...{}", &text[..head], &text[tail..])
 }
 
 /// Whether a keyword restricts nothing.
@@ -195,18 +235,24 @@ pub(super) fn is_annotation(keyword: &str) -> bool {
 pub(super) fn refer<'a>(root: &'a Value, reference: &str) -> Result<(&'a Value, String), String> {
     let Some(fragment) = reference.strip_prefix('#') else {
         return Err(format!(
-            "{reference:?} refers to another document, which cannot be read; put its schemas into $defs"
+            "{:?} refers to another document, which cannot be read; put its schemas into $defs",
+            shortened(reference)
         ));
     };
     if !fragment.is_empty() && !fragment.starts_with('/') {
         return Err(format!(
-            "{reference:?} is an anchor, which cannot be followed; use a pointer such as #/$defs/{fragment}"
+            "{:?} is an anchor, which cannot be followed; use a pointer such as #/$defs/{}",
+            shortened(reference),
+            shortened(fragment)
         ));
     }
     let pointer = percent_decoded(fragment);
     match root.pointer(&pointer) {
         Some(schema) => Ok((schema, pointer)),
-        None => Err(format!("{reference:?} refers to nothing in this schema")),
+        None => Err(format!(
+            "{:?} refers to nothing in this schema; name a place that is there",
+            shortened(reference)
+        )),
     }
 }
 

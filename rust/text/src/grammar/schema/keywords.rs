@@ -1,10 +1,12 @@
 //! The types of a schema, and the keywords that restrict values of one type.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::document::{Checked, Place, kind};
+use super::document::{Checked, Place, kind, shortened};
+use super::equality::Whole;
 use super::formats;
 use super::reading::{MAX_ENUM_VALUES, Object, Reading, holds};
 use super::shape::{Arrays, Layer, Node, Numbers, Objects, Shape, Strings};
@@ -13,6 +15,9 @@ use crate::grammar::pattern::Pattern;
 
 /// The most names of properties of one object.
 const MAX_PROPERTIES: usize = 2_000;
+
+/// The bytes of a name that do not count as steps.
+const USUAL_NAME_BYTES: usize = 64;
 
 impl<'a> Reading<'a> {
     /// The types of a schema.
@@ -98,7 +103,8 @@ impl<'a> Reading<'a> {
                     place,
                     &["type"],
                     &format!(
-                        "{name:?} is not a type; use null, boolean, integer, number, string, array or object"
+                        "{:?} is not a type; use null, boolean, integer, number, string, array or object",
+                        shortened(name)
                     ),
                 ));
             }
@@ -127,9 +133,12 @@ impl<'a> Reading<'a> {
                 Value::Bool(value) => shape.booleans[usize::from(*value)] = true,
                 Value::Number(value) => numbers.push(Num::of(value)),
                 Value::String(text) => {
+                    self.charge(text.len() / 64, place)?;
                     texts.insert(text.clone());
                 }
-                Value::Array(_) | Value::Object(_) => shape.values.push(value.clone()),
+                Value::Array(_) | Value::Object(_) => {
+                    shape.values.push(Rc::new(Whole::new(value.clone())));
+                }
             }
         }
         if !texts.is_empty() {
@@ -224,10 +233,7 @@ impl<'a> Reading<'a> {
         let Some(source) = value.as_str() else {
             return Err(self.document.refusal(place, &["pattern"], "it is a string"));
         };
-        self.charge(source.len(), place)?;
-        let pattern = Pattern::search(source);
-        let pattern = pattern.map_err(|why| self.document.refusal(place, &["pattern"], &why))?;
-        Ok(Some(pattern))
+        self.compiled(place, &["pattern"], source).map(Some)
     }
 
     fn format(&self, place: Place, schema: &'a Object) -> Checked<Option<Pattern>> {
@@ -244,15 +250,13 @@ impl<'a> Reading<'a> {
                 place,
                 "format",
                 &format!(
-                    "{format:?} is not one of {} and uuid; use one of them, or a pattern",
+                    "{:?} is not one of {} and uuid; use one of them, or a pattern",
+                    shortened(format),
                     formats::STRING_FORMATS.join(", ")
                 ),
             ));
         };
-        self.charge(1_000, place)?;
-        let pattern = Pattern::search(&pattern);
-        let pattern = pattern.map_err(|why| self.document.refusal(place, &["format"], &why))?;
-        Ok(Some(pattern))
+        self.compiled(place, &["format"], &pattern).map(Some)
     }
 
     /// The arrays that the keywords for arrays allow.
@@ -307,9 +311,7 @@ impl<'a> Reading<'a> {
         if let Some(map) = schema.get("patternProperties") {
             for (source, inner) in self.map(place, "patternProperties", map)? {
                 let path = ["patternProperties", source.as_str()];
-                self.charge(source.len(), place)?;
-                let pattern = Pattern::search(source);
-                let pattern = pattern.map_err(|why| self.document.refusal(place, &path, &why))?;
+                let pattern = self.compiled(place, &path, source)?;
                 let inner = self.document.below(place, &path, inner);
                 layer.patterns.push((pattern, [holds(inner)].into()));
             }
@@ -319,28 +321,7 @@ impl<'a> Reading<'a> {
             layer.additional = [holds(inner)].into();
         }
         if let Some(map) = schema.get("properties") {
-            let map = self.map(place, "properties", map)?;
-            if map.len() > MAX_PROPERTIES {
-                return Err(self.document.refusal(
-                    place,
-                    &["properties"],
-                    &format!(
-                        "it names {} properties, and the limit is {MAX_PROPERTIES}; use fewer",
-                        map.len()
-                    ),
-                ));
-            }
-            for (name, inner) in map {
-                let inner = self.document.below(place, &["properties", name], inner);
-                let mut node: Node = [holds(inner)].into();
-                for (pattern, value) in &layer.patterns {
-                    if pattern.matches(name) {
-                        node.extend(value);
-                    }
-                }
-                objects.properties.push((name.clone(), node));
-                layer.names.insert(name.clone());
-            }
+            objects.properties = self.properties(place, map, &mut layer)?;
         }
         if let Some(names) = schema.get("required") {
             // As drafts before 4 have it: beside the property.
@@ -359,5 +340,42 @@ impl<'a> Reading<'a> {
             .max
             .is_none_or(|max| max >= objects.min)
             .then_some(objects))
+    }
+
+    /// The properties of an object that `properties` names, which `layer` learns.
+    fn properties(
+        &self,
+        place: Place,
+        map: &'a Value,
+        layer: &mut Layer,
+    ) -> Checked<Vec<(String, Node)>> {
+        let map = self.map(place, "properties", map)?;
+        if map.len() > MAX_PROPERTIES {
+            return Err(self.document.refusal(
+                place,
+                &["properties"],
+                &format!(
+                    "it names {} properties, and the limit is {MAX_PROPERTIES}; use fewer",
+                    map.len()
+                ),
+            ));
+        }
+        let mut properties = Vec::with_capacity(map.len());
+        for (name, inner) in map {
+            let inner = self.document.below(place, &["properties", name], inner);
+            let mut node: Node = [holds(inner)].into();
+            // The engine keeps a hundred bytes for each of a name.
+            let n_long = name.len().saturating_sub(USUAL_NAME_BYTES);
+            self.charge(name.len() / 64 + n_long, place)?;
+            for (pattern, value) in &layer.patterns {
+                self.charge(pattern.n_steps(name.len()), place)?;
+                if pattern.matches(name) {
+                    node.extend(value);
+                }
+            }
+            properties.push((name.clone(), node));
+            layer.names.insert(name.clone());
+        }
+        Ok(properties)
     }
 }

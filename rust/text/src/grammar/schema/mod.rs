@@ -3,27 +3,35 @@
 //! - [`document`]: the text, its places and references, the keywords that there are;
 //! - [`shape`]: what a schema allows, type by type; [`reading`] and [`keywords`] make shapes of keywords,
 //!   [`negation`] of their opposites;
-//! - [`nodes`]: what a document may reach; [`writing`]: the grammar of it, by a [`Spelling`], of [`terminals`];
-//! - [`validation`]: the check of a document, apart from all of these.
+//! - [`nodes`]: what a document may reach, and [`productive`] what of it can be finished;
+//! - [`writing`]: the grammar of it, by a [`Spelling`], of [`terminals`];
+//! - [`validation`]: the check of a document, apart from all of these, with [`equality`] of values;
+//! - [`steps`]: how much work there may be.
 
 mod document;
+mod equality;
 mod formats;
 mod keywords;
 mod negation;
 mod nodes;
+mod productive;
 mod reading;
 mod shape;
 mod size;
 mod spelling;
+mod steps;
 mod terminals;
 mod validation;
 mod writing;
 
 use serde_json::Value;
 
-use document::Refusal;
+use document::{Refusal, shortened};
 use reading::Reading;
 pub(super) use spelling::Spelling;
+use validation::{Patterns, Rules};
+
+use super::number::altered_integer;
 
 /// The longest schema, in bytes.
 pub(super) const MAX_SCHEMA_BYTES: usize = 1 << 20;
@@ -32,6 +40,7 @@ pub(super) const MAX_SCHEMA_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub(super) struct Schema {
     root: Value,
+    patterns: Patterns,
 }
 
 impl Schema {
@@ -48,11 +57,19 @@ impl Schema {
         }
         let root: Value = serde_json::from_str(text)
             .map_err(|error| format!("the schema is not JSON: {error}"))?;
-        let grammar = {
+        if let Some(number) = altered_integer(text) {
+            return Err(format!(
+                "the schema has the number {}, which no double and no integer of 64 bits is exactly; use one between \
+                 -2^63 and 2^64, or a text",
+                shortened(number)
+            ));
+        }
+        let (grammar, patterns) = {
             let reading = Reading::new(&root);
-            writing::write(&reading, spelling).map_err(|Refusal(why)| why)?
+            let grammar = writing::write(&reading, spelling).map_err(|Refusal(why)| why)?;
+            (grammar, reading.into_patterns())
         };
-        Ok((Self { root }, grammar))
+        Ok((Self { root, patterns }, grammar))
     }
 
     /// Checks a finished document.
@@ -62,7 +79,11 @@ impl Schema {
     pub(super) fn check(&self, document: &str) -> Result<(), String> {
         let value: Value =
             serde_json::from_str(document).map_err(|error| format!("it is not JSON: {error}"))?;
-        validation::check(&self.root, &self.root, &value)
+        let rules = Rules {
+            root: &self.root,
+            patterns: &self.patterns,
+        };
+        validation::check(rules, &value)
     }
 
     /// What it takes, in bytes.
@@ -79,6 +100,10 @@ impl Schema {
                     _ => 0,
                 }
         }
+        let patterns = self.patterns.iter();
         of(&self.root)
+            + patterns
+                .map(|(source, it)| source.len() + it.n_bytes())
+                .sum::<usize>()
     }
 }

@@ -5,11 +5,10 @@
 
 use serde_json::{Map, Value};
 
-use super::document::{Checked, Place, is_annotation, kind};
+use super::document::{Checked, Place, is_annotation, kind, shortened};
 use super::reading::{Reading, holds, without};
 use super::shape::{Arrays, Literal, Node, Numbers, Objects, Shape, Strings};
 use crate::grammar::number::Num;
-use crate::grammar::pattern::Pattern;
 
 impl<'a> Reading<'a> {
     /// What a place does not allow.
@@ -56,9 +55,8 @@ impl<'a> Reading<'a> {
                 }))
             }
             "pattern" => {
-                let pattern = Pattern::search(value.as_str().unwrap_or_default());
-                let pattern =
-                    pattern.map_err(|why| self.document.refusal(place, &[keyword], &why))?;
+                let source = value.as_str().unwrap_or_default();
+                let pattern = self.compiled(place, &[keyword], source)?;
                 strings(Some(Strings {
                     none: vec![pattern],
                     ..Strings::default()
@@ -172,7 +170,7 @@ impl<'a> Reading<'a> {
                     return Err(self.document.refusal(
                         place,
                         &["type"],
-                        &format!("{name:?} is not a type"),
+                        &format!("{:?} is not a type", shortened(name)),
                     ));
                 }
             }

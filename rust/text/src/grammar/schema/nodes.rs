@@ -3,11 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::document::{Checked, Refusal};
+use super::document::{Checked, Place};
+use super::productive::productive;
 use super::reading::{Reading, never};
 use super::shape::{Arrays, Node, Objects, Shape, Strings};
 use super::size::{MAX_RULES, too_large};
-use super::terminals::{avoids, matches_nothing, string_expression};
+use super::terminals::{avoids, string_expression};
 use crate::grammar::pattern::{Pattern, literal};
 
 /// The most patterns of keys that may match the same key.
@@ -21,8 +22,8 @@ pub(super) struct Nodes {
 
 /// A node that a document reaches, with the nodes of its items and properties.
 pub(super) struct Reached {
-    /// Where the first of its places stands in the schema.
-    pub(super) pointer: String,
+    /// The first of its places in the schema.
+    pub(super) place: Place,
     pub(super) shape: Rc<Shape>,
     /// Without those that no string matches.
     pub(super) strings: Vec<Strings>,
@@ -80,24 +81,32 @@ impl Nodes {
                 .collect();
             let mut objects = Vec::with_capacity(shape.objects.len());
             for object in &shape.objects {
-                reading.charge(object.properties.len() + 8, place)?;
-                objects.push(Fields::of(object, avoided, &mut id)?);
+                let n_steps = object.properties.len() + object.name_bytes() / 64 + 8;
+                reading.charge(n_steps, place)?;
+                let named = named_fields(object, avoided, &mut id);
+                let keys = OtherKeys::of(object, &named, avoided);
+                objects.push(Fields {
+                    others: keys.read(reading, place, &mut id)?,
+                    named,
+                    min: object.min,
+                    max: object.max,
+                });
             }
             let mut strings = shape.strings.clone();
             for only in strings.iter_mut().filter_map(|it| it.only.as_mut()) {
                 only.retain(|text| avoids(text, avoided));
             }
             let mut checked = Ok(());
-            strings.retain(|it| match matches_nothing(it) {
+            strings.retain(|it| match reading.matches_nothing(it, place) {
                 Ok(nothing) => !nothing,
                 Err(refusal) => {
                     checked = Err(refusal);
                     false
                 }
             });
-            checked.map_err(|Refusal(why)| reading.document.refusal(place, &[], &why))?;
+            checked?;
             all.push(Reached {
-                pointer: reading.document.at(place, &[]),
+                place,
                 shape,
                 strings,
                 arrays,
@@ -109,37 +118,10 @@ impl Nodes {
             }
         }
         let mut nodes = Self { all };
-        nodes.find_productive();
-        Ok(nodes)
-    }
-
-    /// Finds the nodes that finite documents fit.
-    fn find_productive(&mut self) {
-        loop {
-            let mut found = false;
-            for id in 0..self.all.len() {
-                if !self.all[id].productive && self.is_productive(id) {
-                    self.all[id].productive = true;
-                    found = true;
-                }
-            }
-            if !found {
-                return;
-            }
+        for id in productive(&nodes.all) {
+            nodes.all[id].productive = true;
         }
-    }
-
-    fn is_productive(&self, id: usize) -> bool {
-        let made = &self.all[id];
-        let shape = &made.shape;
-        shape.null
-            || shape.booleans[0]
-            || shape.booleans[1]
-            || !shape.numbers.is_empty()
-            || !made.strings.is_empty()
-            || !shape.values.is_empty()
-            || made.arrays.iter().any(|it| self.array_is_productive(it))
-            || made.objects.iter().any(|it| self.object_is_productive(it))
+        Ok(nodes)
     }
 
     pub(super) fn array_is_productive(&self, items: &Items) -> bool {
@@ -169,72 +151,110 @@ impl Items {
     }
 }
 
-impl Fields {
-    fn of(
-        objects: &Objects,
-        avoided: &[String],
-        id: &mut impl FnMut(&Node) -> usize,
-    ) -> Checked<Self> {
-        let mut named: Vec<Field> = Vec::new();
-        let names: BTreeSet<&String> = objects.properties.iter().map(|(name, _)| name).collect();
-        // A key that may not be written is one that no document has.
-        let value = |name: &str, node: &Node| match avoids(name, avoided) {
-            true => node.clone(),
-            false => never(),
-        };
-        for (name, node) in &objects.properties {
-            named.push(Field {
-                name: name.clone(),
-                node: id(&value(name, node)),
-                required: objects.required.contains(name),
-            });
-        }
-        for name in objects.required.iter().filter(|name| !names.contains(name)) {
-            named.push(Field {
-                name: name.clone(),
-                node: id(&value(name, &objects.value(name))),
-                required: true,
-            });
-        }
-        Ok(Self {
-            others: other_keys(objects, &named, avoided, id)?,
-            named,
-            min: objects.min,
-            max: objects.max,
-        })
-    }
-}
-
-/// The keys that an object does not name: an expression for those that match the same patterns, and what their values
-/// are.
-fn other_keys(
+/// The properties of an object that are named or required.
+fn named_fields(
     objects: &Objects,
-    named: &[Field],
     avoided: &[String],
     id: &mut impl FnMut(&Node) -> usize,
-) -> Checked<Vec<(String, usize)>> {
-    let mut patterns: Vec<&Pattern> = Vec::new();
-    for (pattern, _) in objects.layers.iter().flat_map(|layer| &layer.patterns) {
-        if !patterns.contains(&pattern) {
-            patterns.push(pattern);
+) -> Vec<Field> {
+    let mut named: Vec<Field> = Vec::new();
+    let names: BTreeSet<&String> = objects.properties.iter().map(|(name, _)| name).collect();
+    // A key that may not be written is one that no document has.
+    let value = |name: &str, node: &Node| match avoids(name, avoided) {
+        true => node.clone(),
+        false => never(),
+    };
+    for (name, node) in &objects.properties {
+        named.push(Field {
+            name: name.clone(),
+            node: id(&value(name, node)),
+            required: objects.required.contains(name),
+        });
+    }
+    for name in objects.required.iter().filter(|name| !names.contains(name)) {
+        named.push(Field {
+            name: name.clone(),
+            node: id(&value(name, &objects.value(name))),
+            required: true,
+        });
+    }
+    named
+}
+
+/// The keys that an object does not name.
+struct OtherKeys<'a> {
+    objects: &'a Objects,
+    /// The expression of the names that it has; none where it has none.
+    names: Option<String>,
+    avoided: &'a [String],
+}
+
+impl<'a> OtherKeys<'a> {
+    fn of(objects: &'a Objects, named: &[Field], avoided: &'a [String]) -> Self {
+        let names: Vec<String> = named.iter().map(|it| literal(&it.name, true)).collect();
+        Self {
+            objects,
+            names: (!names.is_empty()).then(|| names.join("|")),
+            avoided,
         }
     }
-    if patterns.len() > MAX_KEY_PATTERNS {
-        return Err(Refusal(format!(
-            "the keyword `patternProperties` cannot be enforced with {} patterns for the same object; use at most \
-             {MAX_KEY_PATTERNS}",
-            patterns.len()
-        )));
+
+    /// An expression for those that match the same patterns, and what their values are.
+    fn read(
+        &self,
+        reading: &Reading<'_>,
+        place: Place,
+        id: &mut impl FnMut(&Node) -> usize,
+    ) -> Checked<Vec<(String, usize)>> {
+        let layers = &self.objects.layers;
+        let mut patterns: Vec<&Pattern> = Vec::new();
+        for (pattern, _) in layers.iter().flat_map(|layer| &layer.patterns) {
+            if !patterns.contains(&pattern) {
+                patterns.push(pattern);
+            }
+        }
+        if patterns.len() > MAX_KEY_PATTERNS {
+            return Err(reading.document.cannot(
+                place,
+                "patternProperties",
+                &format!(
+                    "there are {} patterns for the same object; use at most {MAX_KEY_PATTERNS}",
+                    patterns.len()
+                ),
+            ));
+        }
+        let mut others = Vec::new();
+        for matched in 0..1usize << patterns.len() {
+            let is_matched = |pattern: &Pattern| {
+                let at = patterns.iter().position(|it| *it == pattern);
+                at.is_some_and(|at| matched >> at & 1 == 1)
+            };
+            let (all, none): (Vec<Pattern>, Vec<Pattern>) = patterns
+                .iter()
+                .map(|it| (*it).clone())
+                .partition(|it| is_matched(it));
+            let keys = Strings {
+                all,
+                none,
+                ..Strings::default()
+            };
+            if !patterns.is_empty() && reading.matches_nothing(&keys, place)? {
+                continue;
+            }
+            let mut expression = string_expression(&keys, self.avoided);
+            if let Some(names) = &self.names {
+                reading.charge(names.len() / 256, place)?;
+                expression.push_str(&format!(r" & ~/\x22(?:{names})\x22/"));
+            }
+            others.push((expression, id(&self.value(is_matched))));
+        }
+        Ok(others)
     }
-    let names: Vec<String> = named.iter().map(|it| literal(&it.name, true)).collect();
-    let mut others = Vec::new();
-    for matched in 0..1usize << patterns.len() {
-        let is_matched = |pattern: &Pattern| {
-            let at = patterns.iter().position(|it| *it == pattern);
-            at.is_some_and(|at| matched >> at & 1 == 1)
-        };
+
+    /// What the values of those must be that match these patterns.
+    fn value(&self, is_matched: impl Fn(&Pattern) -> bool) -> Node {
         let mut node = Node::new();
-        for layer in &objects.layers {
+        for layer in &self.objects.layers {
             let values = layer.patterns.iter().filter(|(it, _)| is_matched(it));
             let mut any = false;
             for (_, value) in values {
@@ -245,23 +265,6 @@ fn other_keys(
                 node.extend(&layer.additional);
             }
         }
-        let (all, none): (Vec<Pattern>, Vec<Pattern>) = patterns
-            .iter()
-            .map(|it| (*it).clone())
-            .partition(|it| is_matched(it));
-        let keys = Strings {
-            all,
-            none,
-            ..Strings::default()
-        };
-        if !patterns.is_empty() && matches_nothing(&keys)? {
-            continue;
-        }
-        let mut expression = string_expression(&keys, avoided);
-        if !names.is_empty() {
-            expression.push_str(&format!(r" & ~/\x22(?:{})\x22/", names.join("|")));
-        }
-        others.push((expression, id(&node)));
+        node
     }
-    Ok(others)
 }

@@ -1,15 +1,20 @@
 //! From the keywords of a schema to its shape.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use super::document::{Checked, Document, Place, Refusal};
+use super::equality::Whole;
 use super::shape::{Literal, Node, Numbers, Objects, Shape, Strings};
-use super::validation;
+use super::steps::Steps;
+use super::terminals::{matches_nothing, string_expression};
+use super::validation::{self, Patterns, Rules};
 use crate::grammar::number::Num;
+use crate::grammar::pattern::Pattern;
 
 /// The most alternatives that schemas which must hold together may have.
 const MAX_ALTERNATIVES: usize = 2_000;
@@ -19,6 +24,10 @@ const MAX_DEPTH: usize = 100;
 pub(super) const MAX_ENUM_VALUES: usize = 10_000;
 /// The most steps of reading a schema.
 const MAX_STEPS: u64 = 400_000;
+/// The most steps of looking whether values that are given whole fit other schemas.
+const MAX_CHECKS: u64 = 1_000_000;
+/// The most bytes of all patterns, compiled.
+const MAX_PATTERNS_BYTES: usize = 24 << 20;
 /// The greatest count: of characters, items or properties.
 pub(super) const MAX_COUNT: u64 = 10_000;
 /// How deep values are looked into to tell that two schemas have nothing in common.
@@ -32,7 +41,12 @@ pub(super) struct Reading<'a> {
     root: &'a Value,
     shapes: RefCell<HashMap<Node, Rc<Shape>>>,
     under_way: RefCell<Vec<Literal>>,
+    patterns: RefCell<Patterns>,
+    pattern_bytes: Cell<usize>,
+    /// Of strings with patterns, whether there are none, by the hashes of their expressions.
+    known_strings: RefCell<HashMap<[u8; 32], bool>>,
     steps: Cell<u64>,
+    checks: Steps,
 }
 
 impl<'a> Reading<'a> {
@@ -42,8 +56,56 @@ impl<'a> Reading<'a> {
             root,
             shapes: RefCell::default(),
             under_way: RefCell::default(),
+            patterns: RefCell::default(),
+            pattern_bytes: Cell::new(0),
+            known_strings: RefCell::default(),
             steps: Cell::new(0),
+            checks: Steps::new(MAX_CHECKS),
         }
+    }
+
+    /// The patterns that were read.
+    pub(super) fn into_patterns(self) -> Patterns {
+        self.patterns.into_inner()
+    }
+
+    /// A pattern, compiled where it was not read before.
+    pub(super) fn compiled(&self, place: Place, path: &[&str], source: &str) -> Checked<Pattern> {
+        if let Some(pattern) = self.patterns.borrow().get(source) {
+            return Ok(pattern.clone());
+        }
+        self.charge(100 + source.len(), place)?;
+        let refused = |why: String| self.document.refusal(place, path, &why);
+        let pattern = Pattern::search(source).map_err(refused)?;
+        let n_bytes = self.pattern_bytes.get() + source.len() + pattern.n_bytes();
+        if n_bytes > MAX_PATTERNS_BYTES {
+            return Err(refused(format!(
+                "the patterns of the schema take more than the limit of {MAX_PATTERNS_BYTES} bytes compiled; use fewer of \
+                 them, with smaller counts and classes"
+            )));
+        }
+        self.pattern_bytes.set(n_bytes);
+        let mut patterns = self.patterns.borrow_mut();
+        patterns.insert(source.to_owned(), pattern.clone());
+        Ok(pattern)
+    }
+
+    /// Whether patterns and lengths exclude each other.
+    pub(super) fn matches_nothing(&self, strings: &Strings, place: Place) -> Checked<bool> {
+        if strings.all.is_empty() && strings.none.is_empty() {
+            return Ok(strings.is_empty());
+        }
+        let expression = string_expression(strings, &[]);
+        self.charge(1 + expression.len() / 256, place)?;
+        let key = Sha256::digest(expression.as_bytes()).into();
+        if let Some(&nothing) = self.known_strings.borrow().get(&key) {
+            return Ok(nothing);
+        }
+        let refused = |Refusal(why)| self.document.refusal(place, &[], &why);
+        let (nothing, n_steps) = matches_nothing(strings).map_err(refused)?;
+        self.charge(n_steps, place)?;
+        self.known_strings.borrow_mut().insert(key, nothing);
+        Ok(nothing)
     }
 
     /// The whole schema.
@@ -121,7 +183,14 @@ impl<'a> Reading<'a> {
             + one.strings.len() * two.strings.len()
             + one.arrays.len() * two.arrays.len()
             + one.objects.len() * two.objects.len();
-        self.charge(n_pairs + 1, place)?;
+        let listed = |shape: &Shape| {
+            let numbers = shape.numbers.iter().map(Numbers::n_listed).sum::<usize>();
+            numbers + shape.strings.iter().map(Strings::n_listed).sum::<usize>()
+        };
+        let n_listed = listed(&one) * (two.numbers.len() + two.strings.len())
+            + listed(&two) * (one.numbers.len() + one.strings.len());
+        let n_values = one.values.len() + two.values.len();
+        self.charge(n_pairs + n_listed / 8 + n_values / 8 + 1, place)?;
         let mut both = Shape {
             null: one.null && two.null,
             booleans: [
@@ -141,14 +210,18 @@ impl<'a> Reading<'a> {
         }
         for (first, second) in pairs(&one.objects, &two.objects) {
             let names = first.properties.len() * second.properties.len();
-            self.charge(names / 8, place)?;
+            let n_bytes = first.name_bytes() + second.name_bytes();
+            self.charge(names / 8 + n_bytes / 64, place)?;
             both.objects.extend(first.and(second));
         }
-        for (values, other) in [(&one.values, &two), (&two.values, &one)] {
-            for value in values {
-                let known = both.values.iter().any(|it| validation::same(it, value));
-                if !known && self.admits(other, value) {
-                    both.values.push(value.clone());
+        let mut known = HashSet::new();
+        for (shape, other) in [(&one, &two), (&two, &one)] {
+            let listed: HashSet<&str> = texts(&other.values).collect();
+            for whole in &shape.values {
+                let is_new = known.insert(whole.canonical.as_str());
+                let is_listed = listed.contains(whole.canonical.as_str());
+                if is_new && (is_listed || self.admits(other, &whole.value, place)?) {
+                    both.values.push(Rc::clone(whole));
                 }
             }
         }
@@ -165,23 +238,27 @@ impl<'a> Reading<'a> {
         Ok(both)
     }
 
-    /// Whether an array or an object is allowed by a shape.
-    fn admits(&self, shape: &Shape, value: &Value) -> bool {
-        let holds = |node: &Node, value: &Value| {
-            node.iter().all(|literal| {
-                if literal.place == NOWHERE {
-                    return false;
-                }
-                let schema = self.document.schema(literal.place);
-                validation::check(self.root, schema, value).is_ok() != literal.negated
-            })
+    /// Whether an array or an object is allowed by what a shape says of such.
+    fn admits(&self, shape: &Shape, value: &Value, place: Place) -> Checked<bool> {
+        let patterns = self.patterns.borrow();
+        let rules = Rules {
+            root: self.root,
+            patterns: &patterns,
         };
-        if shape.values.iter().any(|it| validation::same(it, value)) {
-            return true;
-        }
-        match value {
+        let holds = |node: &Node, value: &Value| {
+            self.checks.make(1)
+                && node.iter().all(|literal| {
+                    literal.place != NOWHERE && {
+                        let schema = self.document.schema(literal.place);
+                        let fits = validation::fits(rules, &self.checks, schema, value);
+                        fits != literal.negated && !self.checks.is_over()
+                    }
+                })
+        };
+        let admits = match value {
             Value::Array(items) => shape.arrays.iter().any(|arrays| {
-                items.len() >= arrays.min
+                self.checks.make(1)
+                    && items.len() >= arrays.min
                     && arrays.max.is_none_or(|max| items.len() <= max)
                     && items
                         .iter()
@@ -189,18 +266,32 @@ impl<'a> Reading<'a> {
                         .all(|(at, item)| holds(arrays.item(at), item))
             }),
             Value::Object(entries) => shape.objects.iter().any(|objects| {
-                entries.len() >= objects.min
+                self.checks.make(1 + objects.required.len())
+                    && entries.len() >= objects.min
                     && objects.max.is_none_or(|max| entries.len() <= max)
                     && objects
                         .required
                         .iter()
                         .all(|name| entries.contains_key(name))
-                    && entries
-                        .iter()
-                        .all(|(name, value)| holds(&objects.value(name), value))
+                    && entries.iter().all(|(name, value)| {
+                        self.checks.make(objects.n_steps(name))
+                            && holds(&objects.value(name), value)
+                    })
             }),
             _ => false,
+        };
+        if self.checks.is_over() {
+            return Err(self.document.refusal(
+                place,
+                &[],
+                &format!(
+                    "looking which values of `enum` and `const` fit takes more than the limit of {} steps; use fewer \
+                     arrays and objects there, or schemas of fewer options beside them",
+                    self.checks.most()
+                ),
+            ));
         }
+        Ok(admits)
     }
 
     /// Whether two shapes are known to have nothing in common.
@@ -532,6 +623,11 @@ pub(super) fn never() -> Node {
 
 /// A place that is in no schema, and allows nothing.
 const NOWHERE: Place = Place(u32::MAX);
+
+/// The canonical texts of values.
+fn texts(values: &[Rc<Whole>]) -> impl Iterator<Item = &str> {
+    values.iter().map(|it| it.canonical.as_str())
+}
 
 fn pairs<'v, T>(one: &'v [T], two: &'v [T]) -> impl Iterator<Item = (&'v T, &'v T)> {
     one.iter()

@@ -5,10 +5,10 @@
 //! hold together follow from theirs alone.
 
 use std::collections::BTreeSet;
-
-use serde_json::Value;
+use std::rc::Rc;
 
 use super::document::Place;
+use super::equality::Whole;
 use crate::grammar::number::Num;
 use crate::grammar::pattern::Pattern;
 
@@ -33,7 +33,7 @@ pub(super) struct Shape {
     pub(super) arrays: Vec<Arrays>,
     pub(super) objects: Vec<Objects>,
     /// Arrays and objects that are given whole.
-    pub(super) values: Vec<Value>,
+    pub(super) values: Vec<Rc<Whole>>,
 }
 
 /// Numbers for which all of this holds.
@@ -201,31 +201,72 @@ impl Numbers {
             return true;
         }
         if self.integer {
-            let (least, most) = self.integer_bounds();
-            return matches!((least, most), (Some(least), Some(most)) if least > most);
+            return match self.integer_bounds() {
+                (Some(least), Some(most)) => self.leaves_nothing(least, most),
+                _ => false,
+            };
         }
         match (self.min, self.max) {
             (Some((min, min_excluded)), Some((max, max_excluded))) => match min.compare(max) {
                 std::cmp::Ordering::Greater => true,
-                std::cmp::Ordering::Equal => min_excluded || max_excluded,
+                std::cmp::Ordering::Equal => min_excluded || max_excluded || !self.admits(min),
                 std::cmp::Ordering::Less => false,
             },
             _ => false,
         }
     }
 
-    /// The least and the greatest integer.
+    /// Whether no integer between these, both included, is one of these numbers: all are excepted, or of few none is a
+    /// multiple.
+    fn leaves_nothing(&self, least: i128, most: i128) -> bool {
+        const MAX_TRIED: u128 = 1_000;
+        if least > most {
+            return true;
+        }
+        let n_all = most.abs_diff(least).saturating_add(1);
+        let excepted = self.except.iter().filter_map(|it| match it {
+            Num::Int(value) if (least..=most).contains(value) => Some(*value),
+            _ => None,
+        });
+        let excepted: BTreeSet<i128> = excepted.collect();
+        if excepted.len() as u128 == n_all {
+            return true;
+        }
+        let is_multiple =
+            |value: i128| (self.multiples.iter()).all(|&it| Num::Int(value).is_multiple_of(it));
+        !self.multiples.is_empty()
+            && n_all <= MAX_TRIED
+            && !(least..=most).any(|it| !excepted.contains(&it) && is_multiple(it))
+    }
+
+    /// The least and the greatest integer. What a document has beyond 2^53 may be read as the nearest double, so that a
+    /// double that is left out takes its neighbours with it.
     #[allow(clippy::cast_possible_truncation)]
     pub(super) fn integer_bounds(&self) -> (Option<i128>, Option<i128>) {
         let least = self.min.map(|(bound, excluded)| match bound {
             Num::Int(value) => value + i128::from(excluded),
+            Num::Float(value) if excluded => value.next_up().ceil() as i128,
             Num::Float(value) => value.ceil() as i128,
         });
         let most = self.max.map(|(bound, excluded)| match bound {
             Num::Int(value) => value - i128::from(excluded),
+            Num::Float(value) if excluded => value.next_down().floor() as i128,
             Num::Float(value) => value.floor() as i128,
         });
         (least, most)
+    }
+
+    /// Whether all of them lie beyond the integers that can be told apart.
+    pub(super) fn is_beyond_integers(&self) -> bool {
+        const MOST: Num = Num::Int(i128::MAX);
+        const LEAST: Num = Num::Int(i128::MIN);
+        self.min.is_some_and(|(min, _)| min.compare(MOST).is_ge())
+            || self.max.is_some_and(|(max, _)| max.compare(LEAST).is_le())
+    }
+
+    /// About how much is looked at where they are put together with others.
+    pub(super) fn n_listed(&self) -> usize {
+        self.only.as_ref().map_or(0, Vec::len) + self.except.len()
     }
 }
 
@@ -295,8 +336,15 @@ impl Strings {
     pub(super) fn is_empty(&self) -> bool {
         match &self.only {
             Some(only) => only.is_empty(),
-            None => self.max.is_some_and(|max| max < self.min),
+            None => self
+                .max
+                .is_some_and(|max| max < self.min || (max == 0 && self.except.contains(""))),
         }
+    }
+
+    /// About how much is looked at where they are put together with others.
+    pub(super) fn n_listed(&self) -> usize {
+        self.only.as_ref().map_or(0, BTreeSet::len) + self.except.len()
     }
 }
 
@@ -344,6 +392,19 @@ impl Objects {
     pub(super) fn property(&self, name: &str) -> Option<&Node> {
         let mut properties = self.properties.iter();
         properties.find_map(|(it, node)| (it == name).then_some(node))
+    }
+
+    /// Bytes of the names.
+    pub(super) fn name_bytes(&self) -> usize {
+        let names = self.properties.iter().map(|(name, _)| name.len());
+        names.chain(self.required.iter().map(String::len)).sum()
+    }
+
+    /// The steps of finding what the value of a key must be.
+    pub(super) fn n_steps(&self, name: &str) -> usize {
+        let patterns = self.layers.iter().flat_map(|layer| &layer.patterns);
+        let patterns = patterns.map(|(pattern, _)| 1 + pattern.n_steps(name.len()));
+        1 + self.properties.len() / 8 + patterns.sum::<usize>()
     }
 
     /// What the value of any key must be.

@@ -62,10 +62,14 @@ pub(super) fn avoids(text: &str, avoided: &[String]) -> bool {
 }
 
 /// Whether patterns and lengths exclude each other.
-pub(super) fn matches_nothing(strings: &Strings) -> Checked<bool> {
+///
+/// It returns with it what that took, as the steps of reading a schema count it.
+pub(super) fn matches_nothing(strings: &Strings) -> Checked<(bool, usize)> {
+    /// What the automata count for a step.
+    const COST_A_STEP: u64 = 20;
     let n_patterns = strings.all.len() + strings.none.len();
     if strings.only.is_some() || n_patterns == 0 {
-        return Ok(strings.is_empty());
+        return Ok((strings.is_empty(), 0));
     }
     let expression = |pattern: &str| RegexAst::Regex(pattern.to_owned());
     let mut parts: Vec<RegexAst> = strings.all.iter().map(|it| expression(&it.plain)).collect();
@@ -93,7 +97,8 @@ pub(super) fn matches_nothing(strings: &Strings) -> Checked<bool> {
     let mut regex = builder
         .to_regex_limited(expression, MAX_STATES)
         .map_err(too_complex)?;
-    Ok(regex.always_empty())
+    let n_steps = usize::try_from(regex.cost() / COST_A_STEP).unwrap_or(usize::MAX);
+    Ok((regex.always_empty(), 1 + n_steps))
 }
 
 /// The expression of numbers.
@@ -113,6 +118,11 @@ pub(super) fn number_expression(numbers: &Numbers) -> Checked<Expression> {
     }
     let bounded = numbers.min.is_some() || numbers.max.is_some();
     let simple = numbers.multiples.is_empty() && numbers.except.is_empty();
+    if numbers.integer && numbers.is_beyond_integers() {
+        return Err(Refusal(
+            "integers beyond 2^127 cannot be bounded; use a smaller bound".to_owned(),
+        ));
+    }
     if numbers.integer && numbers.multiples.is_empty() {
         let (least, most) = numbers.integer_bounds();
         let except = excluded_integers(&numbers.except);

@@ -35,9 +35,24 @@ pub(super) fn write(reading: &Reading<'_>, spelling: &Spelling) -> Checked<Strin
     text.line(format!("{}start: {}", spelling.prefix, text.of_node(0)))?;
     for (id, reached) in nodes.all.iter().enumerate().filter(|(_, it)| it.productive) {
         text.node(id, reached, &nodes)
-            .map_err(|Refusal(why)| Refusal(format!("the schema at {}: {why}", reached.pointer)))?;
+            .map_err(|Refusal(why)| reading.document.refusal(reached.place, &[], &why))?;
     }
     Ok(text.finished())
+}
+
+/// The rules of what follows, by how many properties stand before.
+struct Counted {
+    /// How many stand before the first of the rules.
+    first: usize,
+    rules: Vec<Option<String>>,
+}
+
+impl Counted {
+    fn get(&self, n_before: usize) -> Option<&str> {
+        self.rules
+            .get(n_before.checked_sub(self.first)?)?
+            .as_deref()
+    }
 }
 
 /// The lines of a grammar.
@@ -126,8 +141,8 @@ impl Text {
         {
             options.push(self.object(fields, nodes)?);
         }
-        for value in &shape.values {
-            let text = self.spelling.of_value(value);
+        for whole in &shape.values {
+            let text = self.spelling.of_value(&whole.value);
             if avoids(&text, &self.spelling.avoided) {
                 options.push(quoted(&text));
             }
@@ -213,53 +228,70 @@ impl Text {
             )));
         }
         let other = self.other(&others)?;
-        // As many properties as matter: to the bound, or whether there is one at all.
-        let most = fields.max.unwrap_or(fields.min.max(1));
-        let mut after: Vec<Option<String>> = Vec::with_capacity(most + 1);
+        // As many properties as matter: to the bound, or whether there is one at all. There are no more than are named.
+        let bound = fields.max.unwrap_or(fields.min.max(1));
+        let most = bound.min(named.len());
+        let mut after = Counted {
+            first: 0,
+            rules: Vec::with_capacity(most + 1),
+        };
         for n_before in 0..=most {
-            after.push(self.end(other.as_deref(), n_before, fields)?);
+            after
+                .rules
+                .push(self.end(other.as_deref(), n_before, fields)?);
         }
+        let mut n_required_before = n_required;
         for (at, field) in named.iter().enumerate().rev() {
-            let n_required_before = named[..at].iter().filter(|it| it.required).count();
-            let mut before: Vec<Option<String>> = Vec::with_capacity(most + 1);
-            for n_before in 0..=most {
-                // States that no document reaches need no rule.
-                if n_before > at || n_before < n_required_before.min(most) {
-                    before.push(None);
-                    continue;
-                }
-                let next = if n_before == most && fields.max.is_none() {
-                    most
-                } else {
-                    n_before + 1
-                };
-                let comma = if n_before == 0 {
-                    ""
-                } else {
-                    self.spelling.comma
-                };
-                let name = Value::from(field.name.as_str());
-                let key = quoted(&format!("{comma}{name}{}", self.spelling.colon));
-                let mut options = Vec::new();
-                if let Some(Some(rest)) = after.get(next) {
-                    options.push(format!("{key} {} {rest}", self.of_node(field.node)));
-                }
-                if let (false, Some(rest)) = (field.required, &after[n_before]) {
-                    options.push(rest.clone());
-                }
-                before.push(match options.as_slice() {
-                    [] => None,
-                    options => Some(self.rule(&options.join(" | "))?),
-                });
+            n_required_before -= usize::from(field.required);
+            // States that no document reaches need no rule.
+            let first = n_required_before.min(most);
+            let mut before = Counted {
+                first,
+                rules: Vec::new(),
+            };
+            for n_before in first..=most.min(at) {
+                let is_counted = n_before < bound || fields.max.is_some();
+                let next = if is_counted { n_before + 1 } else { bound };
+                before
+                    .rules
+                    .push(self.field(field, n_before, &after, next)?);
             }
             after = before;
         }
-        match &after[0] {
+        match after.get(0) {
             Some(fields) => self.rule(&format!("\"{{\" {fields}")),
             None => Err(Refusal(
                 "an object has fewer properties than its `minProperties`; lower it, or name more"
                     .to_owned(),
             )),
+        }
+    }
+
+    /// The rule of a property and what follows it, when this many stand before; none where no document goes on so.
+    fn field(
+        &mut self,
+        field: &Field,
+        n_before: usize,
+        after: &Counted,
+        next: usize,
+    ) -> Checked<Option<String>> {
+        let comma = if n_before == 0 {
+            ""
+        } else {
+            self.spelling.comma
+        };
+        let name = Value::from(field.name.as_str());
+        let key = quoted(&format!("{comma}{name}{}", self.spelling.colon));
+        let mut options = Vec::new();
+        if let Some(rest) = after.get(next) {
+            options.push(format!("{key} {} {rest}", self.of_node(field.node)));
+        }
+        if let (false, Some(rest)) = (field.required, after.get(n_before)) {
+            options.push(rest.to_owned());
+        }
+        match options.as_slice() {
+            [] => Ok(None),
+            options => self.rule(&options.join(" | ")).map(Some),
         }
     }
 
