@@ -77,9 +77,15 @@ interface Answer {
 
 /** Where the slots of an output stand. */
 export interface Places {
-  /** The sampler of the generator, if it drew. */
+  /**
+   * The sampler of the generator, if it drew.
+   * @internal
+   */
   readonly autoSampler: SampleHandle | undefined;
-  /** The index of the first slot that an owner of handles has; undefined for those of other outputs. */
+  /**
+   * The index of the first slot that an owner of handles has; undefined for those of other outputs.
+   * @internal
+   */
   firstSlot(owner: object): number | undefined;
 }
 
