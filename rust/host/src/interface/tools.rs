@@ -56,7 +56,8 @@ impl Tools<'_> {
 }
 
 impl Tools<'_> {
-    /// The grammar of the calls of a model, made apart where the user's programs did not ask for it before; none where its calls cannot be enforced.
+    /// The grammar of the calls of a model, made apart where the user's programs did not ask for it before; none where
+    /// its calls cannot be enforced.
     async fn native(
         &mut self,
         chat: Arc<Chat>,

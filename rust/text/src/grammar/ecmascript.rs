@@ -6,8 +6,6 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::pattern::shown;
-
 const DIGITS: &str = "0-9";
 const WORDS: &str = "0-9A-Za-z_";
 const SPACES: &str =
@@ -167,6 +165,17 @@ impl Translation<'_> {
             text.push(character);
         }
         text
+    }
+}
+
+/// A pattern as a message shows it.
+pub(super) fn shown(source: &str) -> String {
+    const MAX_SHOWN: usize = 60;
+    let short: String = source.chars().take(MAX_SHOWN).collect();
+    if short.len() < source.len() {
+        format!("{short:?}...")
+    } else {
+        format!("{short:?}")
     }
 }
 

@@ -11,7 +11,7 @@ use regex_automata::meta::Regex;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-use super::ecmascript::translated;
+use super::ecmascript::{shown, translated};
 
 /// The most characters of one pattern.
 pub(super) const MAX_PATTERN_BYTES: usize = 16 << 10;
@@ -258,17 +258,6 @@ fn explained(source: &str, error: &regex_syntax::Error) -> String {
          cannot be enforced",
         shown(source)
     )
-}
-
-/// A pattern as a message shows it.
-pub(super) fn shown(source: &str) -> String {
-    const MAX_SHOWN: usize = 60;
-    let short: String = source.chars().take(MAX_SHOWN).collect();
-    if short.len() < source.len() {
-        format!("{short:?}...")
-    } else {
-        format!("{short:?}")
-    }
 }
 
 /// How many characters a pattern stands for with its counts written out.

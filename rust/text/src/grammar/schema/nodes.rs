@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::document::{Checked, Place};
-use super::productive::productive;
 use super::reading::{Reading, never};
 use super::shape::{Arrays, Node, Objects, Shape, Strings};
 use super::size::{MAX_RULES, too_large};
@@ -117,11 +116,7 @@ impl Nodes {
                 return Err(too_large());
             }
         }
-        let mut nodes = Self { all };
-        for id in productive(&nodes.all) {
-            nodes.all[id].productive = true;
-        }
-        Ok(nodes)
+        Ok(Self { all })
     }
 
     pub(super) fn array_is_productive(&self, items: &Items) -> bool {

@@ -4,7 +4,7 @@
 //! lacks, and a node that can be finished is counted once where it is needed, so that all of this takes as long as
 //! there are items and properties, in whatever order they need each other.
 
-use super::nodes::{Fields, Items, Reached};
+use super::nodes::{Fields, Items, Nodes, Reached};
 
 /// A way to fill a node: an array or an object.
 struct Way {
@@ -32,8 +32,14 @@ struct Ways {
     of_nodes: Vec<Vec<(usize, Part)>>,
 }
 
-/// The nodes that finite documents fit.
-pub(super) fn productive(nodes: &[Reached]) -> Vec<usize> {
+/// Marks the nodes that finite documents fit.
+pub(super) fn mark_productive(nodes: &mut Nodes) {
+    for id in productive(&nodes.all) {
+        nodes.all[id].productive = true;
+    }
+}
+
+fn productive(nodes: &[Reached]) -> Vec<usize> {
     let mut ways = Ways {
         of_nodes: nodes.iter().map(|_| Vec::new()).collect(),
         ..Ways::default()

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::document::{Checked, Refusal};
 use super::nodes::{Field, Fields, Items, Nodes, Reached};
+use super::productive::mark_productive;
 use super::reading::Reading;
 use super::shape::Numbers;
 use super::size::{MAX_RULES, MAX_TEXT_BYTES, too_large};
@@ -20,7 +21,8 @@ use super::terminals::{Expression, avoids, number_expression, string_expression}
 ///
 /// Names of rules begin with the prefix of the spelling, and `start` stands behind it for the whole schema.
 pub(super) fn write(reading: &Reading<'_>, spelling: &Spelling) -> Checked<String> {
-    let nodes = Nodes::of(reading, &spelling.avoided)?;
+    let mut nodes = Nodes::of(reading, &spelling.avoided)?;
+    mark_productive(&mut nodes);
     if !nodes.all[0].productive {
         return Err(Refusal(
             "no finite document fits the schema; look for required properties that allow nothing, for patterns and lengths \
