@@ -164,6 +164,8 @@ async def main(input):
 def test_a_probe_that_is_refused_leaves_nothing(small: Engine) -> None:
     main = """
 async def main(input):
+    # Memory that the program has when nothing else of its user is left.
+    bytearray(8 << 20)
     g = context().generate(Sampler.argmax(), max_tokens=3)
     fillers = []
     first = g.probe_each_step(0, Entropy())

@@ -34,7 +34,7 @@ def test_what_cannot_be_served_is_named(engine: _engine.Engine, tmp_path: Path) 
         ("port-in-use", str(port), {"settings": {"port": port}}),
         ("invalid-config", r"no setting \"colour\" in \[server\]", {"settings": {"colour": 1}}),
         ("invalid-config", "server.grace_s = -1", {"settings": {"grace_s": -1}}),
-        ("invalid-config", "server.grace_s = .* is no value", {"settings": {"grace_s": [1]}}),
+        ("invalid-config", "server.grace_s = .* is not a value", {"settings": {"grace_s": [1]}}),
         ("invalid-config", "cannot be used", {"data_dir": "/dev/null"}),
     ):
         with pytest.raises(PieError, match=part) as error:
@@ -44,7 +44,7 @@ def test_what_cannot_be_served_is_named(engine: _engine.Engine, tmp_path: Path) 
 
 
 def test_only_levels_are_levels() -> None:
-    with pytest.raises(PieError, match="no level") as error:
+    with pytest.raises(PieError, match="is not a level") as error:
         _engine.init_logging("loud")
     assert error.value.code == "invalid-config"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +49,9 @@ def test_every_snippet_of_the_guide_runs(served: Served, tmp_path: Path) -> None
             (tmp_path / name).write_text(text.replace(ADDRESS, served.url))
             if name in PRINTED:
                 assert run(f"{sys.executable} {name}", tmp_path, served) == PRINTED[name]
+            continue
+        if language == "toml":
+            tomllib.loads(text)
             continue
         assert language == "console", language
         for line, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):

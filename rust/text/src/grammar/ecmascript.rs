@@ -11,13 +11,15 @@ const WORDS: &str = "0-9A-Za-z_";
 const SPACES: &str =
     r"\t\n\x0B\x0C\r \u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF";
 
-/// A pattern in the syntax of `regex-syntax`.
+/// A pattern in the syntax of `regex-syntax`. In a schema `[]` is a class of nothing; elsewhere a bracket that stands
+/// first in a class is one of its characters, as in most languages.
 ///
 /// # Errors
 /// What cannot be enforced.
-pub(super) fn translated(source: &str) -> Result<String, String> {
+pub(super) fn translated(source: &str, in_schema: bool) -> Result<String, String> {
     let mut translation = Translation {
         source,
+        in_schema,
         rest: source.chars().peekable(),
         text: String::with_capacity(source.len() + 16),
     };
@@ -37,6 +39,7 @@ pub(super) fn translated(source: &str) -> Result<String, String> {
 
 struct Translation<'s> {
     source: &'s str,
+    in_schema: bool,
     rest: Peekable<Chars<'s>>,
     text: String,
 }
@@ -51,7 +54,7 @@ impl Translation<'_> {
     /// Writes a class whose bracket was read.
     fn class(&mut self) -> Result<(), String> {
         let is_negated = self.rest.next_if_eq(&'^').is_some();
-        if self.rest.next_if_eq(&']').is_some() {
+        if self.in_schema && self.rest.next_if_eq(&']').is_some() {
             // No character is in a class of nothing.
             let all = r"\x{0}-\x{10FFFF}";
             let outside = if is_negated { "" } else { "^" };
@@ -59,6 +62,9 @@ impl Translation<'_> {
             return Ok(());
         }
         self.text.push_str(if is_negated { "[^" } else { "[" });
+        if self.rest.next_if_eq(&']').is_some() {
+            self.text.push_str(r"\]");
+        }
         while let Some(first) = self.atom()? {
             self.text.push_str(&first.text);
             if self.rest.next_if_eq(&'-').is_none() {
@@ -222,7 +228,9 @@ mod tests {
                 .unwrap_err()
                 .contains("without its end")
         );
-        assert!(Pattern::whole("[]a]").is_ok_and(|it| !it.matches("]") && !it.matches("a")));
+        assert!(Pattern::search("^[]a]$").is_ok_and(|it| !it.matches("]") && !it.matches("a")));
+        assert!(Pattern::whole("[]a]").is_ok_and(|it| it.matches("]") && it.matches("a")));
+        assert!(Pattern::whole("[^]a]").is_ok_and(|it| !it.matches("]") && it.matches("b")));
         assert!(Pattern::whole(r"\a[\a]").is_ok_and(|it| it.matches("aa")));
     }
 }

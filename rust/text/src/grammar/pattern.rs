@@ -79,7 +79,7 @@ impl Pattern {
     }
 
     fn read(source: &str, anywhere: bool) -> Result<Self, String> {
-        let hir = parse(source)?;
+        let hir = parse(source, anywhere)?;
         let branches = branches(&hir)?;
         let mut plain = Vec::with_capacity(branches.len());
         let mut quoted = Vec::with_capacity(branches.len());
@@ -232,11 +232,11 @@ fn check_counts(source: &str, hir: &Hir) -> Result<(), String> {
 }
 
 /// Reads a pattern.
-fn parse(source: &str) -> Result<Hir, String> {
+fn parse(source: &str, in_schema: bool) -> Result<Hir, String> {
     if source.len() > MAX_PATTERN_BYTES {
         return Err(too_long(source));
     }
-    let translated = translated(source)?;
+    let translated = translated(source, in_schema)?;
     let hir = ParserBuilder::new()
         .nest_limit(MAX_NESTING)
         .build()

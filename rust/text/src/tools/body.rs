@@ -200,8 +200,8 @@ fn value_of(written: &str) -> String {
         Some((_, "")) if written.starts_with(['[', '{']) => written.to_owned(),
         Some((_, "")) => {
             let read: Option<Value> = serde_json::from_str(written).ok();
-            let same = read.filter(|it| it.to_string() == written);
-            same.map_or_else(text, |_| written.to_owned())
+            let again = read.map(|value| value.to_string());
+            again.filter(|again| again == written).unwrap_or_else(text)
         }
         _ => text(),
     }
