@@ -219,6 +219,16 @@ def test_graphs_are_captured_at_the_start_behind_a_warm_up(folder: Path) -> None
     assert driver.graph_sizes == [1, 2]
 
 
+def test_a_batch_that_wants_no_row_is_computed_up_to_its_last_keys(folder: Path, device: RecordingDevice) -> None:
+    """A flush, and every chunk of a prompt but the last: no kernel is launched without rows, which CUDA refuses."""
+    chunked, whole = opened(folder, device), opened(folder, RecordingDevice())
+    answer = chunked.run(batch([Feed([5, 6, 7, 8], [0])], page_size=PAGE_SIZE))
+    assert (len(answer.tokens), answer.logits.shape) == (0, (0, 160))
+    last = batch([Feed([9], [0], start=4, rows=[0])], page_size=PAGE_SIZE)
+    expected = whole.run(batch([Feed([5, 6, 7, 8, 9], [0], rows=[4])], page_size=PAGE_SIZE))
+    assert chunked.run(last).tokens.tolist() == expected.tokens.tolist()
+
+
 def test_a_batch_draws_as_many_tokens_as_are_asked_for(folder: Path, device: RecordingDevice) -> None:
     """Rows that are kept and not drawn from, rows with many draws, rows that nothing can be drawn from."""
     driver = opened(folder, device)
