@@ -195,16 +195,32 @@ def test_capturing_ends_with_its_time_and_memory(device: RecordingDevice, n_byte
     assert [graphs.size_for(n) for n in (1, 3, 4)] == [1, 3, 4 if 4 in expected else None]
 
 
-def test_capturing_ends_where_memory_does(device: RecordingDevice) -> None:
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory."), torch.AcceleratorError("CUDA error: out of memory")])
+def test_capturing_ends_where_memory_does(device: RecordingDevice, error: RuntimeError) -> None:
+    """Also where CUDA itself finds none, for a graph that is made ready."""
+
     def prepare(size: int):
         if size == 3:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
+            raise error
         return lambda: (torch.full((size,), size),)
 
     graphs = Graphs(RecordingGraphs(device), Budget(device, n_bytes=1, time_s=99.0))
     graphs.capture(list(sizes(4)), prepare)
     assert graphs.captured == [1, 2]
     assert device.calls[-1] == "give back"
+    # A rank that stops would leave the others waiting in the layers.
+    graphs = Graphs(RecordingGraphs(device), Budget(device, n_bytes=1, time_s=99.0, agreed=lambda is_spent: is_spent))
+    with pytest.raises(type(error)):
+        graphs.capture(list(sizes(4)), prepare)
+
+
+def test_another_error_of_a_capture_is_told(device: RecordingDevice) -> None:
+    def prepare(_: int):
+        raise RuntimeError("shape mismatch")
+
+    graphs = Graphs(RecordingGraphs(device), Budget(device, n_bytes=1, time_s=99.0))
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        graphs.capture(list(sizes(4)), prepare)
 
 
 def test_graphs_are_captured_at_the_start_behind_a_warm_up(folder: Path) -> None:
