@@ -96,8 +96,9 @@ def _serve(launcher: Launcher, device: Any, connection: Connection) -> None:
         batch = Batch(np.frombuffer(content[1:], np.uint32))
         # The memory of a batch is used again two batches later.
         if len(begun) == SLOTS:
-            launcher.step.pool.ended(begun[0])
-            device.synchronize(begun.popleft())
+            done = begun.popleft()
+            device.synchronize(done)
+            launcher.step.pool.ended(done)
         with torch.inference_mode():
             came = launcher.begin(launcher.look(batch, last if content[0] else None))
         begun.append(came.done)
