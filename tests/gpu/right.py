@@ -104,7 +104,12 @@ def parity(place: Place) -> Iterator[Row]:
             with torch.no_grad():
                 theirs, exact = (peer(torch.tensor([prompt])).logits[0].float().numpy() for peer in peers)
             driver = RowsOf(place.driver(folder, n_pages=8))
-            ours = driver.run(batch([Feed(prompt, range(8), rows=range(len(prompt)))], page_size=PAGE_SIZE))
+            ours = driver.run(batch([Feed(prompt, range(8), rows=range(len(prompt)))], page_size=PAGE_SIZE)).copy()
+            # A prompt in chunks, of which the first wants no row.
+            driver.run(batch([Feed(prompt[:20], range(4, 8))], page_size=PAGE_SIZE))
+            rest = driver.run(batch([Feed(prompt[20:], range(4, 8), start=20, rows=range(28))], page_size=PAGE_SIZE))
+            n_other = int((rest != ours[20:]).any(axis=1).sum())
+            yield judged(f"{name}, {dtype}: rows behind a chunk without any with other bits", f"{n_other} of 28", is_right=n_other == 0)
             mine, yours = (float(np.abs(rows - exact).mean() / exact.std()) for rows in (ours, theirs))
             driver.close()
             found = f"{mine:.1e} of the spread, transformers {yours:.1e}"

@@ -67,7 +67,7 @@ class BareLoop:
         self._place()
         for _ in range(2):
             body()
-        self._launch: Callable[[], Any] = GraphRecorder().record(body)[0] if place.is_gpu else body
+        self._launch: Callable[[], Any] = GraphRecorder(torch.device(place.device)).record(body)[0] if place.is_gpu else body
 
     def _place(self) -> None:
         """Where the next token of each sequence goes."""
@@ -214,7 +214,7 @@ def idle(place: Place) -> Iterator[Row]:
         n_pages = width * -(-(PROMPT + n_steps + 8) // PAGE_SIZE)
         device = TimedDevice(place.device)
         options = CudaOptions(device=place.device, n_pages=n_pages, swap_bytes=0, graph_seqs=width, max_batch_tokens=max(512, width))
-        driver = CudaDriver(load_checkpoint(model), options, parts=Parts(device, place.calls(), GraphRecorder()))
+        driver = CudaDriver(load_checkpoint(model), options, parts=Parts(device, place.calls(), GraphRecorder(device.name)))
         device.times.clear()
         decode(driver, width, n_steps)
         pairs = device.times[n_steps // 4 :]

@@ -7,20 +7,16 @@ to its end.
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import os
 import pickle
-import signal
 import socket
 import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,14 +38,12 @@ from pie.backends.base import (
 from pie.batch import Batch
 from pie.batch_layout import U32
 from pie.errors import PieError
-from pie.isolation import wire
+from pie.isolation import child, wire
 
 if TYPE_CHECKING:
     from pie.backends.base import Driver
 
 _MAX_REASON_CHARACTERS = 1000
-_OOM_SCORE = "500"
-"""Where memory runs out the driver goes before the engine, which can start it again."""
 
 LOST = 75
 """The exit code where the device of the driver is gone for this process: another one may have it (EX_TEMPFAIL)."""
@@ -77,15 +71,10 @@ class Order:
 
 def main(order: Order) -> int:
     """The whole process; returns its exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    if not _engine.die_with_parent(order.parent):
+    if not child.begin(order.parent):
         return 0
     _engine.take_short_turns()
     _engine.keep_small_pages(alone=False)  # which the server may have asked for; weights are streamed from huge ones
-    faulthandler.enable()
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE, encoding="ascii")
     for descriptor in (order.connection, *order.channel):
         os.set_inheritable(descriptor, False)
     sys.path[:] = order.path

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pie.config import Config, ModelConfig
 from pie.errors import PieError
+from pie.isolation.supervisor import Restarts
 from pie.replicas.replica import Replica
 
 _OBJECT_STORE_BYTES = 80 << 20
 """Of Ray, which nothing is put into: the least that it takes."""
 _THREADS = 4
 """Of an actor: one waits for its end, another one ends it."""
+
+_RESTARTS_PER_MINUTE = 10
+"""Of a replica that serves and is lost; beyond it waits."""
 
 Up = Callable[[int, int], None]
 """Told that a replica, by its number, serves on a port."""
@@ -27,6 +32,9 @@ class ReplicaActor:
 
     def __init__(self, config: Config) -> None:
         self._replica = Replica(config)
+
+    def begin(self) -> None:
+        """Is answered once the process runs; nothing is opened."""
 
     def open(self) -> tuple[int, tuple[str, str] | None]:
         """The port, or the code and the message of why there is none."""
@@ -130,10 +138,15 @@ class Actors:
         self._ray.shutdown()
 
     def _open(self, index: int) -> None:
-        """Has a replica open, where it has not. Raises PieError where it cannot."""
-        retried = self._actors[index].open.options(max_task_retries=-1)
+        """Has a replica open, where it has not, once. Raises PieError where it cannot, or is lost meanwhile.
+
+        Ray starts the process of an actor again, at once and for ever, and would do so with the call: a replica that
+        dies of being opened would be opened without an end, and without a word.
+        """
+        actor = self._actors[index]
         try:
-            port, error = self._ray.get(retried.remote())
+            self._ray.get(actor.begin.options(max_task_retries=-1).remote())
+            port, error = self._ray.get(actor.open.options(max_task_retries=0).remote())
         except self._ray.exceptions.RayError as lost:
             raise PieError("driver-lost", f"replica {index} was lost while it opened ({_first_line(lost)})") from lost
         if error is not None:
@@ -142,6 +155,7 @@ class Actors:
 
     def _follow(self, index: int) -> None:
         """Says when a replica is lost, and when it serves again."""
+        restarts = Restarts(_RESTARTS_PER_MINUTE)
         while not self._stopping.is_set():
             try:
                 self._ray.get(self._actors[index].wait.remote())
@@ -149,12 +163,23 @@ class Actors:
             except self._ray.exceptions.RayError as lost:
                 if self._stopping.is_set():
                     return
+                restarts.lost(time.monotonic(), ran=True)
                 self._down(index, f"it was lost ({_first_line(lost)}) and is started again")
+            self._restart(index, restarts)
+
+    def _restart(self, index: int, restarts: Restarts) -> None:
+        """Opens a replica again, later and later where that fails, until it serves or all ends."""
+        said = ""
+        while not self._stopping.wait(restarts.wait_s(time.monotonic())):
             try:
                 self._open(index)
-            except PieError as error:
-                self._down(index, f"it cannot be started again ({error.code})")
                 return
+            except PieError as error:
+                restarts.lost(time.monotonic(), ran=False)
+                reason = f"it cannot be started again ({error.code}), and is tried later"
+                if reason != said and not self._stopping.is_set():
+                    self._down(index, reason)
+                said = reason
 
 
 def _first_line(error: BaseException) -> str:

@@ -37,11 +37,18 @@ class Replica:
         if self._server is None:
             init_logging(self._config.server.log_level)
             _share_keys(self._config.engine.data_dir)
-            self._engine = Engine.from_config(self._config)
-            if not self._engine.runtimes_are_prepared():
-                self._engine.prepare_runtimes()
-            self._server = self._engine.serve(self._config)
-            self._engine.start()
+            engine = Engine.from_config(self._config)
+            try:
+                if not engine.runtimes_are_prepared():
+                    engine.prepare_runtimes()
+                self._server = engine.serve(self._config)
+                engine.start()
+            except BaseException:
+                # It may be opened again, for which its memory and its devices have to be free.
+                self._server = None
+                engine.close()
+                raise
+            self._engine = engine
         return int(self._server.address.rpartition(":")[2])
 
     def wait(self) -> None:

@@ -12,11 +12,12 @@ import torch
 from pie.backends.cuda import CudaDriver, CudaOptions, machine
 from pie.backends.cuda.layout import WHOLE, Share
 from pie.backends.cuda.machine import check_machine
-from pie.backends.cuda.memory import check_memory, needed
+from pie.backends.cuda.memory import check_memory, needed, workspace_bytes
 from pie.backends.cuda.signatures import PARAMETERS
 from pie.backends.sizes import capabilities
 from pie.errors import PieError
 from pie.models.loader import load_checkpoint
+from pie.models.spec import Attention
 from support.checkpoints import write_checkpoint
 
 
@@ -51,7 +52,7 @@ class Standin:
 
 
 ATTENTION = "flashinfer.BatchPrefillWithPagedKVCacheWrapper.plan"
-OLD_ATTENTION = {**PARAMETERS, ATTENTION: [name for name in PARAMETERS[ATTENTION] if name != "fixed_split_size"]}
+OLD_ATTENTION = {**PARAMETERS, ATTENTION: [name for name in PARAMETERS[ATTENTION] if name != "disable_split_kv"]}
 LACKS = {
     "the torch that is installed was built without CUDA": Standin(cuda=None),
     "there is no NVIDIA driver, so cuda:0 cannot be used": Standin(serves=None),
@@ -68,7 +69,7 @@ LACKS = {
     "flashinfer.rmsnorm is not there in the version that is installed": Standin(
         takes={name: parameters for name, parameters in PARAMETERS.items() if name != "flashinfer.rmsnorm"}
     ),
-    f"{ATTENTION} has no fixed_split_size in the version that is installed": Standin(takes=OLD_ATTENTION),
+    f"{ATTENTION} has no disable_split_kv in the version that is installed": Standin(takes=OLD_ATTENTION),
 }
 
 
@@ -120,6 +121,16 @@ def test_a_share_needs_a_part_of_the_memory(folder: Path) -> None:
     )
     assert half.page * 2 == whole.page
     assert whole.weights / 2 < half.weights < whole.weights * 0.55
+
+
+def test_the_workspace_holds_every_split_of_a_graph() -> None:
+    """Of 256 sequences and 64 heads, 8 of keys and values: 383 items of 512 KiB, which is more than FlashInfer asks for."""
+    heads = Attention(64, 8, 128, 1.0, head_norms=False)
+    assert workspace_bytes(heads, CudaOptions()) == 128 << 20
+    found = workspace_bytes(heads, CudaOptions(deterministic=False))
+    assert found >= 383 * 64 * 16 * (128 + 1) * 4
+    # And of a prompt on a device of 160 processors, in tiles of 128 rows.
+    assert found >= 2 * 160 // 8 * 64 * 128 * (128 + 1) * 4
 
 
 def test_head_sizes_that_flashinfer_lacks_are_named(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import select
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from multiprocessing import Pipe
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +23,7 @@ from pie.backends.cuda import CudaDriver, CudaOptions
 from pie.backends.cuda.group import Alone, summed
 from pie.backends.cuda.layout import Share
 from pie.backends.cuda.ranks import Others
+from pie.backends.cuda.share import Plan
 from pie.config import EMBEDDED_FOLDER, Flags, load
 from pie.engine import Engine
 from pie.errors import PieError
@@ -176,11 +180,64 @@ def test_programs_go_on_where_a_rank_of_their_driver_died(tmp_path: Path) -> Non
 
 def test_what_a_rank_lacks_is_told_with_its_number(tmp_path: Path) -> None:
     others = Others(tmp_path / "nothing", replace(OPTIONS, tensor_parallel=3))
-    with pytest.raises(PieError, match=r"rank 1 of 3: .*nothing") as caught:
+    with pytest.raises(PieError, match=r"rank [12] of 3: .*nothing") as caught:
         others.meet(torch.device("cpu"))
     print(caught.value.message)
     others.close(at_once=True)
     assert caught.value.code == "invalid-model"
+
+
+def test_what_a_rank_lacks_is_told_by_whoever_waited_for_it_in_vain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails where others wait for it: what it says is why the model is not opened, not how they learn of it."""
+    folder = write_checkpoint(tmp_path / "model", dtype="F32")
+
+    def failing(plan: Plan, *_: object) -> None:
+        # As a rank does that finds no room for its weights, once the others are on their way.
+        [rank] = OTHERS[0]._ranks
+        mine, theirs = Pipe()
+        theirs.send_bytes(json.dumps(["error", "invalid-argument", "the model does not fit", {"option": "kv_bytes"}]).encode())
+        rank.process.kill()
+        rank.connection = mine
+        raise RuntimeError("Connection closed by peer")
+
+    meet = Others.meet
+    monkeypatch.setattr(Others, "meet", lambda others, device: (OTHERS.append(others), meet(others, device))[1])
+    monkeypatch.setattr(Plan, "open", failing)
+    with pytest.raises(PieError, match="rank 1 of 2: the model does not fit") as caught:
+        CudaDriver(load_checkpoint(folder), replace(OPTIONS, tensor_parallel=2))
+    assert (caught.value.code, caught.value.details) == ("invalid-argument", {"option": "kv_bytes"})
+
+
+OTHERS: list[Others] = []
+
+
+def test_what_was_computed_without_a_rank_is_no_answer(two: CudaDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection has ended, and its process is not known to have: a device may be done with what is nothing."""
+    [rank] = two._others._ranks
+    monkeypatch.setattr(rank.process, "poll", lambda: rank.process.returncode)  # known where it is waited for alone
+    answer = two.launch(batch([Feed([5, 6, 7], [0], rows=[2])], page_size=16))
+    gone = select.poll()
+    gone.register(rank.connection.fileno(), select.POLLRDHUP)
+    os.kill(rank.process.pid, signal.SIGKILL)
+    gone.poll()
+    with pytest.raises(DriverLostError, match="rank 1 of 2 was killed by SIGKILL"):
+        answer()
+
+
+def test_a_rank_ends_with_the_process_that_started_it(folder: Path) -> None:
+    """Also where none of its threads gets a turn, as where one waits for a device and holds the interpreter."""
+    driver = IsolatedDriver(partial(CudaDriver, load_checkpoint(folder), replace(OPTIONS, tensor_parallel=2)), 160)
+    assert driver.pid is not None
+    [rank] = children(driver.pid)
+    assert Path(f"/proc/{rank}/oom_score_adj").read_text() == "500\n"
+    ended = os.pidfd_open(rank)
+    os.kill(rank, signal.SIGSTOP)
+    os.kill(driver.pid, signal.SIGKILL)
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
+    assert poll.poll(60_000)
+    os.close(ended)
+    driver.close()
 
 
 def test_a_model_that_cannot_be_cut_is_told_with_what_can(tmp_path: Path) -> None:

@@ -10,12 +10,9 @@ from torch import Tensor
 from pie.backends.base import Capabilities
 from pie.backends.cuda.calls import Calls
 from pie.backends.cuda.device import Device
-from pie.backends.cuda.memory import WORKSPACE_BYTES
+from pie.backends.cuda.memory import workspace_bytes
 from pie.backends.cuda.options import CudaOptions
 from pie.models.spec import Attention
-
-SPLIT_TOKENS = 2048
-"""Keys that are summed at once, where attention is split at all and has to be the same in every batch: whole pages."""
 
 
 class Planner:
@@ -27,7 +24,7 @@ class Planner:
         self._heads, self._dtype, self._calls, self._device = heads, dtype, calls, device
         self._page_size = limits.page_size
         self._options = options
-        n_bytes = WORKSPACE_BYTES if device.name.type == "cuda" else 1
+        n_bytes = workspace_bytes(heads, options) if device.name.type == "cuda" else 1
         self._workspace = torch.zeros(n_bytes, dtype=torch.uint8, device=device.name)
         self._planned: Any = None
 
@@ -77,12 +74,10 @@ class Planner:
         self._planned = self._device.mark()
 
     def _splitting(self) -> dict[str, Any]:
-        """How long sequences are split: by their length alone where no batch may change a bit.
+        """How long sequences are split: not at all where no batch may change a bit.
 
-        A graph has room for as many splits as it was captured with, so that none is split where there are graphs.
+        A split that depends on a sequence's length alone would do as well, but FlashInfer keeps what each split of each
+        piece gives (a tile of queries of every head, in float32) in its workspace at once: a chunk of a prompt behind a
+        long context does not fit there. Nor has a graph room for more splits than it was captured with.
         """
-        if not self._options.deterministic:
-            return {}
-        if self._options.graph_seqs:
-            return {"disable_split_kv": True}
-        return {"fixed_split_size": max(1, SPLIT_TOKENS // self._page_size)}
+        return {"disable_split_kv": True} if self._options.deterministic else {}

@@ -66,10 +66,14 @@ class CudaDriver:
         except BaseException as error:
             if self._others is None:
                 raise
-            ended = self._others.ending() if isinstance(error, RuntimeError) else None
-            self._others.close(at_once=True)
-            if ended is not None:
-                raise PieError("driver-lost", f"{ended}; this was while the model was opened") from error
+            try:
+                if isinstance(error, RuntimeError):
+                    ended = self._others.ending()
+                    self._others.raise_told()
+                    if ended is not None:
+                        raise PieError("driver-lost", f"{ended}; this was while the model was opened") from error
+            finally:
+                self._others.close(at_once=True)
             raise
         self._launcher: Launcher | None = opened[0]
         self._capabilities = opened[1]
@@ -90,7 +94,8 @@ class CudaDriver:
     def run(self, batch: Batch) -> Answer:
         """Makes the copies of a batch, computes it and draws from its rows.
 
-        Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some
+        Raises DriverError where it does not fit: its copies may be made then, and keys and values of its tokens be
+        written, but nothing of it goes on. Raises FailedSequencesError where some
         sequences have an adapter or media, or follow what nothing was drawn from; DriverLostError where the device is
         gone.
         """
@@ -175,6 +180,10 @@ class CudaDriver:
                 ended = self._others.ending()
                 self._lost = ended or f"rank 0 of {self._others.size} failed in the middle of a batch ({first_line(error)})"
                 raise DriverLostError(self._lost) from error
+            if not is_lost(error) or is_out_of_memory(error):
+                # What was launched of it may still write to pages that are given to others now, and their copies have a
+                # stream of their own, which waits for batches that began alone.
+                self._device.finish()
             if is_out_of_memory(error):
                 # What torch keeps for later may be what the next batch needs.
                 self._device.give_back()

@@ -13,6 +13,8 @@ import torch
 from pie.backends.cuda.device import Device, is_out_of_memory
 
 _Output = TypeVar("_Output")
+_cuda: Any = torch.cuda
+"""Its streams are not typed."""
 _WARM_UPS = 2
 """Runs before a capture: kernels are compiled, and libraries take their memory, outside of it."""
 
@@ -27,13 +29,15 @@ class Recorder(Protocol):
 class GraphRecorder:
     """Records CUDA graphs, which share their memory: one runs at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
         self._memory: Any = torch.cuda.graph_pool_handle()
+        # torch has one stream to capture on for the whole process, of the device that captured first.
+        self._stream: Any = _cuda.Stream(device)
 
     def record(self, body: Callable[[], _Output]) -> tuple[Callable[[], None], _Output]:
         """See `Recorder`."""
         graph = torch.cuda.CUDAGraph()
-        recording: AbstractContextManager[Any] = torch.cuda.graph(graph, pool=self._memory)
+        recording: AbstractContextManager[Any] = torch.cuda.graph(graph, pool=self._memory, stream=self._stream)
         with recording:
             output = body()
         return graph.replay, output

@@ -11,10 +11,14 @@ from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.pages import AT_ONCE
 from pie.backends.cuda.sampling import CHUNK
 from pie.errors import PieError
-from pie.models.spec import DecoderSpec
+from pie.models.spec import Attention, DecoderSpec
 
-WORKSPACE_BYTES = 128 << 20
-"""Of FlashInfer, which says that so much is enough."""
+_LEAST_WORKSPACE_BYTES = 128 << 20
+"""Of FlashInfer, which says that so much is enough; it is not for many heads."""
+_BLOCKS = 2 * 256
+"""Blocks of threads that FlashInfer splits attention for: two a processor, of which no device has more."""
+_SMALL_TILE, _LARGE_TILE = 16, 128
+"""Rows of queries that a block works on: of one token a sequence, and the most that there are."""
 _DRAWING_BYTES = 100
 """That are taken for each logit that is worked on at once: weights, ranks and sums of 8 bytes, some of each."""
 _LOGIT_BYTES = 4
@@ -47,7 +51,7 @@ def needed(spec: DecoderSpec, share: Share, limits: Capabilities, element_bytes:
     heads, n_tokens = own.attention, limits.max_batch_tokens
     page = 2 * spec.n_layers * limits.page_size * heads.n_kv_heads * heads.head_dim * element_bytes
     widths = 3 * spec.hidden_size + 3 * own.intermediate_size + 2 * (heads.n_heads + 2 * heads.n_kv_heads) * heads.head_dim
-    work = WORKSPACE_BYTES + n_tokens * widths * element_bytes
+    work = workspace_bytes(heads, options) + n_tokens * widths * element_bytes
     work += (_ROWS_AT_ONCE * n_tokens + options.graph_seqs) * spec.vocab_size * _LOGIT_BYTES + CHUNK * _DRAWING_BYTES
     work += _LOGIT_BYTES * spec.max_positions * heads.head_dim
     if share.size > 1:
@@ -60,6 +64,21 @@ def needed(spec: DecoderSpec, share: Share, limits: Capabilities, element_bytes:
         work=work,
         graphs=options.graph_bytes if options.graph_seqs else 0,
     )
+
+
+def workspace_bytes(heads: Attention, options: CudaOptions) -> int:
+    """What FlashInfer keeps of sequences that it splits: of each split a tile of every head and its sums, in float32.
+
+    It splits as long as that fills the device, and in a graph for whatever fits its number of sequences
+    (`PrefillSplitQOKVIndptr` and `PrefillPlan` in its `attention/scheduler.cuh`).
+    """
+    if options.deterministic:
+        return _LEAST_WORKSPACE_BYTES  # nothing is split
+    group, n_seqs = heads.n_heads // heads.n_kv_heads, options.graph_seqs
+    eager = _BLOCKS // heads.n_kv_heads * _LARGE_TILE
+    tile = _SMALL_TILE if group <= _SMALL_TILE else _LARGE_TILE
+    graphed = max(_BLOCKS // heads.n_kv_heads, -(-n_seqs * group // tile) + n_seqs - 1) * tile if n_seqs else 0
+    return max(_LEAST_WORKSPACE_BYTES, heads.n_heads * max(eager, graphed) * (heads.head_dim + 1) * 4)
 
 
 def check_memory(need: Needed, free_bytes: int, limits: Capabilities, options: CudaOptions) -> None:

@@ -17,6 +17,8 @@ class Order:
     options: Mapping[str, Any]
     """Those of the driver."""
     rank: int
+    parent: int
+    """The process of the first rank."""
     meeting: str
     """The file by which ranks find each other."""
     connection: int

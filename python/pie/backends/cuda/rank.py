@@ -6,11 +6,9 @@ leaves signals to it.
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import os
 import select
-import signal
 import sys
 import threading
 import traceback
@@ -31,6 +29,7 @@ from pie.backends.cuda.share import Plan
 from pie.backends.cuda.staging import SLOTS
 from pie.batch import Batch
 from pie.errors import PieError
+from pie.isolation import child
 from pie.models.loader import load_checkpoint
 
 LOST = 75
@@ -39,17 +38,17 @@ LOST = 75
 
 def main(order: Order) -> int:
     """The whole process; returns its exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    faulthandler.enable()
+    if not child.begin(order.parent):
+        return 0
     os.set_inheritable(order.connection, False)
     sys.path[:] = order.path
     threading.Thread(target=_end_with_first, args=(order.connection,), daemon=True).start()
     connection = Connection(order.connection)
     try:
         opened = _opened(order, connection)
-        if opened is not None:
-            _serve(*opened, connection)
+        if opened is None:
+            return LOST
+        _serve(*opened, connection)
     except (EOFError, OSError):
         pass  # the first rank is gone, and so is whoever this could be told
     except Exception:
@@ -59,7 +58,10 @@ def main(order: Order) -> int:
 
 
 def _end_with_first(connection: int) -> None:
-    """Ends the process when the first rank is gone: what waits for it on a device would wait for ever."""
+    """Ends the process when the first rank is gone: what waits for it on a device would wait for ever.
+
+    Where this thread gets no turn, for another one waits for the device in the middle of a call, the system ends it.
+    """
     poll = select.poll()
     poll.register(connection, select.POLLRDHUP)
     poll.poll()
@@ -94,8 +96,9 @@ def _serve(launcher: Launcher, device: Any, connection: Connection) -> None:
         batch = Batch(np.frombuffer(content[1:], np.uint32))
         # The memory of a batch is used again two batches later.
         if len(begun) == SLOTS:
-            launcher.step.pool.ended(begun[0])
-            device.synchronize(begun.popleft())
+            done = begun.popleft()
+            device.synchronize(done)
+            launcher.step.pool.ended(done)
         with torch.inference_mode():
             came = launcher.begin(launcher.look(batch, last if content[0] else None))
         begun.append(came.done)

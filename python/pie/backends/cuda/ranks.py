@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 import torch
@@ -40,7 +41,7 @@ class _Rank:
         mine, theirs = socket.socketpair()
         with theirs:
             settings = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}
-            order = Order(str(folder), settings, rank, str(meeting), theirs.fileno(), sys.path)
+            order = Order(str(folder), settings, rank, os.getpid(), str(meeting), theirs.fileno(), sys.path)
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "pie.backends.cuda.rank", order.written()],
                 stdin=subprocess.DEVNULL,
@@ -59,6 +60,12 @@ class _Rank:
         how = f"ended with exit code {code}" if code >= 0 else f"was killed by {_name(-code)}"
         return f"{self.name} {how}, and no rank has the whole model"
 
+    def is_gone(self) -> bool:
+        """Whether its connection has ended: it has, or is about to."""
+        poll = select.poll()
+        poll.register(self.connection.fileno(), select.POLLRDHUP)
+        return bool(poll.poll(0))
+
     def leave(self) -> None:
         """Ends the connection, by which the process ends; a second call does nothing."""
         # To close it is not enough: whoever watches it keeps it open.
@@ -70,14 +77,20 @@ class _Rank:
     def heard(self, expected: str) -> None:
         """Waits until it says that. Raises PieError with what it says in its place, `driver-lost` where it ends."""
         try:
-            said = json.loads(self.connection.recv_bytes())
+            said = self.told()
         except (EOFError, OSError):
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(_ENDING_S)
             raise PieError("driver-lost", self.ending() or f"{self.name} closed its connection") from None
-        if said[0] != expected:
-            code, message, details = said[1:]
+        assert said == expected, f"{self.name} says {said!r} in the place of {expected!r}"
+
+    def told(self) -> str:
+        """The next word that it says. Raises PieError where that is why its share cannot be opened."""
+        word, *what = json.loads(self.connection.recv_bytes())
+        if word == "error":
+            code, message, details = what
             raise PieError(code, f"{self.name}: {message}", details)
+        return str(word)
 
 
 class Others:
@@ -91,10 +104,12 @@ class Others:
         self._ranks: list[_Rank] = []
         self._group: Group | None = None
         self._closing = threading.Event()
+        # The system ends a rank with the thread that started it, which must not be one that ends before.
+        self._keeper = ThreadPoolExecutor(1, "pie-ranks-keeper")
         self._watcher = threading.Thread(target=self._watch, name="pie-ranks", daemon=True)
         try:
             for rank in range(1, self.size):
-                self._ranks.append(_Rank(rank, folder, options, self._meeting))
+                self._ranks.append(self._keeper.submit(_Rank, rank, folder, options, self._meeting).result())
         except BaseException:
             self.close(at_once=True)
             raise
@@ -104,8 +119,7 @@ class Others:
 
         Raises PieError: what a rank lacks, or `driver-lost` where one has ended.
         """
-        for rank in self._ranks:
-            rank.heard("ready")
+        self._hear("ready")
         for rank in self._ranks:
             self._say(rank, b"go")
         self._group = Ranks(0, self.size, self._meeting, device)
@@ -114,8 +128,15 @@ class Others:
 
     def wait_open(self) -> None:
         """Waits until each has opened its share. Raises PieError as `meet` does."""
+        self._hear("open")
+
+    def raise_told(self) -> None:
+        """Raises PieError with what a rank says that could not open its share; what that was fails on others too."""
         for rank in self._ranks:
-            rank.heard("open")
+            # A rank that ends for no reason of its own says nothing, and is told of otherwise.
+            with suppress(OSError, EOFError):
+                while rank.connection.poll(0):
+                    rank.told()
 
     def send(self, batch: Batch, *, is_followed: bool) -> None:
         """Has them launch a batch; `is_followed`: the batch before was launched too.
@@ -128,8 +149,14 @@ class Others:
             self._say(rank, content)
 
     def check(self) -> None:
-        """Raises DriverLostError where one has ended."""
+        """Raises DriverLostError where one has ended, or is about to.
+
+        To ask for its end is not enough: its connection ends before its process does. `_watch` has then ended what
+        waits for it on this device, and what was computed behind that is nothing.
+        """
         for rank in self._ranks:
+            if rank.is_gone():
+                raise DriverLostError(self.ending() or f"{rank.name} closed its connection")
             if ended := rank.ending():
                 raise DriverLostError(ended)
 
@@ -157,7 +184,15 @@ class Others:
                 rank.process.kill()
                 rank.process.wait()
         self._ranks.clear()
+        self._keeper.shutdown()
         self._folder.cleanup()
+
+    def _hear(self, expected: str) -> None:
+        """Waits until all say that, in any order: a rank may wait for another one that has failed."""
+        waiting = {rank.connection: rank for rank in self._ranks}
+        while waiting:
+            for connection in wait(list(waiting)):
+                waiting.pop(connection).heard(expected)  # type: ignore[call-overload] # of all that are waited for
 
     def _say(self, rank: _Rank, content: bytes) -> None:
         try:

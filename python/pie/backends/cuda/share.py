@@ -75,7 +75,7 @@ class Plan:
         # FlashInfer has no attention in float32.
         is_plain = self.dtype == "float32"
         calls = standin_calls() if is_plain else library_calls(deterministic=self.options.deterministic)
-        return Parts(device, calls, None if is_plain else GraphRecorder())
+        return Parts(device, calls, None if is_plain else GraphRecorder(device.name))
 
     def open(self, parts: Parts, group: Group) -> tuple[Launcher, Capabilities]:
         """Loads the weights and captures the graphs, together with all ranks."""
@@ -109,4 +109,6 @@ def _opening() -> Iterator[None]:
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
-        raise invalid(f"the model does not fit into the device's memory ({first_line(error)}); lower kv_bytes", "kv_bytes") from error
+        raise invalid(
+            f"the model does not fit into the device's memory ({first_line(error)}); lower kv_bytes or graph_bytes", "kv_bytes"
+        ) from error

@@ -52,7 +52,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "q_data_type",
             "kv_data_type",
             "non_blocking",
-            "fixed_split_size",
             "disable_split_kv",
         ),
         f"{_ATTENTION}.run": ("q", "paged_kv_cache"),
