@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# Styles of a terminal (ECMA-48, SGR).
+_BOLD, _FAINT = 1, 2
 
 EXAMPLES: dict[str, list[str]] = {
     "hello": ["--name", "Ada"],
@@ -33,14 +35,19 @@ def main() -> int:
     for example, arguments in EXAMPLES.items():
         for language, path in forms(example):
             command = ["pie", "run", str(path.relative_to(ROOT)), "--", *arguments]
-            print(f"\n\033[1m{language}\033[0m  $ {' '.join(command)}", flush=True)
+            print(f"\n{_styled(language, _BOLD)}  $ {' '.join(command)}", flush=True)
             start_s = time.perf_counter()
             code = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
-            print(f"\033[2m{time.perf_counter() - start_s:.2f} s\033[0m", flush=True)
+            print(_styled(f"{time.perf_counter() - start_s:.2f} s", _FAINT), flush=True)
             if code != 0:
                 failed.append(f"{language} {example} ended with exit code {code}")
     print("\n" + ("; ".join(failed) if failed else f"{3 * len(EXAMPLES)} programs ran."))
     return 1 if failed else 0
+
+
+def _styled(text: str, style: int) -> str:
+    """The text in a style where a terminal shows it; a log gets the text alone."""
+    return f"\033[{style}m{text}\033[0m" if sys.stdout.isatty() else text
 
 
 if __name__ == "__main__":

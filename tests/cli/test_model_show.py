@@ -58,6 +58,12 @@ def test_it_says_whether_answers_depend_on_the_batch(tmp_path: Path, options: st
     assert line in done.stdout.splitlines()
 
 
+def test_a_model_that_there_is_not_is_named_as_it_was_given() -> None:
+    done = pie("model", "show", "nope")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error[invalid-model]: the model 'nope' is neither a folder nor a configured model (those are: pie-tiny)")
+
+
 def test_the_text_has_a_line_for_each_fact() -> None:
     done = pie("model", "show", str(TINY), "--no-digest")
     assert done.returncode == 0, done.stderr

@@ -105,6 +105,24 @@ def test_lists_are_json_for_those_who_read_them_by_program() -> None:
         assert json.loads(pie("programs", "--json", "--server", address).stdout) == [installed]
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("greet", "write one that is installed: greet@2.0, greet@2.1"), ("great", "and no program of that name is installed")],
+)
+def test_a_program_without_its_version_is_told_the_versions(name: str, said: str) -> None:
+    about = {"bytes": 10, "installed": 1e9, "digest": "sha256:00"}
+    installed = [{"name": name, "version": version} | about for name, version in (("greet", "2.0"), ("other", "1.0"), ("greet", "2.1"))]
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("programs"), programs=installed)
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("uninstall", name, "--server", address)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error[invalid-name]: '{name}' names no version; {said}")
+
+
 def test_stop_goes_on_after_a_process_that_cannot_be_stopped() -> None:
     stopped, waited = [], []
 

@@ -235,6 +235,25 @@ async def test_a_server_that_closes_before_it_greets() -> None:
         assert caught.value.code == "connection-failed"
 
 
+@pytest.mark.parametrize(
+    ("reason", "code", "remedy"),
+    [
+        ("the key is no longer good", "authentication-failed", "ask the operator of the server for another one"),
+        ("another reason", "connection-failed", "connect again"),
+    ],
+)
+@scenario
+async def test_a_connection_whose_key_was_revoked_is_not_told_to_connect_again(reason: str, code: str, remedy: str) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect("ping")
+        await peer.socket.close(1008, reason)
+
+    async with fake_server(script) as address, connect(address) as client:
+        with pytest.raises(PieError, match=remedy) as caught:
+            await client.ping()
+    assert caught.value.code == code
+
+
 @scenario
 async def test_a_server_that_never_greets_is_given_up() -> None:
     async def handle(socket: ServerConnection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -232,7 +233,8 @@ def model_show(
     """
     from pie.cli.model import show_model
 
-    raise typer.Exit(show_model(config_flags(config, None if model is None else [model], False, None), digest=digest, as_json=as_json))
+    flags = replace(config_flags(config, None if model is None else [model], False, None), models_given_by="the model")
+    raise typer.Exit(show_model(flags, digest=digest, as_json=as_json))
 
 
 bakery_commands.register(app)

@@ -11,12 +11,15 @@ from pie.bakery.project import open_project
 from pie.cli.program import packaged
 from pie.cli.remote import Server, talk
 from pie.cli.tables import age, print_json, print_table, short_digest, size
+from pie.config.suggest import shortened
 from pie.errors import PieError
 
 if TYPE_CHECKING:
     from pie.client import Client
 
 _COLUMNS = ("NAME", "VERSION", "SIZE", "INSTALLED", "DIGEST")
+# Versions that an error names.
+_MAX_VERSIONS = 8
 
 
 def install(server: Server, program: Path, *, name: str | None, version: str | None, manifest: Path | None) -> int:
@@ -38,9 +41,19 @@ async def uninstall(client: Client, program: str, owner: str | None) -> int:
     """Removes `name@version`, one of `owner` for an operator."""
     name, at, version = program.partition("@")
     if not at:
-        raise PieError("invalid-name", f"{program!r} names no version; write it as NAME@VERSION (`pie programs` lists them)")
+        raise PieError("invalid-name", f"{shortened(program)!r} names no version; {await _versions(client, name, owner)}")
     await client.uninstall(name, version, user=owner)
     return 0
+
+
+async def _versions(client: Client, name: str, owner: str | None) -> str:
+    """What to write in place of a name that has no version."""
+    programs = await client.programs(all_users=owner is not None)
+    found = [f"{one.name}@{one.version}" for one in programs if one.name == name and owner in (None, one.user)]
+    more = f" and {len(found) - _MAX_VERSIONS} more" if len(found) > _MAX_VERSIONS else ""
+    if found:
+        return f"write one that is installed: {', '.join(found[:_MAX_VERSIONS])}{more}"
+    return "and no program of that name is installed (`pie programs` lists those there are)"
 
 
 async def print_programs(client: Client, *, all_users: bool, as_json: bool) -> int:

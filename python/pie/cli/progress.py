@@ -34,3 +34,17 @@ def loading(config: Config) -> AbstractContextManager[None]:
     """
     names = [model.name for model in config.models if not model.is_embedded]
     return working(f"Loading {', '.join(names)}") if names and sys.stderr.isatty() else nullcontext()
+
+
+def note_templates(config: Config) -> None:
+    """Says of each model that brings no chat template that it is served with the plain one, a line on stderr each."""
+    from pie.models.description import template_file
+
+    for model in config.models:
+        if not model.is_embedded and template_file(model.folder) is None:
+            print(
+                f"the model {model.name} has no chat template, and gets the plain one: {model.folder} holds no chat_template.jinja "
+                "and no tokenizer_config.json with a chat_template; fetch it again with all of its files",
+                file=sys.stderr,
+                flush=True,
+            )

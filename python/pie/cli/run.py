@@ -13,7 +13,7 @@ from pie.cli.files import FileSink
 from pie.cli.interrupts import raised
 from pie.cli.printer import Printer
 from pie.cli.program import made_ready, wants_help
-from pie.cli.progress import loading, working
+from pie.cli.progress import loading, note_templates, working
 from pie.cli.stdin import stdin_messages
 from pie.cli.terminal import LINES, give_up_stdout, plain
 from pie.errors import PieError
@@ -44,6 +44,7 @@ def run_program(launch: Launch, flags: Flags) -> int:
     from pie.engine import Engine  # the engine is large: mistakes above are told without it
 
     with raised(), _loaded(Engine, config) as engine:
+        note_templates(config)
         if not engine.is_prepared(program):
             with working("Preparing the language runtime or program (once)"):
                 engine.prepare(program)

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from pie.cli.interrupts import raised
-from pie.cli.progress import working
+from pie.cli.progress import note_templates, working
 
 if TYPE_CHECKING:
     from pie._engine import Server
@@ -53,6 +53,7 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
         # What users make the engine hold is counted by page faults; weights have processes of their own.
         keep_small_pages(alone=True)
     with raised(), Engine.from_config(config) as engine:
+        note_templates(config)
         if not engine.runtimes_are_prepared():
             with working("Preparing the language runtimes (once)"):
                 engine.prepare_runtimes()

@@ -36,6 +36,7 @@ _FLUSH_S = 2.0
 _ACK_DELAY_S = 0.02
 _CLOSE_PROTOCOL_ERROR = 1002
 _CLOSE_TOO_BIG = 1009
+_CLOSE_KEY_GONE = (1008, "the key is no longer good")
 
 
 @dataclass
@@ -360,6 +361,9 @@ def _closed(error: ConnectionClosed | None) -> PieError:
     if error is not None and error.sent is not None and error.sent.code == _CLOSE_TOO_BIG:
         return PieError("protocol-error", "the server sent a frame that is larger than this client takes; send less at once")
     if error is not None and error.rcvd is not None:
+        if (error.rcvd.code, error.rcvd.reason) == _CLOSE_KEY_GONE:
+            message = "the server closed the connection: the key was revoked or has expired; ask the operator of the server for another one"
+            return PieError("authentication-failed", message)
         said = f"{error.rcvd.code}: {error.rcvd.reason}" if error.rcvd.reason else str(error.rcvd.code)
         return PieError("connection-failed", f"the server closed the connection ({said}); {remedy}")
     return PieError("connection-failed", f"the connection to the server broke; {remedy}")

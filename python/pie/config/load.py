@@ -32,6 +32,8 @@ class Flags:
     """`--config`."""
     models: Sequence[str] = ()
     """`--model`: names of configured models, or folders; these alone are served, in this order."""
+    models_given_by: str = "--model"
+    """What `models` are given by, for errors: an option, or the argument of a command."""
     dummy: bool = False
     """`--dummy`: every model runs on the dummy driver."""
     limits: Sequence[str] = ()
@@ -170,7 +172,7 @@ class _Layers:
                 self.sections[section][name] = settings()[section][name].check(raw, key, origin)
                 self.origins[key] = origin
         if flags.models:
-            self._choose(flags.models)
+            self._choose(flags.models, flags.models_given_by)
         if flags.dummy:
             for name, values in self.models.items():
                 values["driver"] = "dummy"
@@ -180,13 +182,13 @@ class _Layers:
                     self.origins.pop(f"model.{name}.{option}", None)
                 self.origins[f"model.{name}.driver"] = Origin("flag", "--dummy")
 
-    def _choose(self, wanted: Sequence[str]) -> None:
+    def _choose(self, wanted: Sequence[str], given_by: str) -> None:
         models = {}
-        for name, values, made in chosen_models(self.models, wanted):
+        for name, values, made in chosen_models(self.models, wanted, given_by):
             models[name] = values
             if made:
                 self.origins = {key: origin for key, origin in self.origins.items() if not key.startswith(f"model.{name}.")}
-                self.origins.update({f"model.{name}.{key}": Origin("flag", "--model") for key in values})
+                self.origins.update({f"model.{name}.{key}": Origin("flag", given_by) for key in values})
         self.models = models
 
     def tree(self, file: Path | None) -> Config:

@@ -55,8 +55,8 @@ def written_models(file: File) -> Iterator[Written]:
         raise _invalid(f"{file.origin((), 'model')} is not a model; write [model.NAME], or [[model]] with a name")
 
 
-def chosen_models(models: Mapping[str, dict[str, Any]], wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], bool]]:
-    """The models that `--model` asks for, with their values and whether the flag made them.
+def chosen_models(models: Mapping[str, dict[str, Any]], wanted: Sequence[str], given_by: str) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """The models that the option or argument `given_by` asks for, with their values and whether the flag made them.
 
     Each is the name of one that is configured, else a folder. PieError `invalid-model` for what is neither,
     `invalid-config` for two of one name.
@@ -68,11 +68,11 @@ def chosen_models(models: Mapping[str, dict[str, Any]], wanted: Sequence[str]) -
         elif text == EMBEDDED:
             name, values, made = text, {"name": text, "path": text}, True
         else:
-            folder = _folder(text, models)
+            folder = _folder(text, models, given_by)
             name = folder_name(folder)
             values, made = {"name": name, "path": str(folder)}, True
         if name in seen:
-            raise _invalid(f"--model names two models {name!r}; give each a name of its own in the configuration file")
+            raise _invalid(f"{given_by} names two models {name!r}; give each a name of its own in the configuration file")
         seen.add(name)
         yield name, values, made
 
@@ -82,7 +82,7 @@ def folder_name(folder: Path) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "-", folder.resolve().name).strip("-.") or "model"
 
 
-def _folder(text: str, models: Mapping[str, object]) -> Path:
+def _folder(text: str, models: Mapping[str, object], given_by: str) -> Path:
     try:
         folder = Path(text).expanduser()
         # The path of no name is the current folder, which nobody means by it.
@@ -91,7 +91,7 @@ def _folder(text: str, models: Mapping[str, object]) -> Path:
     except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, the home of a user that there is not
         pass
     known = ", ".join(dict.fromkeys([*models, EMBEDDED]))
-    message = f"--model {shortened(text)!r} is neither a folder nor a configured model (those are: {known})"
+    message = f"{given_by} {shortened(text)!r} is neither a folder nor a configured model (those are: {known})"
     raise PieError("invalid-model", f"{message}; give a folder in the Hugging Face format")
 
 

@@ -13,6 +13,7 @@ from pie.errors import PieError
 from pie.models.config import check_regular, invalid_model, read_json_object
 from pie.models.loader import Checkpoint
 
+_TEMPLATES = ("tokenizer_config.json", "chat_template.json")
 _CARDS = ("README.md", "MODEL_CARD.md")
 _MAX_CARD_BYTES = 1 << 18
 _HASH_BYTES = 1 << 20
@@ -61,9 +62,19 @@ def _describe(checkpoint: Checkpoint) -> Description:
         stored_dtypes=tuple(sorted({tensor.dtype for tensor in tensors})),
         files={path.name: path.stat().st_size for path in paths},
         end_tokens=_end_tokens(folder),
-        template=_template(folder),
+        template=template_file(folder),
         card=_card(folder),
     )
+
+
+def template_file(folder: Path) -> str | None:
+    """The file of a model folder that holds its chat template; None where there is none.
+
+    PieError `invalid-model` for a damaged file.
+    """
+    if (folder / "chat_template.jinja").exists():
+        return "chat_template.jinja"
+    return next((name for name in _TEMPLATES if _optional(folder / name).get("chat_template")), None)
 
 
 def weights_digest(folder: Path, files: Mapping[str, int]) -> str:
@@ -104,12 +115,6 @@ def _end_tokens(folder: Path) -> tuple[EndToken, ...]:
         }
         return tuple(EndToken(token, texts.get(token)) for token in ids)
     return ()
-
-
-def _template(folder: Path) -> str | None:
-    if (folder / "chat_template.jinja").exists():
-        return "chat_template.jinja"
-    return "tokenizer_config.json" if _optional(folder / "tokenizer_config.json").get("chat_template") else None
 
 
 def _card(folder: Path) -> str | None:

@@ -18,11 +18,13 @@ use crate::futures::{Future, Operation};
 use crate::limits::Limits;
 use crate::model::generator::Generator;
 use crate::model::pass::Pass;
+use crate::process::record::ProcessRecord;
 
 /// A run of a generator that a program waits for, for what `W` makes of it.
 #[derive(Debug)]
 pub struct Advance<W> {
     generator: Arc<Generator>,
+    record: Arc<ProcessRecord>,
     run: Run,
     wanted: PhantomData<W>,
 }
@@ -146,7 +148,7 @@ pub(super) fn shown_tokens(tokens: &[u32], finish: Option<generation::FinishReas
 }
 
 impl<W: Wanted> Advance<W> {
-    pub(super) fn submit(generator: Arc<Generator>) -> Future<Self> {
+    pub(super) fn submit(generator: Arc<Generator>, record: Arc<ProcessRecord>) -> Future<Self> {
         let (run, receiver) = if W::IS_ONE_STEP {
             let (pass, receiver) = generator.submit_step();
             (Run::Pass(pass), receiver)
@@ -168,6 +170,7 @@ impl<W: Wanted> Advance<W> {
         Future::new(
             Self {
                 generator,
+                record,
                 run,
                 wanted: PhantomData,
             },
@@ -192,6 +195,13 @@ fn submit_next(generator: &Generator) -> (Option<Pass>, Receiver<Result<(), Erro
     (None, receiver)
 }
 
+/// Checks the limits of a process whose step was taken while its program slept, where no tick meets it. One that is
+/// beyond them ends.
+fn is_within_limits(record: &ProcessRecord) -> bool {
+    let checked = record.check_slice();
+    checked.map_err(|error| record.stop(error)).is_ok()
+}
+
 impl<W: Wanted> Operation for Advance<W> {
     type Raw = ();
     type Answer = W::Answer;
@@ -212,7 +222,7 @@ impl<W: Wanted> Operation for Advance<W> {
             (Ok(()), Some(pass)) => match generator.take_step(&pass) {
                 Ok(output) => {
                     tokens.extend(output.tokens);
-                    if output.finish.is_none() {
+                    if output.finish.is_none() && is_within_limits(&self.record) {
                         let (next, receiver) = submit_next(generator);
                         *step = next;
                         return Some(receiver);
@@ -269,5 +279,53 @@ pub(super) fn finish_reason(reason: pie_core::FinishReason) -> generation::Finis
         pie_core::FinishReason::Length => generation::FinishReason::Length,
         pie_core::FinishReason::Constraint => generation::FinishReason::Constraint,
         pie_core::FinishReason::Closed => generation::FinishReason::Closed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use pie_core::ErrorCode;
+    use wasmtime_wasi::p2::Pollable;
+
+    use super::*;
+    use crate::Launch;
+    use crate::budget::Budget;
+    use crate::model::grammars::OwnedSource;
+    use crate::model::testing::Driven;
+    use crate::process::reading::Alone;
+    use crate::process::record::Granted;
+    use crate::program::Component;
+
+    #[tokio::test]
+    async fn a_run_under_a_grammar_meets_the_limit_of_processor_time_at_its_next_step() {
+        let driven = Driven::new(None);
+        let account = Budget::new(1 << 34, Some(1 << 34)).account("ada");
+        let granted = Granted {
+            launched: Instant::now(),
+            limits: Limits {
+                cpu: Some(Duration::from_nanos(1)),
+                ..Limits::default()
+            },
+            account: account.clone(),
+            stack_bytes: 1 << 20,
+        };
+        let mut launch = Launch::new(Component::new(*b""), "");
+        let (record, _) = ProcessRecord::new(1, &mut launch, granted, Alone).unwrap();
+        let record = Arc::new(record);
+        let context = driven.context(&account, 20);
+        let generator = Arc::new(driven.generator(&context, &account));
+        let endless = OwnedSource::Regex("[a-z]*".to_owned());
+        driven.constrain(&generator, &endless, &account);
+        let mut future = Advance::<Tokens>::submit(generator.clone(), record.clone());
+        // The program sleeps. Its process ends after one step, long before the context is full.
+        tokio::select! {
+            () = future.ready() => {}
+            error = record.stopped() => assert_eq!(error.code, ErrorCode::LimitCpu),
+        }
+        assert_eq!(record.stopped().await.code, ErrorCode::LimitCpu);
+        let generated = generator.with_engine(|engine, id| engine.tokens_generated(id));
+        assert_eq!(generated.unwrap(), 1);
     }
 }

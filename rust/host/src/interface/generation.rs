@@ -57,7 +57,8 @@ impl Generators<'_> {
         handle: &Resource<GeneratorHandle>,
     ) -> wasmtime::Result<Resource<Future<Advance<W>>>> {
         let generator = self.table.get(handle)?.0.clone();
-        self.table.push_future(Advance::submit(generator))
+        let record = self.record.clone();
+        self.table.push_future(Advance::submit(generator, record))
     }
 
     /// The model that drafts for a generator on `context`, if one is to, with what it draws by.

@@ -12,6 +12,8 @@ use crate::Error;
 const MAX_NAME_BYTES: usize = 64;
 /// The field in which a command line puts arguments without a name.
 const POSITIONAL: &str = "_positional";
+/// Where a name that is asked for would have to stand. A program carries what was written there.
+const DECLARED: &str = "declared in [parameters] of its Pie.toml when it was built";
 const FIELDS: &[&str] = &[
     "type",
     "optional",
@@ -194,7 +196,7 @@ impl Parameters {
             .filter(|_| self.get(POSITIONAL).is_none())
         {
             return Err(invalid(format!(
-                "the program takes no arguments without a name, and was given {}; it takes {}: write each as --name value",
+                "the program takes no arguments without a name, and was given {}; it takes {}, {DECLARED}; write each as --name value",
                 shown(&words.to_string()),
                 self.names_in_words()
             )));
@@ -202,7 +204,7 @@ impl Parameters {
         if let Some((unknown, value)) = fields.iter().find(|(name, _)| self.get(name).is_none()) {
             let names: Vec<&str> = self.0.iter().map(|one| one.name.as_str()).collect();
             return Err(invalid(format!(
-                "there is no parameter {:?} (= {}){}; the program takes {}",
+                "there is no parameter {:?} (= {}){}; the program takes {}, {DECLARED}",
                 shown(unknown),
                 shown(&value.to_string()),
                 did_you_mean(unknown, &names),

@@ -111,11 +111,11 @@ fn an_input_that_does_not_fit_is_named() {
         ),
         (
             r#"{"promt":"hi"}"#,
-            "there is no parameter \"promt\" (= \"hi\"); did you mean \"prompt\"?; the program takes prompt, n",
+            "there is no parameter \"promt\" (= \"hi\"); did you mean \"prompt\"?; the program takes prompt, n, temperature, style, loud, words, extra, declared in [parameters] of its Pie.toml when it was built",
         ),
         (
             r#"{"prompt":"","_positional":["hi"]}"#,
-            "the program takes no arguments without a name, and was given [\"hi\"]; it takes prompt, n",
+            "the program takes no arguments without a name, and was given [\"hi\"]; it takes prompt, n, temperature, style, loud, words, extra, declared in [parameters] of its Pie.toml when it was built",
         ),
     ] {
         let error = parameters.checked(input.to_owned()).unwrap_err();

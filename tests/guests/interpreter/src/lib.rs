@@ -423,7 +423,7 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::EquipTokens { schemas } => {
             return Ok(json!(tools::equip_prefix(model, schemas)?));
         }
-        Operation::AnswerTokens { name, value, .. } => {
+        Operation::AnswerTokens { name, value } => {
             return Ok(json!(tools::answer_prefix(model, name, value)));
         }
         Operation::ParseCall { text } => {

@@ -347,7 +347,6 @@ pub enum Operation {
     AnswerTokens {
         name: String,
         value: String,
-        id: Option<String>,
     },
     ParseCall {
         text: String,
