@@ -91,21 +91,24 @@ impl Inbox {
     /// Waits for the bell until `deadline`.
     pub(crate) fn wait(&self, deadline: Instant) -> Woken {
         let mut state = lock(&self.state);
+        let mut is_late = false;
         loop {
             if state.stopped {
                 return Woken::Stopped;
             }
+            // Also of one that is late: no bell stays rung that somebody waits for, or who rings it again would tell
+            // nobody.
             if std::mem::take(&mut state.bell) {
                 return Woken::Rung;
             }
-            state.n_waiting += 1;
-            let woken = wait_until(&self.rung, state, deadline);
-            let is_late = woken.is_none();
-            state = woken.unwrap_or_else(|| lock(&self.state));
-            state.n_waiting -= 1;
             if is_late {
                 return Woken::TimedOut;
             }
+            state.n_waiting += 1;
+            let woken = wait_until(&self.rung, state, deadline);
+            is_late = woken.is_none();
+            state = woken.unwrap_or_else(|| lock(&self.state));
+            state.n_waiting -= 1;
         }
     }
 }
