@@ -178,6 +178,26 @@ fn a_push_that_a_deadline_races_with_is_told_then_or_next_time() {
 }
 
 #[test]
+fn a_bell_that_one_driver_leaves_at_its_deadline_reaches_the_other() {
+    check(|| {
+        let model = Model::new(ROOMY);
+        let other = thread::spawn({
+            let model = model.clone();
+            move || assert_eq!(model.inbox.wait(Instant::NEVER), Woken::Rung)
+        });
+        let ringing = thread::spawn({
+            let model = model.clone();
+            move || model.inbox.ring()
+        });
+        // Every bell is told to one of them, and each that was told hears of the next.
+        if model.inbox.wait(Instant::soon()) == Woken::Rung {
+            model.inbox.ring();
+        }
+        join([other, ringing]);
+    });
+}
+
+#[test]
 fn a_deadline_passes_where_nothing_happens_and_a_stop_comes_before_it() {
     check(|| {
         let model = Model::new(ROOMY);

@@ -1,60 +1,15 @@
 //! What matchers say that they take is what they take: their holders are charged by it.
-#![allow(
-    unsafe_code,
-    reason = "an allocator that counts hands on to that of the system"
-)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+#[path = "support/measuring.rs"]
+mod measuring;
 
+use std::sync::Arc;
+
+use measuring::{Table, alone, measured};
 use pie_text::Tokenizer;
 use pie_text::grammar::{Compiled, Grammar, Matcher, Source, Vocabulary};
 use serde_json::{Map, Value, json};
-
-/// Bytes that are held, and the most that were.
-static HELD: AtomicIsize = AtomicIsize::new(0);
-static MOST: AtomicIsize = AtomicIsize::new(0);
-/// Who measures is alone.
-static MEASURING: Mutex<()> = Mutex::new(());
-
-struct Counting;
-
-impl Counting {
-    fn count(n_bytes: isize) {
-        let now = HELD.fetch_add(n_bytes, Relaxed) + n_bytes;
-        MOST.fetch_max(now, Relaxed);
-    }
-}
-
-// SAFETY: every call is handed on as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::count(layout.size().cast_signed());
-        // SAFETY: as the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        Self::count(-layout.size().cast_signed());
-        // SAFETY: as the caller's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// What some work leaves allocated, and the most that it takes.
-fn measured<T>(work: impl FnOnce() -> T) -> (T, usize, usize) {
-    let before = HELD.load(Relaxed);
-    MOST.store(before, Relaxed);
-    let done = work();
-    let (now, most) = (HELD.load(Relaxed), MOST.load(Relaxed));
-    let bytes = |at: isize| usize::try_from(at - before).unwrap_or(0);
-    (done, bytes(now), bytes(most))
-}
 
 fn vocabulary() -> (Arc<Tokenizer>, Arc<Vocabulary>) {
     let bytes = include_bytes!("../../../python/pie/pie_tiny/tokenizer.json");
@@ -113,88 +68,90 @@ fn walks() -> Vec<(&'static str, Source<'static>, String)> {
 
 #[test]
 fn matchers_say_what_they_take() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
-    let (tokenizer, vocabulary) = vocabulary();
-    for (name, source, text) in walks() {
-        let grammar = Arc::new(Grammar::new(source).unwrap());
-        let compiled = Arc::new(Compiled::new(vocabulary.clone(), grammar).unwrap());
-        let mut matcher = Matcher::new(&compiled, vec![]);
-        let tokens = tokenizer.encode_content(&text).unwrap();
-        let mut most_in_step = 0;
-        for (at, token) in tokens.iter().enumerate() {
-            let before = matcher.n_bytes();
-            let step = || {
-                let mask = matcher.mask();
-                mask.and_then(|_| matcher.accept(&[*token]))
-            };
-            let (taken, _, most) = measured(step);
-            most_in_step = most_in_step.max(most);
-            assert!(
-                matcher.n_bytes() <= before + Matcher::STEP_BYTES,
-                "{name}: {before} {}",
-                matcher.n_bytes()
-            );
-            if at % 97 == 0 || at + 1 == tokens.len() || taken.is_err() {
-                let (copy, held, _) = measured(|| matcher.clone());
-                let said = copy.n_bytes();
+    alone(|| {
+        let (tokenizer, vocabulary) = vocabulary();
+        for (name, source, text) in walks() {
+            let grammar = Arc::new(Grammar::new(source).unwrap());
+            let compiled = Arc::new(Compiled::new(vocabulary.clone(), grammar).unwrap());
+            let mut matcher = Matcher::new(&compiled, vec![]);
+            let tokens = tokenizer.encode_content(&text).unwrap();
+            let mut most_in_step = 0;
+            for (at, token) in tokens.iter().enumerate() {
+                let before = matcher.n_bytes();
+                let step = || {
+                    let mask = matcher.mask();
+                    mask.and_then(|_| matcher.accept(&[*token]))
+                };
+                let (taken, _, most) = measured(step);
+                most_in_step = most_in_step.max(most);
                 assert!(
-                    said >= held,
-                    "{name}: {held} bytes are said to be {said} behind {at} tokens"
+                    matcher.n_bytes() <= before + Matcher::STEP_BYTES,
+                    "{name}: {before} {}",
+                    matcher.n_bytes()
                 );
-                assert!(
-                    said <= 6 * held + (64 << 10),
-                    "{name}: {held} bytes are said to be {said} behind {at} tokens"
-                );
-                if taken.is_err() || at + 1 == tokens.len() {
-                    println!(
-                        "{name}: {at} tokens, {held} bytes, said to be {said}, {most_in_step} in a step, {taken:?}"
+                if at % 97 == 0 || at + 1 == tokens.len() || taken.is_err() {
+                    let (copy, held, _) = measured(|| matcher.clone());
+                    let said = copy.n_bytes();
+                    assert!(
+                        said >= held,
+                        "{name}: {held} bytes are said to be {said} behind {at} tokens"
                     );
+                    assert!(
+                        said <= 6 * held + (64 << 10),
+                        "{name}: {held} bytes are said to be {said} behind {at} tokens"
+                    );
+                    if taken.is_err() || at + 1 == tokens.len() {
+                        println!(
+                            "{name}: {at} tokens, {held} bytes, said to be {said}, {most_in_step} in a step, {taken:?}"
+                        );
+                    }
+                }
+                if taken.is_err() {
+                    break;
                 }
             }
-            if taken.is_err() {
-                break;
-            }
+            assert!(
+                most_in_step <= Matcher::STEP_BYTES,
+                "{name}: {most_in_step}"
+            );
         }
-        assert!(
-            most_in_step <= Matcher::STEP_BYTES,
-            "{name}: {most_in_step}"
-        );
-    }
+    });
 }
 
 /// A text that can be read in ever more ways ends with an error, and not with all of the memory.
 #[test]
 fn a_text_that_can_be_read_in_many_ways_is_bounded() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
-    let (tokenizer, vocabulary) = vocabulary();
-    let rules = (0..40).map(|n| {
-        format!(
-            "r{n} ::= root root | root \"a\" | \"a\" root{}",
-            " | \"b\"".repeat(n % 3)
-        )
+    alone(|| {
+        let (tokenizer, vocabulary) = vocabulary();
+        let rules = (0..40).map(|n| {
+            format!(
+                "r{n} ::= root root | root \"a\" | \"a\" root{}",
+                " | \"b\"".repeat(n % 3)
+            )
+        });
+        let options: Vec<String> = (0..40).map(|n| format!("r{n}")).collect();
+        let rules: Vec<String> = rules.collect();
+        let source = format!(
+            "root ::= {} | \"a\"\n{}",
+            options.join(" | "),
+            rules.join("\n")
+        );
+        let grammar = Arc::new(Grammar::new(Source::Ebnf(&source)).unwrap());
+        let compiled = Arc::new(Compiled::new(vocabulary.clone(), grammar).unwrap());
+        let (error, _, most) = measured(|| {
+            let mut matcher = Matcher::new(&compiled, vec![]);
+            let token = tokenizer.encode_content("a").unwrap()[0];
+            let error = loop {
+                if let Err(error) = matcher.accept(&[token]) {
+                    break error;
+                }
+            };
+            (error.to_string(), matcher.n_bytes()).0
+        });
+        println!("{most} bytes: {error}");
+        assert!(most <= 80 << 20, "{most}");
+        assert!(error.contains("the grammar cannot go on"), "{error}");
     });
-    let options: Vec<String> = (0..40).map(|n| format!("r{n}")).collect();
-    let rules: Vec<String> = rules.collect();
-    let source = format!(
-        "root ::= {} | \"a\"\n{}",
-        options.join(" | "),
-        rules.join("\n")
-    );
-    let grammar = Arc::new(Grammar::new(Source::Ebnf(&source)).unwrap());
-    let compiled = Arc::new(Compiled::new(vocabulary.clone(), grammar).unwrap());
-    let (error, _, most) = measured(|| {
-        let mut matcher = Matcher::new(&compiled, vec![]);
-        let token = tokenizer.encode_content("a").unwrap()[0];
-        let error = loop {
-            if let Err(error) = matcher.accept(&[token]) {
-                break error;
-            }
-        };
-        (error.to_string(), matcher.n_bytes()).0
-    });
-    println!("{most} bytes: {error}");
-    assert!(most <= 80 << 20, "{most}");
-    assert!(error.contains("the grammar cannot go on"), "{error}");
 }
 
 /// What a program may give as a source of a grammar.
@@ -471,36 +428,26 @@ fn hostile_texts() -> Vec<(&'static str, Given)> {
 /// Each is answered with a grammar or an error that says what is wrong, within 64 MiB. Prints how long each takes.
 #[test]
 fn hostile_sources_are_answered_within_bounds() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
-    let (_, vocabulary) = vocabulary();
-    let (mut slowest, mut largest, mut beyond) = (0.0f64, 0, Vec::new());
-    for (name, given) in hostile_schemas().into_iter().chain(hostile_texts()) {
-        let began = std::time::Instant::now();
-        let work = || {
-            let grammar = Arc::new(Grammar::new(given.source())?);
-            let compiled = Compiled::new(vocabulary.clone(), grammar)?;
-            let mut matcher = Matcher::new(&Arc::new(compiled), vec![]);
-            matcher.mask().map(|_| matcher.n_bytes())
-        };
-        let (answer, _, most) = measured(work);
-        let ms = began.elapsed().as_secs_f64() * 1e3;
-        (slowest, largest) = (slowest.max(ms), largest.max(most));
-        let said = match &answer {
-            Ok(n_bytes) => format!("a grammar, whose matcher takes {n_bytes} bytes"),
-            Err(error) => error.to_string(),
-        };
-        println!("{name}: {ms:.0} ms, {} KiB: {said}", most >> 10);
-        if most > 64 << 20 {
-            beyond.push(format!("{name}: {most} bytes"));
+    alone(|| {
+        let (_, vocabulary) = vocabulary();
+        let mut table = Table::default();
+        for (name, given) in hostile_schemas().into_iter().chain(hostile_texts()) {
+            let work = || {
+                let grammar = Arc::new(Grammar::new(given.source())?);
+                let compiled = Compiled::new(vocabulary.clone(), grammar)?;
+                let mut matcher = Matcher::new(&Arc::new(compiled), vec![]);
+                matcher.mask().map(|_| matcher.n_bytes())
+            };
+            let said = |answer: &Result<usize, pie_text::Error>| match answer {
+                Ok(n_bytes) => format!("a grammar, whose matcher takes {n_bytes} bytes"),
+                Err(error) => error.to_string(),
+            };
+            if let Err(error) = table.line(name, work, said) {
+                let said = error.to_string();
+                assert_eq!(error.code(), "invalid-grammar", "{name}");
+                assert!(said.len() < 1_000 && said.len() > 20, "{name}: {said}");
+            }
         }
-        if let Err(error) = answer {
-            assert_eq!(error.code(), "invalid-grammar", "{name}");
-            assert!(said.len() < 1_000 && said.len() > 20, "{name}: {said}");
-        }
-    }
-    println!(
-        "the slowest takes {slowest:.0} ms, the largest {} KiB",
-        largest >> 10
-    );
-    assert_eq!(beyond, Vec::<String>::new());
+        table.end();
+    });
 }

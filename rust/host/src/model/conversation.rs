@@ -200,15 +200,19 @@ impl Context {
         n_more: usize,
     ) -> Result<pie_core::Output, Error> {
         let mut turns = lock(&self.turns);
-        let answer = pass.take_paid(|Entering { n_tokens, length }| {
+        let pay = |Entering { n_tokens, length }| {
             lock(&self.tokens).add(n_tokens + n_more, length + n_more)
-        });
-        let Answer::Generated(output) = answer? else {
+        };
+        let (answer, seq_len) = self.model.with_engine(|engine| {
+            let answer = pass.take_in(engine, pay)?;
+            Ok::<_, Error>((answer, engine.seq_len(self.id)?))
+        })?;
+        let Answer::Generated(output) = answer else {
             return Err(Error::internal("a generation was answered as another pass"));
         };
         // What the program appended meanwhile lies behind the kept tokens.
         let n_tokens = u32::try_from(output.tokens.len()).unwrap_or(u32::MAX);
-        turns.on_generated(n_tokens, self.seq_len()?);
+        turns.on_generated(n_tokens, seq_len);
         Ok(output)
     }
 

@@ -215,13 +215,16 @@ impl Generator {
     pub(crate) fn take_step(&self, pass: &Pass) -> Result<pie_core::Output, Error> {
         self.forget_step(pass);
         let mut constraints = lock(&self.constraints);
+        if constraints.is_empty() {
+            return self.context.take_generated(pass);
+        }
         let request = pass.request();
         let drawn = self.with_engine(|engine, _| {
             let (tokens, finish) = engine.drawn(request)?;
             Some((tokens.to_vec(), finish))
         });
         // Where nothing was drawn, its error tells why.
-        let Some((drawn, finish)) = drawn.filter(|_| !constraints.is_empty()) else {
+        let Some((drawn, finish)) = drawn else {
             return self.context.take_generated(pass);
         };
         let walked = self.walk(request, &drawn, finish, &mut constraints);

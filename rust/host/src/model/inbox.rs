@@ -18,7 +18,18 @@ struct State {
     waiting: Vec<(RequestId, Submission)>,
     /// Something happened since the driver looked last.
     bell: bool,
+    /// Drivers that wait for the bell.
+    n_waiting: usize,
     stopped: bool,
+}
+
+impl State {
+    /// Rings the bell. True: a driver waits for it and was not told yet. To tell one is a call of the system, and most
+    /// who ring find the driver at work.
+    #[must_use]
+    fn ring(&mut self) -> bool {
+        !std::mem::replace(&mut self.bell, true) && self.n_waiting > 0
+    }
 }
 
 /// Why a wait for the bell ended.
@@ -46,10 +57,11 @@ impl Inbox {
     pub(crate) fn push(&self, request: RequestId, submission: Submission) -> bool {
         let mut state = lock(&self.state);
         state.waiting.push((request, submission));
-        state.bell = true;
-        let has_room = state.waiting.len() < self.capacity;
+        let (is_awaited, has_room) = (state.ring(), state.waiting.len() < self.capacity);
         drop(state);
-        self.rung.notify_one();
+        if is_awaited {
+            self.rung.notify_one();
+        }
         has_room
     }
 
@@ -60,8 +72,10 @@ impl Inbox {
 
     /// Wakes the driver.
     pub(crate) fn ring(&self) {
-        lock(&self.state).bell = true;
-        self.rung.notify_one();
+        let is_awaited = lock(&self.state).ring();
+        if is_awaited {
+            self.rung.notify_one();
+        }
     }
 
     /// No more batches: whoever waits is woken.
@@ -77,17 +91,24 @@ impl Inbox {
     /// Waits for the bell until `deadline`.
     pub(crate) fn wait(&self, deadline: Instant) -> Woken {
         let mut state = lock(&self.state);
+        let mut is_late = false;
         loop {
             if state.stopped {
                 return Woken::Stopped;
             }
+            // Also of one that is late: no bell stays rung that somebody waits for, or who rings it again would tell
+            // nobody.
             if std::mem::take(&mut state.bell) {
                 return Woken::Rung;
             }
-            match wait_until(&self.rung, state, deadline) {
-                Some(guard) => state = guard,
-                None => return Woken::TimedOut,
+            if is_late {
+                return Woken::TimedOut;
             }
+            state.n_waiting += 1;
+            let woken = wait_until(&self.rung, state, deadline);
+            is_late = woken.is_none();
+            state = woken.unwrap_or_else(|| lock(&self.state));
+            state.n_waiting -= 1;
         }
     }
 }

@@ -60,8 +60,19 @@ impl Pass {
         &self,
         pay: impl FnOnce(Entering) -> Result<(), Error>,
     ) -> Result<Answer, Error> {
-        let take = |engine: &mut Engine| engine.take_paid(self.request, pay);
-        let answer = self.model.with_engine(take);
+        self.model.with_engine(|engine| self.take_in(engine, pay))
+    }
+
+    /// The same, within the lock of the core.
+    ///
+    /// # Errors
+    /// As [`Self::take_paid`].
+    pub(crate) fn take_in(
+        &self,
+        engine: &mut Engine,
+        pay: impl FnOnce(Entering) -> Result<(), Error>,
+    ) -> Result<Answer, Error> {
+        let answer = engine.take_paid(self.request, pay);
         answer.unwrap_or_else(|| Err(Error::internal("a pass that was ready has no answer")))
     }
 

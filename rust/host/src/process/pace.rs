@@ -67,7 +67,7 @@ async fn foreground(
 ) -> SliceEnd {
     let mut waited_at = record.cpu.used();
     poll_fn(|context| {
-        if !std::mem::take(&mut waits) && user.owes(Instant::now()) {
+        if !std::mem::take(&mut waits) && user.owes() {
             return Poll::Ready(SliceEnd::Computes);
         }
         let before = record.cpu.used();

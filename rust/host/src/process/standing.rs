@@ -5,7 +5,7 @@
 //! computes for long, holds up nobody else's. Nobody is promised anything, or held back, where there is one user.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -47,15 +47,18 @@ struct Part {
 #[derive(Debug)]
 pub(crate) struct Standing {
     shared: Arc<Part>,
-    state: Mutex<State>,
+    /// Nanoseconds since the beginning at which it used time last; 0: never.
+    spent_ns: AtomicU64,
+    /// It owed something when it used time last. As long as it uses none it only earns.
+    owed: AtomicBool,
+    credit: Mutex<Credit>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Credit {
     /// Nanoseconds; what is owed is negative.
-    credit_ns: f64,
+    ns: f64,
     at: Instant,
-    spent_at: Option<Instant>,
 }
 
 impl Standings {
@@ -80,7 +83,7 @@ impl Standings {
             return standing.clone();
         }
         if users.len() >= MAX_IDLE {
-            users.retain(|_, standing| Arc::strong_count(standing) > 1 || standing.owes(now));
+            users.retain(|_, standing| Arc::strong_count(standing) > 1 || standing.owes_at(now));
         }
         let standing = Arc::new(Standing::new(self.shared.clone(), now));
         users.insert(user.to_owned(), standing.clone());
@@ -111,50 +114,68 @@ impl Part {
     fn since_began_ns(&self, now: Instant) -> u64 {
         u64::try_from(now.saturating_duration_since(self.began).as_nanos()).unwrap_or(u64::MAX)
     }
+
+    /// Whether there is one user, to whom nothing is promised.
+    fn is_alone(&self) -> bool {
+        self.ns_per_s.load(Ordering::Relaxed) == 0
+    }
 }
 
 impl Standing {
     fn new(shared: Arc<Part>, now: Instant) -> Self {
-        let state = State {
-            credit_ns: MAX_CREDIT.as_nanos() as f64,
+        let credit = Credit {
+            ns: MAX_CREDIT.as_nanos() as f64,
             at: now,
-            spent_at: None,
         };
         Self {
             shared,
-            state: Mutex::new(state),
+            spent_ns: AtomicU64::new(0),
+            owed: AtomicBool::new(false),
+            credit: Mutex::new(credit),
         }
     }
 
     /// Its programs have used so much time of the foreground.
     pub(crate) fn spend(&self, used: Duration, now: Instant) {
-        let mut state = lock(&self.state);
-        self.earn(&mut state, now);
-        state.credit_ns -= used.as_nanos() as f64;
-        state.credit_ns = state.credit_ns.max(-(MAX_DEBT.as_nanos() as f64));
-        state.spent_at = Some(now);
+        let now_ns = self.shared.since_began_ns(now).max(1);
+        self.spent_ns.store(now_ns, Ordering::Relaxed);
+        // Whoever is alone and owes nothing needs no account: every program of the host would wait for its lock.
+        if self.shared.is_alone() && !self.owed.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut credit = lock(&self.credit);
+        self.earn(&mut credit, now);
+        credit.ns -= used.as_nanos() as f64;
+        credit.ns = credit.ns.max(-(MAX_DEBT.as_nanos() as f64));
+        self.owed.store(credit.ns < 0.0, Ordering::Relaxed);
     }
 
     /// Whether it has used more than its part, and others have to be thought of.
-    pub(crate) fn owes(&self, now: Instant) -> bool {
-        let mut state = lock(&self.state);
-        self.earn(&mut state, now);
-        state.credit_ns < 0.0
+    pub(crate) fn owes(&self) -> bool {
+        self.owed.load(Ordering::Relaxed) && self.owes_at(Instant::now())
     }
 
-    fn earn(&self, state: &mut State, now: Instant) {
+    fn owes_at(&self, now: Instant) -> bool {
+        let mut credit = lock(&self.credit);
+        self.earn(&mut credit, now);
+        self.owed.store(credit.ns < 0.0, Ordering::Relaxed);
+        credit.ns < 0.0
+    }
+
+    fn earn(&self, credit: &mut Credit, now: Instant) {
         let most = MAX_CREDIT.as_nanos() as f64;
-        let passed_s = now.saturating_duration_since(state.at).as_secs_f64();
-        state.credit_ns = match self.shared.ns_per_s.load(Ordering::Relaxed) {
+        let passed_s = now.saturating_duration_since(credit.at).as_secs_f64();
+        credit.ns = match self.shared.ns_per_s.load(Ordering::Relaxed) {
             0 => most,
-            ns_per_s => (state.credit_ns + passed_s * ns_per_s as f64).min(most),
+            ns_per_s => (credit.ns + passed_s * ns_per_s as f64).min(most),
         };
-        state.at = now;
+        credit.at = now;
     }
 
     fn is_recent(&self, now: Instant) -> bool {
-        let spent_at = lock(&self.state).spent_at;
-        spent_at.is_some_and(|at| now.saturating_duration_since(at) < RECENT)
+        let spent_ns = self.spent_ns.load(Ordering::Relaxed);
+        let now_ns = self.shared.since_began_ns(now);
+        spent_ns > 0 && now_ns.saturating_sub(spent_ns) < RECENT.as_nanos() as u64
     }
 }
 
@@ -179,7 +200,7 @@ mod tests {
             rest.iter().for_each(|user| user.spend(others, now));
             standings.count(now);
         }
-        one.owes(now)
+        one.owes_at(now)
     }
 
     #[test]
@@ -205,10 +226,44 @@ mod tests {
             other.spend(MS, now);
             standings.count(now);
         }
-        assert!(greedy.owes(now));
-        assert!(!other.owes(now));
+        assert!(greedy.owes_at(now));
+        assert!(!other.owes_at(now));
         // 200 ms at half a thread.
-        assert!(!greedy.owes(now + 401 * MS));
+        assert!(!greedy.owes_at(now + 401 * MS));
+    }
+
+    #[test]
+    fn what_was_owed_or_used_counts_for_nothing_alone() {
+        let standings = Standings::new(2);
+        let (greedy, other) = (standings.of("greedy"), standings.of("other"));
+        let mut now = Instant::now() + COUNT_EVERY;
+        let beside = |now: &mut Instant| {
+            for _ in 0..3 {
+                *now += COUNT_EVERY;
+                greedy.spend(COUNT_EVERY, *now);
+                other.spend(MS, *now);
+                standings.count(*now);
+            }
+        };
+        let alone = |now: &mut Instant| {
+            for _ in 0..20 {
+                *now += COUNT_EVERY;
+                greedy.spend(MS, *now);
+                standings.count(*now);
+            }
+        };
+        beside(&mut now);
+        assert!(greedy.owes_at(now));
+        alone(&mut now);
+        assert!(!greedy.owes_at(now) && !greedy.owes());
+        // The first time beside somebody is covered by what every user is credited with.
+        now += COUNT_EVERY;
+        other.spend(MS, now);
+        standings.count(now);
+        greedy.spend(MS, now);
+        assert!(!greedy.owes_at(now));
+        beside(&mut now);
+        assert!(greedy.owes_at(now));
     }
 
     #[test]

@@ -423,17 +423,7 @@ impl Pieces {
         };
         let last_tail = behind(&last, at);
         let more_tail = behind(&more, at);
-        let mut closing = match (&last_tail, &more_tail) {
-            (Some(last), Some(more)) => last[..self.common(last, more)].to_owned(),
-            (Some(last), None) => last.clone(),
-            (None, _) => String::new(),
-        };
-        if role == Role::Assistant
-            && closing.is_empty()
-            && let (Some(last), Some(more)) = (&last_tail, &more_tail)
-        {
-            closing = self.other_end(last, more);
-        }
+        let mut closing = self.closing_within(role, last_tail.as_deref(), more_tail.as_deref());
         if role == Role::Tool {
             let another = self.render(&followed(Role::Tool), at, with, false);
             if let Some(tail) = behind(&another, at) {
@@ -474,6 +464,19 @@ impl Pieces {
             last_closing: last_tail.unwrap_or_else(|| closing.clone()),
             closing,
         }))
+    }
+
+    /// What belongs to a message of `role` of the text behind its content: where it is the last, and where another
+    /// message follows.
+    fn closing_within(&self, role: Role, last: Option<&str>, more: Option<&str>) -> String {
+        let (Some(last), Some(more)) = (last, more) else {
+            return last.unwrap_or_default().to_owned();
+        };
+        let closing = &last[..self.common(last, more)];
+        if closing.is_empty() && role == Role::Assistant {
+            return self.other_end(last, more);
+        }
+        closing.to_owned()
     }
 
     /// Where in the rendering before a message of `role` the one before it ends.

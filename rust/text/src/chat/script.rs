@@ -48,6 +48,15 @@ pub(super) struct Message {
     pub(super) closing: Arc<str>,
 }
 
+/// The end of a conversation of these roles, behind this text of the last.
+const fn behind<'a>(roles: &'a [Role], written: &'a str) -> InsertionPoint<'a> {
+    InsertionPoint {
+        roles,
+        written,
+        follows: false,
+    }
+}
+
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Script")
@@ -70,34 +79,19 @@ impl Script {
     ) -> Result<Self> {
         let plain = Particulars::default();
         let mut pieces = Pieces::new(Arc::clone(&tokenizer), template);
-        let first = InsertionPoint {
-            roles: &[],
-            written: "",
-            follows: false,
-        };
+        let first = behind(&[], "");
         let question = pieces.frame(&first, Role::User, &plain)?;
-        let asked = InsertionPoint {
-            roles: &[Role::User],
-            written: question.closing(),
-            follows: false,
-        };
+        let asked = behind(&[Role::User], question.closing());
         let answer = pieces.frame(&asked, Role::Assistant, &plain)?;
-        let answered = InsertionPoint {
-            roles: &[Role::User, Role::Assistant],
-            written: answer.closing(),
-            follows: false,
-        };
+        let answered = behind(&[Role::User, Role::Assistant], answer.closing());
         let next = pieces.frame(&answered, Role::User, &plain)?;
 
-        let mut around = vec![
-            question.header().to_owned(),
-            next.header().to_owned(),
-            next.closing().to_owned(),
-        ];
-        if let Ok(system) = pieces.frame(&first, Role::System, &plain) {
-            around.extend([system.header().to_owned(), system.closing().to_owned()]);
+        let system = pieces.frame(&first, Role::System, &plain).ok();
+        let mut around = vec![question.header(), next.header(), next.closing()];
+        if let Some(system) = &system {
+            around.extend([system.header(), system.closing()]);
         }
-        around.extend([question.closing().to_owned(), answer.closing().to_owned()]);
+        around.extend([question.closing(), answer.closing()]);
         let owned = around
             .iter()
             .flat_map(|text| tokenizer.added_tokens_in(text));
@@ -105,13 +99,12 @@ impl Script {
 
         let cue = tokenizer.encode(&pieces.cue(&asked)?)?;
         let seal = tokenizer.encode(answer.closing())?;
-        let written = |ids: &[u32]| ids.iter().copied().find(|&id| fence.holds(id));
         // Where the template ends the last answer in another way than those before, the model does too.
         let ending = tokenizer.encode(&pieces.last_ending()?)?;
         let ends_anew = ending.first() != seal.first();
-        let stop: Vec<u32> = written(if ends_anew { &ending } else { &seal })
-            .into_iter()
-            .collect();
+        let ending = if ends_anew { &ending } else { &seal };
+        let stop = ending.iter().copied().find(|&id| fence.holds(id));
+        let stop = Vec::from_iter(stop);
         let ends = stop.iter().chain(end_tokens);
         let ends = ends.filter_map(|&id| tokenizer.token_bytes(id));
         let ends = ends.map(|bytes| String::from_utf8_lossy(bytes).into_owned());

@@ -335,16 +335,21 @@ fn write(hir: &Hir, quoted: bool, text: &mut String) -> Result<(), String> {
             text.push_str("(?:");
             write(&repetition.sub, quoted, text)?;
             text.push(')');
-            match (repetition.min, repetition.max) {
-                (0, None) => text.push('*'),
-                (1, None) => text.push('+'),
-                (0, Some(1)) => text.push('?'),
-                (min, None) => text.push_str(&format!("{{{min},}}")),
-                (min, Some(max)) => text.push_str(&format!("{{{min},{max}}}")),
-            }
+            write_times(repetition.min, repetition.max, text);
         }
     }
     Ok(())
+}
+
+/// Writes how often a part is repeated.
+fn write_times(min: u32, max: Option<u32>, text: &mut String) {
+    match (min, max) {
+        (0, None) => text.push('*'),
+        (1, None) => text.push('+'),
+        (0, Some(1)) => text.push('?'),
+        (min, None) => text.push_str(&format!("{{{min},}}")),
+        (min, Some(max)) => text.push_str(&format!("{{{min},{max}}}")),
+    }
 }
 
 /// Writes a character.

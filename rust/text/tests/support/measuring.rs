@@ -3,6 +3,7 @@
     unsafe_code,
     reason = "an allocator that counts hands on to that of the system"
 )]
+#![allow(clippy::print_stdout, reason = "tables are printed")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};

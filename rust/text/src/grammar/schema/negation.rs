@@ -45,15 +45,8 @@ impl<'a> Reading<'a> {
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
                 self.not_bound(place, keyword, value)?
             }
-            "minLength" | "maxLength" => {
-                let count = self.count(place, schema, keyword)?;
-                let outside = complement(keyword.starts_with("min"), count);
-                strings(outside.map(|(min, max)| Strings {
-                    min,
-                    max,
-                    ..Strings::default()
-                }))
-            }
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
+            | "maxProperties" => not_count(keyword, self.count(place, schema, keyword)?),
             "pattern" => {
                 let source = value.as_str().unwrap_or_default();
                 let pattern = self.compiled(place, &[keyword], source)?;
@@ -62,66 +55,13 @@ impl<'a> Reading<'a> {
                     ..Strings::default()
                 }))
             }
-            "minItems" | "maxItems" => {
-                let count = self.count(place, schema, keyword)?;
-                let outside = complement(keyword.starts_with("min"), count);
-                arrays(outside.map(|(min, max)| Arrays {
-                    min,
-                    max,
-                    ..Arrays::default()
-                }))
-            }
             "prefixItems" => self.not_prefix(place, keyword, value)?,
-            "minProperties" | "maxProperties" => {
-                let count = self.count(place, schema, keyword)?;
-                let outside = complement(keyword.starts_with("min"), count);
-                objects(outside.map(|(min, max)| Objects {
-                    min,
-                    max,
-                    ..Objects::default()
-                }))
-            }
-            "required" => {
-                let names = self.names(place, &[keyword], value)?;
-                objects(names.iter().map(|name| without(name)))
-            }
-            "properties" => {
-                let map = self.map(place, keyword, value)?;
-                objects(map.iter().map(|(name, inner)| {
-                    let inner = self.document.below(place, &[keyword, name], inner);
-                    with(name, [fails(inner)].into())
-                }))
-            }
             "additionalProperties" | "items" if value == &Value::Bool(true) => Shape::default(),
-            "$ref" => self.of_literal(fails(self.reference(place, value)?))?,
-            "not" => self.of_literal(holds(self.document.below(place, &[keyword], value)))?,
-            "allOf" => {
-                let mut outside = Shape::default();
-                for inner in self.schemas(place, keyword, value)? {
-                    outside.unite(self.of_literal(fails(inner))?);
-                }
-                outside
+            "required" | "properties" | "dependentRequired" => {
+                self.not_properties(place, keyword, value)?
             }
-            "anyOf" => {
-                let all: Node = self
-                    .schemas(place, keyword, value)?
-                    .into_iter()
-                    .map(fails)
-                    .collect();
-                (*self.shape(&all)?).clone()
-            }
+            "$ref" | "not" | "allOf" | "anyOf" => self.not_schemas(place, keyword, value)?,
             "if" => self.conditional(place, schema, true)?,
-            "dependentRequired" => {
-                let mut outside = Vec::new();
-                for (name, needed) in self.map(place, keyword, value)? {
-                    for absent in self.names(place, &[keyword, name], needed)? {
-                        let mut objects = without(&absent);
-                        objects.required.insert(name.clone());
-                        outside.push(objects);
-                    }
-                }
-                objects(outside)
-            }
             _ => {
                 return Err(self.document.cannot(
                     place,
@@ -130,6 +70,50 @@ impl<'a> Reading<'a> {
                 ));
             }
         })
+    }
+
+    /// What a keyword about the properties of an object does not allow.
+    fn not_properties(&self, place: Place, keyword: &str, value: &'a Value) -> Checked<Shape> {
+        if keyword == "required" {
+            let names = self.names(place, &[keyword], value)?;
+            return Ok(objects(names.iter().map(|name| without(name))));
+        }
+        let map = self.map(place, keyword, value)?;
+        if keyword == "properties" {
+            return Ok(objects(map.iter().map(|(name, inner)| {
+                let inner = self.document.below(place, &[keyword, name], inner);
+                with(name, [fails(inner)].into())
+            })));
+        }
+        let mut outside = Vec::new();
+        for (name, needed) in map {
+            for absent in self.names(place, &[keyword, name], needed)? {
+                let mut objects = without(&absent);
+                objects.required.insert(name.clone());
+                outside.push(objects);
+            }
+        }
+        Ok(objects(outside))
+    }
+
+    /// What a keyword whose value is other schemas does not allow.
+    fn not_schemas(&self, place: Place, keyword: &str, value: &'a Value) -> Checked<Shape> {
+        match keyword {
+            "$ref" => self.of_literal(fails(self.reference(place, value)?)),
+            "not" => self.of_literal(holds(self.document.below(place, &[keyword], value))),
+            "allOf" => {
+                let mut outside = Shape::default();
+                for inner in self.schemas(place, keyword, value)? {
+                    outside.unite(self.of_literal(fails(inner))?);
+                }
+                Ok(outside)
+            }
+            _ => {
+                let schemas = self.schemas(place, keyword, value)?.into_iter();
+                let all: Node = schemas.map(fails).collect();
+                Ok((*self.shape(&all)?).clone())
+            }
+        }
     }
 
     fn of_literal(&self, literal: Literal) -> Checked<Shape> {
@@ -254,6 +238,32 @@ fn with(name: &str, node: Node) -> Objects {
         properties: vec![(name.to_owned(), node)],
         required: [name.to_owned()].into(),
         ..Objects::default()
+    }
+}
+
+/// What a bound of the length of texts, lists or objects does not allow.
+fn not_count(keyword: &str, count: Option<usize>) -> Shape {
+    let Some((min, max)) = complement(keyword.starts_with("min"), count) else {
+        return Shape::default();
+    };
+    if keyword.ends_with("Length") {
+        strings(Some(Strings {
+            min,
+            max,
+            ..Strings::default()
+        }))
+    } else if keyword.ends_with("Items") {
+        arrays(Some(Arrays {
+            min,
+            max,
+            ..Arrays::default()
+        }))
+    } else {
+        objects(Some(Objects {
+            min,
+            max,
+            ..Objects::default()
+        }))
     }
 }
 

@@ -55,6 +55,26 @@ pub(super) struct Field {
     pub(super) required: bool,
 }
 
+/// Those that a string without the texts of `avoided` matches.
+fn matched(
+    strings: &[Strings],
+    reading: &Reading<'_>,
+    place: Place,
+    avoided: &[String],
+) -> Checked<Vec<Strings>> {
+    let mut matched = Vec::with_capacity(strings.len());
+    for strings in strings {
+        let mut strings = strings.clone();
+        if let Some(only) = &mut strings.only {
+            only.retain(|text| avoids(text, avoided));
+        }
+        if !reading.matches_nothing(&strings, place)? {
+            matched.push(strings);
+        }
+    }
+    Ok(matched)
+}
+
 impl Nodes {
     /// Those of a schema. No string of a document may hold one of the texts of `avoided`.
     pub(super) fn of(reading: &Reading<'_>, avoided: &[String]) -> Checked<Self> {
@@ -91,23 +111,10 @@ impl Nodes {
                     max: object.max,
                 });
             }
-            let mut strings = shape.strings.clone();
-            for only in strings.iter_mut().filter_map(|it| it.only.as_mut()) {
-                only.retain(|text| avoids(text, avoided));
-            }
-            let mut checked = Ok(());
-            strings.retain(|it| match reading.matches_nothing(it, place) {
-                Ok(nothing) => !nothing,
-                Err(refusal) => {
-                    checked = Err(refusal);
-                    false
-                }
-            });
-            checked?;
             all.push(Reached {
                 place,
+                strings: matched(&shape.strings, reading, place, avoided)?,
                 shape,
-                strings,
                 arrays,
                 objects,
                 productive: false,

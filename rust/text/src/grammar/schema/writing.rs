@@ -217,18 +217,7 @@ impl Text {
         let others: Vec<&(String, usize)> =
             fields.others.iter().filter(|it| productive(it.1)).collect();
         let n_required = named.iter().filter(|it| it.required).count();
-        if fields.max.is_some_and(|max| max < n_required) {
-            return Err(Refusal(format!(
-                "an object has {n_required} required properties and `maxProperties` below; raise it"
-            )));
-        }
-        if !others.is_empty() && fields.min > n_required + 1 {
-            return Err(Refusal(format!(
-                "the keyword `minProperties` of {} cannot be enforced where keys are not all named; set \
-                 additionalProperties to false",
-                fields.min
-            )));
-        }
+        check_counts(fields, n_required, !others.is_empty())?;
         let other = self.other(&others)?;
         // As many properties as matter: to the bound, or whether there is one at all. There are no more than are named.
         let bound = fields.max.unwrap_or(fields.min.max(1));
@@ -354,4 +343,21 @@ fn repeated(what: &str, min: usize, max: Option<usize>) -> String {
         (min, None) => format!("{what}{{{min},}}"),
         (min, Some(max)) => format!("{what}{{{min},{max}}}"),
     }
+}
+
+/// Checks that the bounds of an object can be enforced that has so many required properties.
+fn check_counts(fields: &Fields, n_required: usize, has_others: bool) -> Checked<()> {
+    if fields.max.is_some_and(|max| max < n_required) {
+        return Err(Refusal(format!(
+            "an object has {n_required} required properties and `maxProperties` below; raise it"
+        )));
+    }
+    if has_others && fields.min > n_required + 1 {
+        return Err(Refusal(format!(
+            "the keyword `minProperties` of {} cannot be enforced where keys are not all named; set \
+             additionalProperties to false",
+            fields.min
+        )));
+    }
+    Ok(())
 }
