@@ -18,9 +18,11 @@ pub(crate) mod opened;
 mod own_runtime;
 pub(crate) mod packed;
 pub(crate) mod parameters;
+pub(crate) mod parts;
 pub(crate) mod preparation;
 pub(crate) mod runtimes;
 pub(crate) mod shape;
+pub(crate) mod shared_components;
 pub(crate) mod single_flight;
 pub(crate) mod source;
 pub(crate) mod store;
@@ -53,7 +55,7 @@ pub struct Program {
 #[derive(Clone, Debug)]
 enum Form {
     Component(Arc<LazyComponent>),
-    Source(Arc<LazySource>),
+    Source(Arc<LazySource>, RuntimeChoice),
 }
 
 impl Program {
@@ -73,7 +75,7 @@ impl Program {
     pub(crate) fn held(self, budget: &Arc<Budget>, user: &str) -> Result<ChargedProgram, Error> {
         let charge = match &self.form {
             Form::Component(component) => component.hold(budget, user),
-            Form::Source(source) => source.hold(budget, user),
+            Form::Source(source, _) => source.hold(budget, user),
         }?;
         Ok(ChargedProgram {
             program: self,
@@ -88,10 +90,10 @@ impl Program {
     pub(crate) async fn opened(&self, limits: &Limits) -> Result<Opened, Error> {
         let opened = match &self.form {
             Form::Component(component) => component.opened(limits).await?,
-            Form::Source(source) => Opened {
+            Form::Source(source, runtime) => Opened {
                 code: Code::Source {
                     source: source.clone(),
-                    runtime: RuntimeChoice::Any,
+                    runtime: runtime.clone(),
                 },
                 manifest: None,
             },
@@ -101,9 +103,32 @@ impl Program {
             ..opened
         })
     }
+
+    /// The program that a file or a folder of this one is. None: it has no sources, or none of that path that can run.
+    ///
+    /// # Errors
+    /// As [`Program::opened`].
+    pub(crate) async fn part(&self, path: &str, limits: &Limits) -> Result<Option<Self>, Error> {
+        let Code::Source { source, runtime } = self.opened(limits).await?.code else {
+            return Ok(None);
+        };
+        let Some(part) = source.part(path) else {
+            return Ok(None);
+        };
+        // The runtime that a program was built with runs its own language alone.
+        let runtime = match part.language() == source.language() {
+            true => runtime,
+            false => RuntimeChoice::Any,
+        };
+        Ok(Some(Self {
+            form: Form::Source(Arc::new(part), runtime),
+            manifest: None,
+        }))
+    }
 }
 
-/// A program that a process holds until its runtime has it.
+/// A program that a process holds.
+#[derive(Clone)]
 pub(crate) struct ChargedProgram {
     pub(crate) program: Program,
     /// For its bytes.
@@ -122,7 +147,7 @@ impl From<Component> for Program {
 impl From<SourceBundle> for Program {
     fn from(bundle: SourceBundle) -> Self {
         Self {
-            form: Form::Source(Arc::new(LazySource::new(bundle))),
+            form: Form::Source(Arc::new(LazySource::new(bundle)), RuntimeChoice::Any),
             manifest: None,
         }
     }

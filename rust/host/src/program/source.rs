@@ -7,6 +7,7 @@ use pie_core::ErrorCode;
 use sha2::{Digest, Sha256};
 
 use super::holders::Holders;
+use super::parts;
 use crate::budget::{Budget, Charge};
 use crate::{Error, Limits};
 
@@ -71,8 +72,6 @@ pub(crate) struct RuntimeInput {
     /// None once the runtime has them.
     pub(crate) files: Option<Arc<Files>>,
     pub(crate) entry: String,
-    /// For the files, as long as they are held.
-    pub(crate) charge: Option<Arc<Charge>>,
 }
 
 /// The sources of a program, and what is found out about them when they are first launched.
@@ -84,8 +83,8 @@ pub(crate) struct LazySource {
     checked: OnceLock<Result<(), Error>>,
     scripts_digest: OnceLock<[u8; 32]>,
     /// The files without types, once they are there.
-    plain: OnceLock<Arc<Files>>,
-    holders: Holders,
+    plain: Arc<OnceLock<Arc<Files>>>,
+    holders: Arc<Holders>,
 }
 
 impl LazySource {
@@ -100,9 +99,42 @@ impl LazySource {
             entry: bundle.entry,
             checked: OnceLock::new(),
             scripts_digest: OnceLock::new(),
-            plain: OnceLock::new(),
-            holders: Holders::default(),
+            plain: Arc::default(),
+            holders: Arc::default(),
         }
+    }
+
+    /// The program that one of its files or folders is; what is found out about the same files is shared.
+    pub(crate) fn part(&self, path: &str) -> Option<Self> {
+        let part = parts::part(path, |path| self.files.contains_key(path))?;
+        let has_all = part.base.is_empty();
+        let files = if has_all {
+            self.files.clone()
+        } else {
+            let own = self.files.range(part.base.clone()..);
+            let own = own.map_while(|(path, content)| {
+                let path = path.strip_prefix(&part.base)?;
+                Some((path.to_owned(), content.clone()))
+            });
+            Arc::new(own.collect())
+        };
+        Some(Self {
+            plain: if has_all && part.language == self.language {
+                self.plain.clone()
+            } else {
+                Arc::default()
+            },
+            holders: if has_all {
+                self.holders.clone()
+            } else {
+                Arc::default()
+            },
+            language: part.language,
+            files,
+            entry: part.entry,
+            checked: OnceLock::new(),
+            scripts_digest: OnceLock::new(),
+        })
     }
 
     /// The language of the entry.
@@ -142,7 +174,6 @@ impl LazySource {
         RuntimeInput {
             files: Some(files.clone()),
             entry: self.entry.clone(),
-            charge: None,
         }
     }
 
@@ -294,6 +325,25 @@ mod tests {
             message,
             "the entry \"main.py\" is not among the program's files"
         );
+    }
+
+    #[test]
+    fn a_folder_has_what_lies_below_it_and_a_file_has_all() {
+        let files: &[(&str, &[u8])] = &[
+            ("main.py", b"1"),
+            ("work/main.py", b"2"),
+            ("work/data/a.txt", b"3"),
+            ("work2/main.py", b"4"),
+        ];
+        let whole = bundle(Language::Python, files, "main.py");
+        let paths = |part: &LazySource| part.files.keys().cloned().collect::<Vec<_>>();
+        let folder = whole.part("work").unwrap();
+        assert_eq!(paths(&folder), ["data/a.txt", "main.py"]);
+        assert_eq!(folder.entry, "main.py");
+        let file = whole.part("work/main.py").unwrap();
+        assert_eq!((paths(&file), file.entry.as_str()), (paths(&whole), "work/main.py"));
+        file.check(&Limits::default()).unwrap();
+        assert!(whole.part("work/data").is_none());
     }
 
     #[test]
