@@ -75,7 +75,7 @@ def test_programs_that_the_launch_names_may_be_in_any_language(dummy: Engine, la
         programs = {"other": load_interpreter(other)}
         given = {"program": "other", "input": {"ops": [{"op": "models"}]}}
         outcome = finish(dummy.launch(SPAWNS[language], input=given, programs=programs))
-        assert outcome.value == [["default"]], outcome.message
+        assert outcome.value == [["pie-tiny"]], outcome.message
 
 
 def test_a_program_starts_files_and_folders_of_its_own(dummy: Engine) -> None:
@@ -280,7 +280,7 @@ def test_a_parent_that_waits_holds_no_turn_that_the_child_needs() -> None:
             given = {"program": language, "input": {"ops": [nested]}}
             programs = {name: load_interpreter(name) for name in LANGUAGES}
             outcome = finish(engine.launch(SPAWNS["typescript"], input=given, programs=programs))
-            assert outcome.value == [["default"]], outcome.message
+            assert outcome.value == [["pie-tiny"]], outcome.message
 
 
 def test_children_share_the_token_budget_of_their_parent(dummy: Engine) -> None:

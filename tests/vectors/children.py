@@ -72,9 +72,9 @@ def cancelled_children() -> SCRIPT:
         (op("cancel", child="a"), None),
         (wait("a"), failed("cancelled")),
         (spawn("b", [op("models")]), None),
-        (wait("b"), [["default"]]),
+        (wait("b"), [["pie-tiny"]]),
         (op("cancel", child="b"), None),
-        (wait("b"), [["default"]]),
+        (wait("b"), [["pie-tiny"]]),
     ]
 
 
@@ -88,7 +88,7 @@ def refused_children() -> SCRIPT:
         (op("spawn", as_="f", program=".", input={"ops": [{"op": "nonsense"}]}), None),
         (op("waits_in_vain", child="f"), True),
         (spawn("a", [op("models")]), None),
-        (wait("a"), [["default"]]),
+        (wait("a"), [["pie-tiny"]]),
     ]
 
 

@@ -79,7 +79,7 @@ impl Program {
         }?;
         Ok(ChargedProgram {
             program: self,
-            charge,
+            _charge: charge,
         })
     }
 
@@ -132,7 +132,7 @@ impl Program {
 pub(crate) struct ChargedProgram {
     pub(crate) program: Program,
     /// For its bytes.
-    pub(crate) charge: Arc<Charge>,
+    _charge: Arc<Charge>,
 }
 
 impl From<Component> for Program {
