@@ -45,7 +45,7 @@ def launch_seed() -> int:
     return _runtime.launch_seed()
 
 
-def spawn(
+def spawn(  # noqa: PLR0913  # keywords of one launch
     program: str,
     args: object = None,
     *,

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, Self, TypedDict, final
 from typing_extensions import Buffer
 
 from pie.events import AnyEvent
-from pie.launch import Launch
+from pie.launch import Content, Launch
 from pie.stats import MessageStats, ModelStats
 
 __all__ = [

@@ -116,7 +116,8 @@ MAKERS = (children, cancelled_children, refused_children, nested_children, budge
 SCRIPTS = {make.__name__: make() for make in MAKERS}
 EXTRA: dict[str, dict[str, Any]] = {"children": {"events": ["seen", [1, 2]]}}
 VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
-    name: ([op for op, _ in script], {"expect": [expected for _, expected in script]} | EXTRA.get(name, {})) for name, script in SCRIPTS.items()
+    name: ([op for op, _ in script], {"expect": [expected for _, expected in script]} | EXTRA.get(name, {}))
+    for name, script in SCRIPTS.items()
 }
 SHOWS = {"children": "OLD-027 OLD-084"}
 DOCS = {make.__name__: " ".join((make.__doc__ or "").split()) for make in MAKERS}

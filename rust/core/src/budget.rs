@@ -102,7 +102,12 @@ impl TokenBudget {
 
     /// The error of `n` tokens that do not fit.
     pub(crate) fn exhausted(&self, n: u64) -> Error {
-        if let Some(parent) = self.0.parent.as_ref().filter(|parent| parent.left() < self.own_left()) {
+        if let Some(parent) = self
+            .0
+            .parent
+            .as_ref()
+            .filter(|parent| parent.left() < self.own_left())
+        {
             return parent.exhausted(n);
         }
         let (limit, left) = (self.0.limit, self.own_left());
@@ -143,9 +148,17 @@ mod tests {
         small.spend(3).unwrap();
         assert_eq!((small.left(), large.left(), whole.left()), (1, 7, 7));
         let error = small.spend(2).unwrap_err();
-        assert!(error.message.contains("token_budget = 4"), "{}", error.message);
+        assert!(
+            error.message.contains("token_budget = 4"),
+            "{}",
+            error.message
+        );
         let error = large.spend(8).unwrap_err();
-        assert!(error.message.contains("token_budget = 10"), "{}", error.message);
+        assert!(
+            error.message.contains("token_budget = 10"),
+            "{}",
+            error.message
+        );
         assert_eq!((large.n_used(), whole.n_used()), (0, 3));
         large.spend(7).unwrap();
         assert_eq!((small.left(), whole.left()), (0, 0));

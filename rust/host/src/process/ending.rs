@@ -151,9 +151,13 @@ mod tests {
             traceback: "main.py:3".to_owned(),
         }));
         let error = ending.wait(7).take().unwrap().unwrap_err();
-        assert_eq!((error.code, error.message.as_str()), (ErrorCode::ProgramError, "no"));
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (ErrorCode::ProgramError, "no")
+        );
         let details: serde_json::Value = serde_json::from_str(&error.details).unwrap();
-        let expected = serde_json::json!({"pid": 7, "kind": "ValueError", "traceback": "main.py:3"});
+        let expected =
+            serde_json::json!({"pid": 7, "kind": "ValueError", "traceback": "main.py:3"});
         assert_eq!(details, expected);
     }
 

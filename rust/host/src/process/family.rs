@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use pie_core::ErrorCode;
 
+use crate::Error;
 use crate::limits::Limits;
 use crate::sync::lock;
-use crate::Error;
 
 /// A launch and all that came of it.
 #[derive(Debug, Default)]
@@ -36,7 +36,10 @@ impl Family {
             return Err(Error::with_values(
                 ErrorCode::LimitChildDepth,
                 message,
-                &[("depth", depth as u64), ("limit", limits.child_depth as u64)],
+                &[
+                    ("depth", depth as u64),
+                    ("limit", limits.child_depth as u64),
+                ],
             ));
         }
         let mut counts = lock(&self.0);

@@ -118,7 +118,9 @@ impl Kin {
 
     /// The programs that it can start; none once it has ended.
     pub(crate) fn nameable(&self) -> Option<Arc<Nameable>> {
-        lock(&self.alive).as_ref().map(|alive| alive.nameable.clone())
+        lock(&self.alive)
+            .as_ref()
+            .map(|alive| alive.nameable.clone())
     }
 
     /// The programs that its launch names, for its children.
@@ -171,7 +173,9 @@ impl Kin {
     }
 
     fn has_ended(&self) -> bool {
-        self.ending.as_ref().is_some_and(|ending| ending.is_settled())
+        self.ending
+            .as_ref()
+            .is_some_and(|ending| ending.is_settled())
     }
 
     /// The process has ended.

@@ -46,7 +46,11 @@ pub trait Programs: Send + Sync {
     ///
     /// # Errors
     /// Those of a launch.
-    fn launch_detached(self: Arc<Self>, label: String, launch: Launch) -> Result<ServedProcess, Error>;
+    fn launch_detached(
+        self: Arc<Self>,
+        label: String,
+        launch: Launch,
+    ) -> Result<ServedProcess, Error>;
 }
 
 /// Who keeps the programs of a host; at first nobody does.

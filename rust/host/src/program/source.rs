@@ -341,7 +341,10 @@ mod tests {
         assert_eq!(paths(&folder), ["data/a.txt", "main.py"]);
         assert_eq!(folder.entry, "main.py");
         let file = whole.part("work/main.py").unwrap();
-        assert_eq!((paths(&file), file.entry.as_str()), (paths(&whole), "work/main.py"));
+        assert_eq!(
+            (paths(&file), file.entry.as_str()),
+            (paths(&whole), "work/main.py")
+        );
         file.check(&Limits::default()).unwrap();
         assert!(whole.part("work/data").is_none());
     }
