@@ -33,6 +33,7 @@ class Launch:
     programs: Mapping[str, tuple[Content, str | None]] = field(default_factory=dict)
     """Programs that it can start as children, with their manifests, by the names that it calls them by."""
     is_alone: bool = False
-    """Nobody but itself and its children launches anything while it lives: where nothing could wake any of them, one ends
-    with the error `deadlock`.
+    """Nobody but itself and its children launches anything while it lives.
+
+    Where nothing could wake any of them, one ends with the error `deadlock`.
     """
