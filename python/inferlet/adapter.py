@@ -7,7 +7,7 @@ from types import TracebackType
 from wit_world.imports import adapter as _adapter
 
 from inferlet import _arguments
-from inferlet.errors import InferletError, host
+from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, host
 from inferlet.model import Model
 
 __all__ = ["Adapter"]
@@ -16,10 +16,14 @@ _MISSING = "adapter-missing"
 
 
 class Adapter:
-    """An adapter of a model; `create` and `open` give one. Leaving its `with` block drops the handle alone."""
+    """An adapter of a model; `create` and `open` give one.
+
+    Leaving its `with` block lets go of it; to use it afterwards is the error `invalid-argument`. The adapter of that
+    name stays.
+    """
 
     def __init__(self, raw: _adapter.Adapter) -> None:
-        self._raw = raw
+        self._held: _adapter.Adapter | None = raw
 
     @classmethod
     def create(cls, model: Model, name: str) -> Adapter:
@@ -42,4 +46,14 @@ class Adapter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self._raw.__exit__(kind, error, traceback)
+        held, self._held = self._held, None
+        if held is not None:
+            held.__exit__(kind, error, traceback)
+
+
+def raw_adapter(name: str, given: Adapter) -> _adapter.Adapter:
+    """The engine's adapter behind the argument of that name."""
+    _arguments.of_type(name, given, Adapter)
+    if given._held is None:
+        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, "the adapter was let go of; open it again by its name")
+    return given._held

@@ -10,7 +10,7 @@ from wit_world.imports import forward as _forward
 
 from inferlet import _arguments
 from inferlet._wait import resolve
-from inferlet.adapter import Adapter
+from inferlet.adapter import Adapter, raw_adapter
 from inferlet.errors import ErrorCode, InvalidArgumentError, host
 from inferlet.output import Output, PassSlots, ProbeHandle, SampleHandle
 from inferlet.probe import Probe
@@ -96,8 +96,7 @@ class Forward:
 
     def adapter(self, a: Adapter) -> Forward:
         """Computes all tokens with an adapter."""
-        _arguments.of_type("a", a, Adapter)
-        host(self._raw.set_adapter, a._raw)
+        host(self._raw.set_adapter, raw_adapter("a", a))
         return self
 
     def zo_seed(self, seed: int) -> Forward:

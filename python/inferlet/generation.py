@@ -14,7 +14,7 @@ from inferlet import _arguments, chat, tools
 from inferlet._steering import Constrain, Steering, check_speculator, constraints_of
 from inferlet._typed import Typed, is_type
 from inferlet._wait import block_on, failed, resolve
-from inferlet.adapter import Adapter
+from inferlet.adapter import Adapter, raw_adapter
 from inferlet.constraint import Schema
 from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, from_host, host
 from inferlet.grammar import AnyJson, JsonSchema
@@ -191,7 +191,7 @@ class Generator:
         if speculator is not None:
             check_speculator(speculator)
         if adapter is not None:
-            _arguments.of_type("adapter", adapter, Adapter)
+            raw_adapter("adapter", adapter)
         if zo_seed is not None:
             _arguments.signed("zo_seed", zo_seed)
         if horizon is not None:
@@ -246,8 +246,7 @@ class Generator:
 
     def adapter(self, a: Adapter) -> Generator:
         """Computes every step with an adapter."""
-        _arguments.of_type("a", a, Adapter)
-        host(self._raw.set_adapter, a._raw)
+        host(self._raw.set_adapter, raw_adapter("a", a))
         return self
 
     def zo_seed(self, seed: int) -> Generator:

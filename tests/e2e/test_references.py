@@ -626,7 +626,7 @@ def test_a_snippet_of_the_python_reference(dummy: Engine, name: str) -> None:
 @pytest.mark.parametrize("name", OLDER)
 def test_a_snippet_of_the_older_python_readme(dummy: Engine, name: str) -> None:
     snippet = OLDER[name]
-    # By a seed, since a generation may also end before its first token.
+    # By a seed by which its streams, which have no cap, leave room for one another: one may also fill the context.
     outcome = run(dummy, python_source(OLDER_FRAME + snippet.indented(0)), seed=4)
     assert outcome.code is None, outcome.traceback
     assert snippet.shows(outcome.text), outcome.text

@@ -217,6 +217,19 @@ test('[JS-072] a document that failed and is asked for again has its schema once
   assert.deepEqual(sources, ['{"const":1}', '{"const":2}']);
 });
 
+test('[JS-072] a document that lost its race is given up, and the same call goes on with it', async () => {
+  host.reset();
+  const generator = new Context(model).generate(Sampler.argmax());
+  const collect = () => generator.collectJson({ schema: { const: 1 } });
+  assert.equal(await Promise.race([collect(), Promise.resolve('timer')]), 'timer');
+  assert.deepEqual([host.waits.length, host.waits[0].interested, host.waits[0].lost], [1, 0, true]);
+  const again = collect();
+  host.steps.finish = 'constraint';
+  host.waits.at(-1).settle(undefined, '1');
+  assert.equal(await again, 1);
+  assert.equal(namesOf(host.calls).filter((name) => name === 'grammarCreate').length, 1);
+});
+
 test('[JS-072..073] a document that is none of its schema is an error that says why', async () => {
   await assert.rejects(written({}, '{"a', 'length'), (error) =>
     error instanceof JsonCutError && error.code === 'json-cut' && error.text === '{"a' && error.message.includes('after 9 tokens'));

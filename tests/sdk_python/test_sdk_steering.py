@@ -362,6 +362,31 @@ def test_options_that_have_methods_are_set_by_them(engine):
         assert caught.value.code == "invalid-argument"
 
 
+class RawAdapter:
+    """Counts how often it is let go of."""
+
+    n_exits = 0
+
+    def __exit__(self, *_):
+        self.n_exits += 1
+
+
+@pytest.mark.rows("PY-052")
+def test_an_adapter_that_was_let_go_of_is_refused_and_is_let_go_of_once(engine):
+    raw = RawAdapter()
+    with Adapter(raw) as adapter:
+        g = engine.generate(adapter=adapter)
+    assert engine.log[1:] == [("set_adapter", raw)]
+    n_calls = len(engine.log)
+    for use in (lambda: engine.generate(adapter=adapter), lambda: g.adapter(adapter)):
+        with pytest.raises(InferletError) as caught:
+            use()
+        assert (caught.value.code, "open it again" in caught.value.message) == ("invalid-argument", True)
+    with adapter:
+        pass
+    assert (len(engine.log), raw.n_exits) == (n_calls, 1)
+
+
 @pytest.mark.parametrize("options", [{"adapter": "a"}, {"zo_seed": 1.5}, {"horizon": -1}, {"speculator": object()}])
 def test_an_option_that_is_refused_makes_no_generator(engine, options):
     with pytest.raises(InferletError):

@@ -306,10 +306,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /** Generates to the end; returns the text that the template's chat decoder shows of the tokens that were left. */
   collectText(): Promise<string> {
-    if (this.#machine.steering.isAsked) {
-      return this.#collect((tokens) => visibleText(this.#machine.model, tokens, this.finishReason));
-    }
-    return new Pending((settle: host.Settle<string>) => this.#handle.collectText(settle), (text) => text);
+    return this.#collectText((text) => text);
   }
 
   /** Generates to the end; returns the tokens that were left, a stop token included as the last. */
@@ -323,7 +320,15 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
    * After one that was given up the same call goes on with its document.
    * @throws InferletError `json-cut` where `maxTokens` cut the document: a `JsonCutError`, which has its text.
    */
-  async collectJson<T = unknown>(options: CollectJsonOptions<T> = {}): Promise<T> {
+  collectJson<T = unknown>(options: CollectJsonOptions<T> = {}): Promise<T> {
+    try {
+      return this.#collectJson(options);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  #collectJson<T>(options: CollectJsonOptions<T>): Promise<T> {
     checkOptions(options, ['schema', 'parse'], 'collectJson()');
     const { schema, parse } = options;
     const wanted = schema === undefined ? undefined : schemaOf(schema);
@@ -332,15 +337,22 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
       this.constrain(wanted === undefined ? anyJson() : jsonSchema(wanted));
       this.#document = document;
     }
-    const text = await this.collectText();
-    const reason = this.finishReason;
-    if (reason !== 'constraint' && reason !== 'stop') throw new JsonCutError(text, this.tokensGenerated);
-    const value = await validated(schema, JSON.parse(text));
-    return parse === undefined ? (value as T) : parse(value);
+    return this.#collectText(async (text) => {
+      const reason = this.finishReason;
+      if (reason !== 'constraint' && reason !== 'stop') throw new JsonCutError(text, this.tokensGenerated);
+      const value = await validated(schema, JSON.parse(text));
+      return parse === undefined ? (value as T) : parse(value);
+    });
+  }
+
+  #collectText<T>(convert: (text: string) => T | Promise<T>): Promise<T> {
+    const { model, steering } = this.#machine;
+    if (steering.isAsked) return this.#collect((tokens) => convert(visibleText(model, tokens, this.finishReason)));
+    return new Pending((settle: host.Settle<string>) => this.#handle.collectText(settle), convert);
   }
 
   /** Runs step by step to the end, because the program has a part in each. */
-  #collect<T>(convert: (tokens: Uint32Array) => T): Promise<T> {
+  #collect<T>(convert: (tokens: Uint32Array) => T | Promise<T>): Promise<T> {
     const begin = (settle: host.Settle<Collected>): host.Wait => new Collector(() => this.#open()?.begin(), settle);
     return new Pending(begin, (collected) => convert(collected()));
   }

@@ -23,7 +23,7 @@ export class Pending<T, A = T> extends Promise<T> {
    * @param begin starts what is waited for.
    * @param convert makes the promise's value of the answer.
    */
-  constructor(begin: (settle: Settle<A>) => Wait, convert: (answer: A) => T) {
+  constructor(begin: (settle: Settle<A>) => Wait, convert: (answer: A) => T | PromiseLike<T>) {
     super(NEVER_SETTLED);
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     // An answer comes out of the event loop, where no frame of the program is left; this is where it was asked for.

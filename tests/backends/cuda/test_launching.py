@@ -195,16 +195,32 @@ def test_capturing_ends_with_its_time_and_memory(device: RecordingDevice, n_byte
     assert [graphs.size_for(n) for n in (1, 3, 4)] == [1, 3, 4 if 4 in expected else None]
 
 
-def test_capturing_ends_where_memory_does(device: RecordingDevice) -> None:
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory."), torch.AcceleratorError("CUDA error: out of memory")])
+def test_capturing_ends_where_memory_does(device: RecordingDevice, error: RuntimeError) -> None:
+    """Also where CUDA itself finds none, for a graph that is made ready."""
+
     def prepare(size: int):
         if size == 3:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
+            raise error
         return lambda: (torch.full((size,), size),)
 
     graphs = Graphs(RecordingGraphs(device), Budget(device, n_bytes=1, time_s=99.0))
     graphs.capture(list(sizes(4)), prepare)
     assert graphs.captured == [1, 2]
     assert device.calls[-1] == "give back"
+    # A rank that stops would leave the others waiting in the layers.
+    graphs = Graphs(RecordingGraphs(device), Budget(device, n_bytes=1, time_s=99.0, agreed=lambda is_spent: is_spent))
+    with pytest.raises(type(error)):
+        graphs.capture(list(sizes(4)), prepare)
+
+
+def test_another_error_of_a_capture_is_told(device: RecordingDevice) -> None:
+    def prepare(_: int):
+        raise RuntimeError("shape mismatch")
+
+    graphs = Graphs(RecordingGraphs(device), Budget(device, n_bytes=1, time_s=99.0))
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        graphs.capture(list(sizes(4)), prepare)
 
 
 def test_graphs_are_captured_at_the_start_behind_a_warm_up(folder: Path) -> None:
@@ -217,6 +233,16 @@ def test_graphs_are_captured_at_the_start_behind_a_warm_up(folder: Path) -> None
     # Whatever is loaded is loaded in the stream that uses it.
     assert device.calls[0] == "compute:"
     assert driver.graph_sizes == [1, 2]
+
+
+def test_a_batch_that_wants_no_row_is_computed_up_to_its_last_keys(folder: Path, device: RecordingDevice) -> None:
+    """A flush, and every chunk of a prompt but the last: no kernel is launched without rows, which CUDA refuses."""
+    chunked, whole = opened(folder, device), opened(folder, RecordingDevice())
+    answer = chunked.run(batch([Feed([5, 6, 7, 8], [0])], page_size=PAGE_SIZE))
+    assert (len(answer.tokens), answer.logits.shape) == (0, (0, 160))
+    last = batch([Feed([9], [0], start=4, rows=[0])], page_size=PAGE_SIZE)
+    expected = whole.run(batch([Feed([5, 6, 7, 8, 9], [0], rows=[4])], page_size=PAGE_SIZE))
+    assert chunked.run(last).tokens.tolist() == expected.tokens.tolist()
 
 
 def test_a_batch_draws_as_many_tokens_as_are_asked_for(folder: Path, device: RecordingDevice) -> None:

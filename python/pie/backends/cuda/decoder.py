@@ -63,6 +63,10 @@ class Decoder:
             if is_last and rows is not None:
                 # Keys and values need every token; what follows the last attention is computed for wanted rows alone.
                 x, residual = x[rows], residual[rows]
+                if not len(x):
+                    # A flush, or a chunk of a prompt that goes on: libraries launch a block for a row, and CUDA refuses
+                    # a kernel without one. Every rank stops here, for all know the rows.
+                    return x.new_zeros((0, spec.vocab_size), dtype=torch.float32), x
             calls.fused_add_rmsnorm(x, residual, layer.mlp_norm, eps=spec.norm_epsilon)
             gate_up = calls.linear(x, layer.gate_up, layer.gate_up_bias, x.dtype)
             x = self._joined(calls.silu_and_mul(gate_up), layer.down, layer.down_bias)

@@ -46,7 +46,8 @@ class Parts(NamedTuple):
     limits: Capabilities
     options: CudaOptions
     recorder: Recorder
-    agreed: Callable[[bool], bool]
+    agreed: Callable[[bool], bool] | None
+    """See `pie.backends.cuda.graphs.Budget`."""
 
 
 class Forward(NamedTuple):

@@ -129,3 +129,11 @@ class HostDevice:
 
     def give_back(self) -> None:
         """See `Device`."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of torch or of a library says that the device's memory does not suffice.
+
+    Not all of them are `torch.OutOfMemoryError`: a graph that finds no room is an error of CUDA.
+    """
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)

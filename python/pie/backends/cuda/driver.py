@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from pie.backends.base import Answer, Capabilities, Command, Drawn, DriverError, DriverLostError, FailedSequencesError
+from pie.backends.cuda.device import is_out_of_memory
 from pie.backends.cuda.group import Alone, Group
 from pie.backends.cuda.launching import Last, Launcher, Looked, lost_followers
 from pie.backends.cuda.layout import Share
@@ -18,7 +19,7 @@ from pie.backends.cuda.machine import Machine, ThisMachine, check_machine
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.ranks import Others
 from pie.backends.cuda.sampling import MAX_VOCABULARY
-from pie.backends.cuda.share import Parts, Plan, device_of, first_line, is_out_of_memory
+from pie.backends.cuda.share import Parts, Plan, device_of, first_line
 from pie.backends.cuda.step import Came
 from pie.backends.sizes import invalid
 from pie.backends.unsupported import no_adapters

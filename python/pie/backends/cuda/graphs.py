@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from pie.backends.cuda.device import Device
+from pie.backends.cuda.device import Device, is_out_of_memory
 
 _Output = TypeVar("_Output")
 _WARM_UPS = 2
@@ -59,10 +59,14 @@ class Budget:
         n_bytes: int,
         time_s: float,
         clock: Callable[[], float] = time.monotonic,
-        agreed: Callable[[bool], bool] = lambda is_spent: is_spent,
+        agreed: Callable[[bool], bool] | None = None,
     ) -> None:
-        """The clock begins to run. `agreed` says whether it is spent for any of the devices that capture together."""
+        """The clock begins to run.
+
+        `agreed` says whether it is spent for any of the devices that capture together; None: there is one.
+        """
         self.device = device
+        self.is_alone = agreed is None
         self._n_bytes = n_bytes
         self._clock = clock
         self._agreed = agreed
@@ -71,7 +75,8 @@ class Budget:
 
     def is_spent(self) -> bool:
         """Whether nothing more is captured."""
-        return self._agreed(self._clock() > self._end_s or self._free_bytes - self.device.free_bytes() > self._n_bytes)
+        is_spent = self._clock() > self._end_s or self._free_bytes - self.device.free_bytes() > self._n_bytes
+        return is_spent if self._agreed is None else self._agreed(is_spent)
 
 
 class Graphs:
@@ -103,7 +108,11 @@ class Graphs:
                     body()
                 device.finish()
                 self._replays[size] = self._recorder.record(body)
-            except torch.OutOfMemoryError:
+            except RuntimeError as error:
+                # Where several ranks capture, the others are in the middle of the layers and wait for this one there:
+                # it cannot leave them and go on.
+                if not is_out_of_memory(error) or not self._budget.is_alone:
+                    raise
                 device.give_back()
                 return
             self._sizes = sorted(self._replays)

@@ -11,7 +11,7 @@ import torch
 from pie.backends.base import Capabilities
 from pie.backends.copying import measure_copy_ns
 from pie.backends.cuda.calls import Calls, library_calls, standin_calls
-from pie.backends.cuda.device import CudaDevice, Device, HostDevice
+from pie.backends.cuda.device import CudaDevice, Device, HostDevice, is_out_of_memory
 from pie.backends.cuda.graphs import GraphRecorder, Recorder
 from pie.backends.cuda.group import Group
 from pie.backends.cuda.launching import Launcher
@@ -94,11 +94,6 @@ def device_of(first: str, rank: int) -> str:
     """The device of a rank, where `first` is that of the first."""
     kind, _, number = first.partition(":")
     return first if kind != "cuda" or not (number or "0").isdecimal() else f"cuda:{int(number or 0) + rank}"
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of torch or of a library says that the device's memory does not suffice."""
-    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
 
 
 def first_line(error: BaseException) -> str:

@@ -99,7 +99,8 @@ class Step:
         self._eager = self._planner.wrapper()
         self._decoding: Decoding | None = None
         if recorder is not None and n_graphed:
-            parts = Parts(self._decoder, calls, self._planner, device, self.pool, self._firsts, limits, options, recorder, group.any)
+            agreed = group.any if group.size > 1 else None
+            parts = Parts(self._decoder, calls, self._planner, device, self.pool, self._firsts, limits, options, recorder, agreed)
             self._decoding = Decoding(parts, spec.max_positions, spec.vocab_size)
 
     @property

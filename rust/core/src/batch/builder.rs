@@ -206,27 +206,20 @@ impl ArenaBuilder {
             None => self.pages.add(pages, last),
             Some(replaced) => self.pages.add_with(pages, last, replaced),
         };
-        let adapter = sequence.adapter;
-        let words = SequenceWords {
+        self.sequences.push(SequenceWords {
             end: n_total,
             pages_end,
             last_page_len: self.last_page_len(sequence.length, pages.n + last.len()),
-            context: halves(sequence.context.0),
-            request: halves(sequence.request.0),
-            adapter: halves(adapter.id),
-            adapter_version: adapter.version,
-            perturbs: u32::from(adapter.zo_seed.is_some()),
-            zo_seed: halves(adapter.zo_seed.unwrap_or(0)),
             media: halves(sequence.media),
             reread: u32::from(sequence.reread),
             follows: sequence.follows.map_or(0, |row| row + 1),
-        };
-        self.sequences.push(words);
+            ..words_of(sequence.context, sequence.request, sequence.adapter)
+        });
     }
 
     /// Adds a sequence of one token and its row, as `add_sequence` and `add_row` do.
     pub(crate) fn add_step(&mut self, step: &Step<'_>) {
-        let (read, adapter) = (step.read, step.adapter);
+        let read = step.read;
         self.array(Field::Tokens).push(step.token);
         self.array(Field::Positions).push(step.length - 1);
         let n_tokens = self.n_tokens() as u32;
@@ -236,15 +229,7 @@ impl ArenaBuilder {
             end: n_tokens,
             pages_end,
             last_page_len: self.last_page_len(step.length, n_pages),
-            context: halves(step.context.0),
-            request: halves(step.request.0),
-            adapter: halves(adapter.id),
-            adapter_version: adapter.version,
-            perturbs: u32::from(adapter.zo_seed.is_some()),
-            zo_seed: halves(adapter.zo_seed.unwrap_or(0)),
-            media: [0, 0],
-            reread: 0,
-            follows: 0,
+            ..words_of(step.context, step.request, step.adapter)
         });
         if let Some(mask) = &read.mask {
             self.array(Field::RowMaskRuns).extend_from_slice(mask);
@@ -329,6 +314,19 @@ impl ArenaBuilder {
         self.pages.keep(arena.clone());
         self.clear();
         arena
+    }
+}
+
+/// The words of a sequence that say whose it is and what it is computed with. The others stand for nothing.
+fn words_of(context: ContextId, request: RequestId, adapter: Adapter) -> SequenceWords {
+    SequenceWords {
+        context: halves(context.0),
+        request: halves(request.0),
+        adapter: halves(adapter.id),
+        adapter_version: adapter.version,
+        perturbs: u32::from(adapter.zo_seed.is_some()),
+        zo_seed: halves(adapter.zo_seed.unwrap_or(0)),
+        ..SequenceWords::default()
     }
 }
 

@@ -7,7 +7,7 @@ use super::page_lists::PageLists;
 use crate::ids::BatchId;
 
 /// What the fields that have an entry for each sequence say of one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SequenceWords {
     /// The end of its tokens, among those of the batch.
     pub(super) end: u32,

@@ -66,6 +66,8 @@ pub(crate) struct Context {
     pub(crate) n_owed: u32,
     /// How soon its program comes back.
     pub(crate) habit: Habit,
+    /// How soon the token masks of its steps come, where they come after their rows.
+    pub(crate) mask_habit: Habit,
     /// When the last pass went, in the order of such ends.
     pub(crate) idle_stamp: u64,
     /// Which fork of which fork it is, as a hash.
@@ -109,6 +111,7 @@ impl Context {
             spared_until_ns: 0,
             n_owed: 0,
             habit: Habit::default(),
+            mask_habit: Habit::default(),
             idle_stamp: 0,
             path: 0,
             n_forks: 0,
@@ -138,6 +141,7 @@ impl Context {
             n_final: self.n_final,
             n_reserved: self.n_reserved,
             habit: self.habit.of_fork(),
+            mask_habit: self.mask_habit.of_fork(),
             path,
             ..Self::new(self.process, lane)
         }

@@ -126,6 +126,7 @@ impl Engine {
         }
         if n_late > 0 {
             self.keep_late(id, now_ns);
+            self.expect_mask(id, now_ns);
         }
         self.go_by(id, sequence.pass, became, batch.0, now_ns);
     }
@@ -274,6 +275,21 @@ impl Engine {
             }
             PassKind::Forward { .. } => hold.expect_pass(id, habit, now_ns),
             _ => {}
+        }
+    }
+
+    /// The row of a step was computed before its token mask was there. The step goes on when the mask comes, which may
+    /// be in time for the next batch.
+    fn expect_mask(&mut self, id: ContextId, now_ns: u64) {
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            let faults = &mut self.totals.faults;
+            return faults.count("what a batch ran has no context");
+        };
+        let awaits = |pass: &Pass| pass.awaits_masks() && matches!(pass.kind, PassKind::Step(_));
+        if context.pass.as_ref().is_some_and(awaits) {
+            let (hold, habit) = (&mut self.waiting.hold, &mut context.mask_habit);
+            hold.answered(habit, self.totals.n_batches, now_ns);
+            hold.expect(id, habit, now_ns);
         }
     }
 

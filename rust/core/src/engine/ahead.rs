@@ -157,6 +157,10 @@ impl Engine {
         let Some(pass) = context.pass.take_if(|pass| pass.request().is_none()) else {
             return;
         };
+        if pass.awaits_masks() {
+            context.mask_habit.forget();
+            self.waiting.hold.forget(id);
+        }
         context.trim(&mut self.device.store);
         self.waiting.queue.remove(pass.id);
         self.totals.n_ahead_dropped += 1;

@@ -86,6 +86,7 @@ impl Engine {
         self.waiting.hold.forget(context);
         if let Some(state) = self.owned.contexts.get_mut(context.0) {
             state.habit.forget();
+            state.mask_habit.forget();
             state.trim(&mut self.device.store);
         }
         self.rest(context);

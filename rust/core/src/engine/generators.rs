@@ -123,7 +123,11 @@ impl Engine {
     /// # Errors
     /// `generator-retired`; `context-busy` while a step is under way.
     pub fn end_by_constraint(&mut self, generator: GeneratorId) -> Result<()> {
-        self.owned.idle_generator(generator)?.end_by_constraint();
+        let state = self.owned.idle_generator(generator)?;
+        state.end_by_constraint();
+        let context = state.context;
+        // Nobody comes back for what ran ahead.
+        self.drop_ahead(context);
         Ok(())
     }
 

@@ -180,6 +180,8 @@ impl Engine {
         let Some(state) = context.pass.as_mut() else {
             return;
         };
+        let hold = &mut self.waiting.hold;
+        hold.returned(id, &mut context.mask_habit, now_ns);
         let faults = &mut self.totals.faults;
         let resumes = state.resume(judged.n_accepted);
         faults.expect(resumes, "what got its last mask does not await it");

@@ -121,8 +121,12 @@ impl Engine {
             generator.state = StepState::Undone;
         }
         if let Some(context) = self.owned.contexts.get_mut(generator.context.0) {
-            let habit = &mut context.habit;
-            self.waiting.hold.returned(generator.context, habit, now_ns);
+            let (hold, habit) = (&mut self.waiting.hold, &mut context.habit);
+            // What lacks its mask goes on with that, and not before.
+            match context.pass.as_ref().is_some_and(Pass::awaits_masks) {
+                true => hold.seen(habit, now_ns),
+                false => hold.returned(generator.context, habit, now_ns),
+            }
         }
     }
 

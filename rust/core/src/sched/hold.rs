@@ -4,6 +4,9 @@
 //! back would leave the others to the next batch, and so on: batches of one. So a batch waits, for a bounded time, for
 //! contexts whose program got its answer and usually comes back soon. Nothing that is computed depends on it.
 //!
+//! A step whose row was computed before its token mask was there goes on when the mask comes. It is waited for in the
+//! same way: how soon its masks usually come is what counts.
+//!
 //! A program comes back for the next step of a generator in any case. For another forward pass it comes back if that is
 //! what it usually does, and not where it waits for the passes of others in between: those would be held for nothing.
 
@@ -29,7 +32,7 @@ struct Expected {
     until_ns: u64,
 }
 
-/// How soon the program of a context comes back after an answer.
+/// How soon the program of a context comes back after an answer, or the token mask of a step after its row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Habit {
     /// The smoothed time; none: it never came back.
@@ -99,12 +102,20 @@ impl Hold {
         });
     }
 
-    /// A context asks for its next pass. One that is expected has an answer.
+    /// A context goes on: its program asks for the next pass, or its token mask came. One that is expected has an
+    /// answer.
     pub(crate) fn returned(&mut self, context: ContextId, habit: &mut Habit, now_ns: u64) {
+        if habit.answered.is_some() {
+            self.forget(context);
+            self.seen(habit, now_ns);
+        }
+    }
+
+    /// The program asks for the next pass, with which the context does not go on yet.
+    pub(crate) fn seen(&self, habit: &mut Habit, now_ns: u64) {
         let Some(answered) = habit.answered.take() else {
             return;
         };
-        self.forget(context);
         let seen_ns = now_ns.saturating_sub(answered.at_ns);
         habit.usual_ns = Some(smoothed(habit.usual_ns, seen_ns, self.floor_ns));
         habit.is_prompt = self.last_ended <= answered.batch;

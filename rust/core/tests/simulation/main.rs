@@ -22,16 +22,19 @@ mod parts;
 
 use std::cell::RefCell;
 use std::env;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 use parts::driving::Simulation;
 use parts::ops::{configs, op};
+use parts::support::fold;
 use parts::support::world::World;
 use pie_core::Stats;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 
 const RUNS: u64 = 200;
+/// Operations of a run. In shorter runs it is rare that all happens by which a run counts.
+const LENGTHS: Range<usize> = 400..1600;
 
 /// What happened in runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -128,11 +131,13 @@ fn run(seed: u64, checks: bool) -> Happened {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    // Not ChaCha: a strategy makes a generator for each of its values, which costs a third of a run there.
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&fold(seed, 1).to_le_bytes());
+    bytes[8..].copy_from_slice(&fold(seed, 2).to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::XorShift, &bytes);
     let mut runner = TestRunner::new_with_rng(config, rng);
-    let strategy = (configs(), prop::collection::vec(op(), 200..800));
+    let strategy = (configs(), prop::collection::vec(op(), LENGTHS));
     let tree = strategy.new_tree(&mut runner).unwrap();
     let happened = RefCell::new(Happened::default());
     let outcome = runner.run_one(tree, |(config, ops)| {

@@ -118,8 +118,7 @@ impl Bus {
         topic: &str,
         text: String,
     ) -> Result<(), Error> {
-        let n_bytes = text.len();
-        let parcel = self.parcel(account, topic, text)?;
+        let (parcel, n_bytes) = self.parcel(account, topic, text)?;
         let mut rung = None;
         let ticket = topics.push(topic, parcel, n_bytes, || {
             let (ring, heard) = Ring::new();
@@ -150,16 +149,22 @@ impl Bus {
         topic: &str,
         text: String,
     ) -> Result<(), Error> {
-        let n_bytes = text.len();
-        let parcel = self.parcel(account, topic, text)?;
+        let (parcel, n_bytes) = self.parcel(account, topic, text)?;
         topics.broadcast(topic, &parcel, n_bytes)
     }
 
-    /// A message, checked before it is charged.
-    fn parcel(&self, account: &Account, topic: &str, text: String) -> Result<Arc<Parcel>, Error> {
+    /// A message, checked before it is charged, and the bytes of its text.
+    fn parcel(
+        &self,
+        account: &Account,
+        topic: &str,
+        text: String,
+    ) -> Result<(Arc<Parcel>, usize), Error> {
+        let n_bytes = text.len();
         self.limits.check_topic(topic)?;
-        self.limits.check_message(text.len())?;
-        Parcel::new(account, topic, text).map(Arc::new)
+        self.limits.check_message(n_bytes)?;
+        let parcel = Parcel::new(account, topic, text)?;
+        Ok((Arc::new(parcel), n_bytes))
     }
 }
 

@@ -486,26 +486,33 @@ pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Resu
 
 #[cfg(test)]
 mod tests {
+    use wasmtime_wasi::p2::Pollable;
+
     use super::*;
     use crate::budget::{Account, Budget};
+    use crate::futures::Awaited;
     use crate::model::testing::Driven;
 
-    /// Executes a pass of one token, which has a position of its own or not, behind what nobody has computed.
-    fn execute(driven: &Driven, account: &Account, position: Option<u32>) -> Result<(), Error> {
-        let context = driven.context(account, 30_000);
-        let input = vec![Input { token: 5, position }];
-        let mut draft = Some(Draft {
-            forward: Forward {
-                input,
-                ..Forward::default()
-            },
+    /// A pass that is put together, charged to `account`.
+    fn draft(forward: Forward, account: &Account) -> Option<Draft> {
+        Some(Draft {
+            forward,
             sources: Vec::new(),
             masks_bytes: 0,
             token_mask_bytes: 0,
             lists_bytes: 0,
-            charge: account.charge(Purpose::Options, 0)?,
-        });
-        let executed = Execute::submit(context.clone(), &mut draft);
+            charge: account.charge(Purpose::Options, 0).unwrap(),
+        })
+    }
+
+    /// Executes a pass of one token, which has a position of its own or not, behind what nobody has computed.
+    fn execute(driven: &Driven, account: &Account, position: Option<u32>) -> Result<(), Error> {
+        let context = driven.context(account, 30_000);
+        let forward = Forward {
+            input: vec![Input { token: 5, position }],
+            ..Forward::default()
+        };
+        let executed = Execute::submit(context.clone(), &mut draft(forward, account));
         let executed = executed.map(drop);
         context.release();
         executed
@@ -521,5 +528,62 @@ mod tests {
         assert_eq!(refused.code, ErrorCode::LimitEngineMemory);
         let account = Budget::new(64 << 20, Some(2 * most)).account("ada");
         execute(&driven, &account, Some(7)).unwrap();
+    }
+
+    /// The most runs of a mask.
+    const N_RUNS: usize = 1024;
+    const N_MASKED: u32 = 100;
+    /// The masks of so many tokens take more than twice the step in which a context is charged, up or down.
+    const N_DROPPED: u32 = 20;
+
+    /// Runs a pass of tokens with long masks: each token sees every second one of the first.
+    fn run_masked(context: &Arc<Context>, account: &Account) {
+        let tokens = 300..300 + N_MASKED;
+        let mask = vec![1; N_RUNS];
+        let forward = Forward {
+            input: tokens
+                .map(|token| Input {
+                    token,
+                    position: None,
+                })
+                .collect(),
+            masks: vec![mask; N_MASKED as usize],
+            leaves_working_pages: true,
+            ..Forward::default()
+        };
+        let future = Execute::submit(context.clone(), &mut draft(forward, account));
+        answer(future.unwrap()).unwrap();
+    }
+
+    /// The answer of a pass.
+    fn answer(mut future: FuturePassOutput) -> Result<forward::PassOutput, Error> {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().build().unwrap();
+        runtime.block_on(future.ready());
+        future.take().unwrap()
+    }
+
+    /// Drops some of the last tokens in working pages.
+    fn drop_some(context: &Context) {
+        let dropped =
+            context.drop_tokens(|engine, id| engine.truncate_working_page_tokens(id, N_DROPPED));
+        dropped.unwrap();
+    }
+
+    #[test]
+    fn masks_are_charged_until_their_own_tokens_are_dropped() {
+        let driven = Driven::new(None);
+        let account = Budget::new(64 << 20, Some(32 << 20)).account("ada");
+        let context = driven.context(&account, N_RUNS as u32);
+        run_masked(&context, &account);
+        let held_bytes = || account.usage().n_bytes();
+        let all_bytes = held_bytes();
+        let masks_bytes = u64::from(N_DROPPED) * (N_RUNS * size_of::<u32>()) as u64;
+        for n_times in 1..=u64::from(N_MASKED / N_DROPPED) {
+            drop_some(&context);
+            let freed_bytes = all_bytes - held_bytes();
+            let n_freed = (freed_bytes + masks_bytes / 2) / masks_bytes;
+            assert_eq!(n_freed, n_times, "{freed_bytes} bytes are free");
+        }
     }
 }

@@ -75,3 +75,35 @@ impl Model {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pie_core::Submission;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::model::testing::{context_of, undriven};
+
+    /// Nothing here but the submission touches the model: no driver reads what was submitted, and nobody asks the core
+    /// for anything.
+    #[test]
+    fn what_is_asked_of_a_model_that_is_not_served_is_refused_as_it_is_asked() {
+        let model = undriven();
+        let account = Budget::new(16 << 20, None).account("ada");
+        let asked = || {
+            let context = context_of(&model, &account, 8);
+            let (_, mut receiver) = model.submit(Submission::Flush(context.id));
+            receiver.try_recv()
+        };
+        assert_eq!(asked(), Err(TryRecvError::Empty));
+        model.set_state(ModelState::Restarting("it was killed".to_owned()), "");
+        assert_eq!(asked(), Err(TryRecvError::Empty));
+        model.set_state(ModelState::Failed("it ends too often".to_owned()), "");
+        let refused = asked().unwrap().unwrap_err();
+        assert_eq!(refused.code, ErrorCode::ModelUnavailable);
+        assert!(refused.message.contains("it ends too often"), "{refused}");
+        model.set_state(ModelState::Serving, "");
+        assert_eq!(asked(), Err(TryRecvError::Empty));
+    }
+}

@@ -30,6 +30,19 @@ pub(crate) fn tiny_chat() -> Arc<Chat> {
     Arc::new(Chat::from_dir(&folder(), VOCAB_SIZE).unwrap())
 }
 
+/// A model that knows the process and that nobody drives.
+pub(crate) fn undriven() -> Arc<Model> {
+    let config = ModelConfig {
+        folder: folder(),
+        engine: EngineConfig::new("tiny", VOCAB_SIZE),
+        is_isolated: false,
+    };
+    let model = Arc::new(Model::new(config).unwrap());
+    let made = model.with_engine(|engine| engine.new_process(PROCESS, UserId(1), 7));
+    made.unwrap();
+    model
+}
+
 /// A model that the dummy driver drives until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Driven {
@@ -40,14 +53,7 @@ pub(crate) struct Driven {
 impl Driven {
     /// One that answers every text with `reply`; without one, by what the dummy driver computes.
     pub(crate) fn new(reply: Option<&str>) -> Self {
-        let config = ModelConfig {
-            folder: folder(),
-            engine: EngineConfig::new("tiny", VOCAB_SIZE),
-            is_isolated: false,
-        };
-        let model = Arc::new(Model::new(config).unwrap());
-        let made = model.with_engine(|engine| engine.new_process(PROCESS, UserId(1), 7));
-        made.unwrap();
+        let model = undriven();
         let reply = reply.map(|reply| (String::new(), reply.to_owned()));
         let thread = dummy::drive(model.clone(), reply.into_iter().collect()).unwrap();
         Self {
@@ -58,10 +64,7 @@ impl Driven {
 
     /// A context of so many tokens.
     pub(crate) fn context(&self, account: &Account, n_tokens: u32) -> Arc<Context> {
-        let context = Context::create(self.model.clone(), PROCESS, account.clone()).unwrap();
-        let tokens: Vec<u32> = (0..n_tokens).map(|n| 300 + n % 1000).collect();
-        context.append(&tokens).unwrap();
-        Arc::new(context)
+        context_of(&self.model, account, n_tokens)
     }
 
     /// A generator of a context, which takes the most probable tokens.
@@ -92,6 +95,14 @@ impl Drop for Driven {
             thread.join().unwrap();
         }
     }
+}
+
+/// A context of a model, of so many tokens that nobody has computed.
+pub(crate) fn context_of(model: &Arc<Model>, account: &Account, n_tokens: u32) -> Arc<Context> {
+    let context = Context::create(model.clone(), PROCESS, account.clone()).unwrap();
+    let tokens: Vec<u32> = (0..n_tokens).map(|n| 300 + n % 1000).collect();
+    context.append(&tokens).unwrap();
+    Arc::new(context)
 }
 
 /// The next step of a generator, which has not ended.

@@ -7,7 +7,7 @@ use std::thread::{Builder, scope};
 
 use crate::caught::caught;
 
-/// What 10,000 rules in each other take is a tenth of it. It is memory only as far as it is used.
+/// Bytes of the stack. What 10,000 rules in each other take is a tenth of it. It is memory only as far as it is used.
 const STACK_BYTES: usize = 256 << 20;
 
 /// What `work` returns; none where it panicked, or there is no thread for it. See [`caught`].

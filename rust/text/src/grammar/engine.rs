@@ -7,23 +7,50 @@ use llguidance::api::StopReason;
 use llguidance::toktrie::{SimpleVob, TokenId};
 
 use super::fault;
+use super::vocabulary::MAX_LEXER_STATES;
 use crate::caught::caught;
 use crate::error::{Error, Result};
 
 /// The most bytes that the state of one text may take. A grammar that reads a text in many ways at once keeps all of
 /// them for every character.
 const MAX_STATE_BYTES: usize = 64 << 20;
-/// What a character takes: its lexer state, its byte twice, and the number of its token. Vectors have twice the room
-/// that they need at most.
+/// Bytes that a byte of the text takes: its lexer state, itself twice, and the number of its token. Vectors have twice
+/// the room that they need at most. These and those below are sums of the fields of llguidance 1.9, which
+/// `tests/grammar_memory.rs` compares with what is allocated.
 const BYTES_PER_BYTE: usize = 2 * 18;
-/// What a token takes.
+/// Bytes that a token takes.
 const BYTES_PER_TOKEN: usize = 2 * size_of::<TokenId>();
-/// What a lexeme takes besides the ways to read it.
+/// Bytes that a lexeme takes besides the ways to read it.
 const BYTES_PER_ROW: usize = 2 * 96;
-/// What a way to read a lexeme takes.
+/// Bytes that a way to read a lexeme takes.
 const BYTES_PER_ITEM: usize = 2 * 8;
 /// What the tables of the lexer take, in hundredths of what it says itself.
 const LEXER_PERCENT: usize = 130;
+
+/// What is bounded of a state and grows with what is looked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Growth {
+    n_bytes: usize,
+    n_lexer_states: usize,
+}
+
+impl Growth {
+    /// Both together.
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self {
+            n_bytes: self.n_bytes.saturating_add(other.n_bytes),
+            n_lexer_states: self.n_lexer_states.saturating_add(other.n_lexer_states),
+        }
+    }
+
+    /// What there is of it beyond what was there before.
+    pub(super) const fn beyond(self, before: Self) -> Self {
+        Self {
+            n_bytes: self.n_bytes.saturating_sub(before.n_bytes),
+            n_lexer_states: self.n_lexer_states.saturating_sub(before.n_lexer_states),
+        }
+    }
+}
 
 /// The state of one text. After a failure it is of no more use, and every call says so.
 pub(super) struct State {
@@ -38,6 +65,7 @@ pub(super) struct State {
     n_tried: usize,
     /// Bytes of the tables of the lexer.
     n_lexer_bytes: usize,
+    n_lexer_states: usize,
 }
 
 impl fmt::Debug for State {
@@ -76,6 +104,7 @@ impl State {
             n_tried: 0,
             n_rows: 0,
             n_lexer_bytes: 0,
+            n_lexer_states: 0,
         };
         state.measure();
         state
@@ -161,6 +190,20 @@ impl State {
         })
     }
 
+    /// What of it is bounded.
+    pub(super) fn size(&self) -> Growth {
+        Growth {
+            n_bytes: self.n_bytes(),
+            n_lexer_states: self.n_lexer_states,
+        }
+    }
+
+    /// Whether it would have met no limit with so much more.
+    pub(super) fn has_room_for(&self, more: Growth) -> bool {
+        let size = self.size().and(more);
+        size.n_bytes <= MAX_STATE_BYTES && size.n_lexer_states < MAX_LEXER_STATES
+    }
+
     /// About what it takes, in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         let text = BYTES_PER_BYTE * self.parser.parser.get_bytes().len()
@@ -206,7 +249,8 @@ impl State {
 
     /// Notes how large it is. The engine holds its lexer locked where it panicked, so this is not done after a failure.
     fn measure(&mut self) {
-        self.n_lexer_bytes = self.parser.parser.lexer_stats().num_bytes;
+        let lexer = self.parser.parser.lexer_stats();
+        (self.n_lexer_bytes, self.n_lexer_states) = (lexer.num_bytes, lexer.num_states);
     }
 
     fn check_size(&mut self) -> Result<()> {

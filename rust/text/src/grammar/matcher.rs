@@ -7,23 +7,20 @@ use std::sync::Arc;
 use super::compiled::Compiled;
 use super::document::Document;
 use super::engine::State;
-use super::fault;
-use super::seen::Place;
 use super::token_mask::TokenMask;
+use super::walk::Walk;
 use crate::error::{Error, Result};
 
 /// Walks a text of a grammar. Clones go on apart from each other.
 #[derive(Clone)]
 pub struct Matcher {
     compiled: Arc<Compiled>,
-    state: State,
+    walk: Walk,
     /// Tokens that must follow, as the tokenizer writes the text that must. They were found where the text was first
     /// forced, so that it does not matter whether they are taken one by one.
     forced: VecDeque<u32>,
     /// Whether `forced` is what follows here.
     forced_known: bool,
-    /// Where it stands among the texts that were walked before; none: nothing is known of them.
-    place: Option<Place>,
     /// Tokens that end a text where one may end.
     stop: Arc<[u32]>,
     /// A stop token was accepted.
@@ -44,6 +41,7 @@ impl fmt::Debug for Matcher {
 
 impl Matcher {
     /// The most bytes that finding what may follow, or one more token, adds to what it takes; see [`Matcher::n_bytes`].
+    /// `tests/grammar_memory.rs` walks typical and hostile grammars, of which none adds as much.
     pub const STEP_BYTES: usize = 8 << 20;
 
     /// At the beginning of a text. A text may be ended by one of the `stop` tokens, where it may end.
@@ -51,10 +49,9 @@ impl Matcher {
         let stop = stop.into();
         Self {
             compiled: compiled.clone(),
-            state: compiled.beginning(),
+            walk: Walk::new(compiled, &stop),
             forced: VecDeque::new(),
             forced_known: false,
-            place: compiled.seen().beginning(&stop),
             stop,
             stopped: false,
             document: Document::default(),
@@ -74,10 +71,7 @@ impl Matcher {
             self.stop = stop;
             self.forced.clear();
             self.forced_known = false;
-            let is_at_beginning = self.n_tokens == 0;
-            self.place = is_at_beginning
-                .then(|| self.compiled.seen().beginning(&self.stop))
-                .flatten();
+            self.walk.set_stop(&self.stop, self.n_tokens == 0);
         }
     }
 
@@ -91,7 +85,8 @@ impl Matcher {
     /// to the text, and there are some, it has not ended before.
     pub fn is_terminated(&self) -> bool {
         let waits = self.compiled.grammar().ends_with_stop() && !self.stop.is_empty();
-        self.stopped || self.state.failure().is_some() || (self.state.is_stopped() && !waits)
+        let state = self.state();
+        self.stopped || state.failure().is_some() || (state.is_stopped() && !waits)
     }
 
     /// Whether the text may end here.
@@ -99,10 +94,10 @@ impl Matcher {
     /// # Errors
     /// `invalid-grammar` where finding out takes too much.
     pub fn is_accepting(&mut self) -> Result<bool> {
-        match self.state.failure() {
+        match self.state().failure() {
             Some(failure) => Err(failure.clone()),
-            None if self.state.is_stopped() => Ok(true),
-            None => self.state.is_accepting(),
+            None if self.state().is_stopped() => Ok(true),
+            None => self.walk.is_accepting(),
         }
     }
 
@@ -119,47 +114,7 @@ impl Matcher {
             mask.allow(first);
             return Ok(Arc::new(mask));
         }
-        let seen = self.compiled.seen();
-        if let Some(mask) = self.place.and_then(|place| seen.allowed(place)) {
-            return Ok(mask);
-        }
-        let mask = Arc::new(self.find_mask()?);
-        if mask.is_empty() {
-            return Err(fault(
-                "the grammar cannot go on",
-                "no token of the vocabulary continues the text; allow more of it, or use fewer stop tokens",
-            ));
-        }
-        // What is known of a text that nothing continues is kept with its state.
-        if let Some(place) = self.place.filter(|_| self.state.is_plain()) {
-            self.compiled.seen().keep_allowed(place, &mask);
-        }
-        Ok(mask)
-    }
-
-    fn find_mask(&mut self) -> Result<TokenMask> {
-        let vocabulary = self.compiled.vocabulary().clone();
-        let n_tokens = vocabulary.n_tokens();
-        let mut mask = TokenMask::new(Vec::new(), n_tokens);
-        let accepting = self.is_accepting()?;
-        if !self.state.is_stopped()
-            && let Some(words) = self.state.mask()?
-        {
-            mask = TokenMask::new(words.as_slice().to_vec(), n_tokens);
-        }
-        for &(first, twin) in vocabulary.twins() {
-            if mask.allows(first) {
-                mask.allow(twin);
-            }
-        }
-        for &token in &*self.stop {
-            if accepting {
-                mask.allow(token);
-            } else {
-                mask.forbid(token);
-            }
-        }
-        Ok(mask)
+        self.walk.mask(&self.stop)
     }
 
     /// The tokens that must follow, as the tokenizer writes the text that must; none where there is a choice.
@@ -167,28 +122,11 @@ impl Matcher {
     /// # Errors
     /// `invalid-grammar` where finding them takes too much.
     pub fn forced(&mut self) -> Result<&VecDeque<u32>> {
-        if !self.forced_known && !self.state.is_stopped() {
-            let seen = self.compiled.seen();
-            let known = self.place.and_then(|place| seen.forced(place));
-            let forced = match known {
-                Some(known) => known,
-                None => self.find_forced()?,
-            };
-            self.forced = forced.iter().copied().collect();
+        if !self.forced_known && !self.state().is_stopped() {
+            self.forced = self.walk.forced(&self.stop)?.iter().copied().collect();
             self.forced_known = true;
         }
         Ok(&self.forced)
-    }
-
-    fn find_forced(&mut self) -> Result<Arc<[u32]>> {
-        // A token that ends the text anywhere else is not forced: another spelling of the text is drawn then.
-        let forced = self.state.forced()?.into_iter();
-        let stop = &self.stop;
-        let forced: Arc<[u32]> = forced.take_while(|it| !stop.contains(it)).collect();
-        if let Some(place) = self.place.filter(|_| self.state.is_plain()) {
-            self.compiled.seen().keep_forced(place, forced.clone());
-        }
-        Ok(forced)
     }
 
     /// Goes on by tokens. Where one of them does not continue the text, nothing of them is taken.
@@ -212,7 +150,7 @@ impl Matcher {
     }
 
     fn accept_one(&mut self, token: u32) -> Result<()> {
-        if let Some(failure) = self.state.failure() {
+        if let Some(failure) = self.state().failure() {
             return Err(failure.clone());
         }
         if self.is_terminated() {
@@ -224,27 +162,25 @@ impl Matcher {
             self.n_tokens += 1;
             return Ok(());
         }
-        if self.forced.front() == Some(&token) {
+        let is_forced = self.forced.front() == Some(&token);
+        if is_forced {
             self.forced.pop_front();
         } else {
             if token >= self.compiled.vocabulary().n_tokens() {
                 return Err(self.mismatch(token, "the vocabulary does not have it"));
             }
-            if self.state.is_stopped() || !self.state.allows(token)? {
+            if self.state().is_stopped() || !self.walk.allows(token)? {
                 return Err(self.mismatch(token, "the grammar has other text here"));
             }
             self.forced.clear();
         }
-        self.state.consume(token)?;
-        self.forced_known = !self.forced.is_empty();
-        let (seen, is_amid) = (self.compiled.seen(), self.forced_known);
-        self.place = self
-            .place
-            .and_then(|place| seen.next(place, token, is_amid));
+        let is_amid = !self.forced.is_empty();
+        self.walk.consume(token, is_forced, is_amid)?;
+        self.forced_known = is_amid;
         self.n_tokens += 1;
         let kept = self.keep(token);
         if let Err(failure) = &kept {
-            self.state.give_up(failure);
+            self.walk.give_up(failure);
         }
         kept
     }
@@ -256,14 +192,18 @@ impl Matcher {
         }
         let vocabulary = self.compiled.vocabulary();
         self.document.push(vocabulary.bytes(token))?;
-        if self.state.is_stopped() {
+        if self.state().is_stopped() {
             self.check_document()?;
         }
         Ok(())
     }
 
+    fn state(&self) -> &State {
+        self.walk.state()
+    }
+
     fn check_open(&self) -> Result<()> {
-        if let Some(failure) = self.state.failure() {
+        if let Some(failure) = self.state().failure() {
             return Err(failure.clone());
         }
         if self.is_terminated() {
@@ -295,6 +235,6 @@ impl Matcher {
     pub fn n_bytes(&self) -> usize {
         const BASE_BYTES: usize = 4 << 10;
         let forced = self.forced.capacity() * size_of::<u32>();
-        BASE_BYTES + self.state.n_bytes() + self.document.n_bytes() + forced
+        BASE_BYTES + self.walk.n_bytes() + self.document.n_bytes() + forced
     }
 }

@@ -23,6 +23,7 @@ mod schema;
 mod seen;
 mod token_mask;
 mod vocabulary;
+mod walk;
 
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::engine::Growth;
 use super::token_mask::TokenMask;
 
 /// So many masks of a vocabulary have room.
@@ -16,8 +17,8 @@ const N_MASKS: usize = 64;
 /// The least and the most bytes for one grammar.
 const MIN_BYTES: usize = 128 << 10;
 const MAX_BYTES: usize = 1 << 20;
-/// What a place takes, with the way to it.
-const PLACE_BYTES: usize = 128;
+/// Bytes that a place takes, with the way to it: what was found there, and a part of two tables.
+const PLACE_BYTES: usize = 160;
 /// The most tokens of a mask that is kept as a list of them.
 const MAX_LISTED: usize = 256;
 
@@ -37,11 +38,11 @@ enum Allowed {
     Many(Arc<TokenMask>),
 }
 
-/// What was found at a place.
+/// What was found at a place, each with what looking for it added to a state.
 #[derive(Debug, Default)]
 struct Found {
-    forced: Option<Arc<[u32]>>,
-    allowed: Option<Allowed>,
+    forced: Option<(Arc<[u32]>, Growth)>,
+    allowed: Option<(Allowed, Growth)>,
 }
 
 /// What was found out about the texts of one grammar.
@@ -152,28 +153,28 @@ impl Seen {
         })
     }
 
-    /// The tokens that must follow, where that was found out.
-    pub(super) fn forced(&self, place: Place) -> Option<Arc<[u32]>> {
+    /// The tokens that must follow, where that was found out, and what looking for them added.
+    pub(super) fn forced(&self, place: Place) -> Option<(Arc<[u32]>, Growth)> {
         self.with(|tree| tree.found(place)?.forced.clone())
     }
 
     /// Keeps which tokens must follow.
-    pub(super) fn keep_forced(&self, place: Place, forced: Arc<[u32]>) {
+    pub(super) fn keep_forced(&self, place: Place, forced: Arc<[u32]>, growth: Growth) {
         self.with(|tree| {
             let is_new = tree.found(place).is_some_and(|it| it.forced.is_none());
             if is_new
                 && tree.make_room(size_of_val(&*forced), self.max_bytes)
                 && let Some(found) = tree.found(place)
             {
-                found.forced = Some(forced);
+                found.forced = Some((forced, growth));
             }
         });
     }
 
-    /// The tokens that may follow, where that was found out.
-    pub(super) fn allowed(&self, place: Place) -> Option<Arc<TokenMask>> {
-        let allowed = self.with(|tree| tree.found(place)?.allowed.clone())?;
-        Some(match allowed {
+    /// The tokens that may follow, where that was found out, and what looking for them added.
+    pub(super) fn allowed(&self, place: Place) -> Option<(Arc<TokenMask>, Growth)> {
+        let (allowed, growth) = self.with(|tree| tree.found(place)?.allowed.clone())?;
+        let mask = match allowed {
             Allowed::Many(mask) => mask,
             Allowed::Few(tokens) => {
                 let mut mask = TokenMask::new(Vec::new(), self.n_tokens);
@@ -182,11 +183,12 @@ impl Seen {
                 }
                 Arc::new(mask)
             }
-        })
+        };
+        Some((mask, growth))
     }
 
     /// Keeps which tokens may follow.
-    pub(super) fn keep_allowed(&self, place: Place, mask: &Arc<TokenMask>) {
+    pub(super) fn keep_allowed(&self, place: Place, mask: &Arc<TokenMask>, growth: Growth) {
         let listed = mask.listed(MAX_LISTED);
         let fingerprint = listed.is_none().then(|| mask.fingerprint());
         self.with(|tree| {
@@ -215,7 +217,7 @@ impl Seen {
                 }
             };
             if let Some(found) = tree.found(place) {
-                found.allowed = Some(allowed);
+                found.allowed = Some((allowed, growth));
             }
         });
     }
@@ -247,15 +249,16 @@ mod tests {
         assert_eq!(seen.beginning(&stop), Some(start));
         assert_ne!(seen.beginning(&vec![8].into()), Some(start));
         let behind = seen.next(start, 5, false).unwrap();
+        let growth = Growth::default();
         let others = [(5, true), (6, false)].map(|(token, amid)| seen.next(start, token, amid));
         for few in [mask([3]), mask(0..200), mask((0..2000).map(|it| 2 * it))] {
             let place = seen.next(behind, few.words()[0], false).unwrap();
             assert_eq!(seen.allowed(place), None);
-            seen.keep_allowed(place, &few);
-            assert_eq!(seen.allowed(place), Some(few));
+            seen.keep_allowed(place, &few, growth);
+            assert_eq!(seen.allowed(place), Some((few, growth)));
         }
-        seen.keep_forced(behind, vec![1, 2].into());
-        assert_eq!(seen.forced(behind).as_deref(), Some(&[1, 2][..]));
+        seen.keep_forced(behind, vec![1, 2].into(), growth);
+        assert_eq!(seen.forced(behind), Some((vec![1, 2].into(), growth)));
         for other in others {
             assert_eq!(
                 (seen.forced(other.unwrap()), seen.allowed(other.unwrap())),
@@ -274,6 +277,7 @@ mod tests {
             seen.keep_allowed(
                 next,
                 &mask((n_places..n_places + 1000).map(|it| it * 3 % N_TOKENS)),
+                Growth::default(),
             );
             assert!(seen.with(|tree| tree.n_bytes) <= seen.max_bytes());
             (place, n_places) = (next, n_places + 1);

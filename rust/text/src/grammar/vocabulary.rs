@@ -11,6 +11,9 @@ use crate::caught::caught;
 use crate::error::{Error, Result};
 use crate::tokenizer::{Fence, Tokenizer};
 
+/// The most states of the lexer of one text: one to two thousand bytes each.
+pub(super) const MAX_LEXER_STATES: usize = 20_000;
+
 /// How much a grammar may take to compile and to match.
 fn limits() -> ParserLimits {
     ParserLimits {
@@ -19,8 +22,7 @@ fn limits() -> ParserLimits {
         initial_lexer_fuel: 1_000_000,
         step_lexer_fuel: 200_000,
         step_max_items: 50_000,
-        // One to two thousand bytes each.
-        max_lexer_states: 20_000,
+        max_lexer_states: MAX_LEXER_STATES,
         max_grammar_size: 200_000,
         precompute_large_lexemes: false,
         verbose_errors: false,

@@ -197,21 +197,21 @@ fn add_tests(environment: &mut Environment<'static>) {
         ("in", Value::from_function(tests::is_in)),
     ];
     for (name, test) in all {
-        // A test that is not one of texts or lists looks only at the kind of its value.
-        let looks = tests_compare(name);
         environment.add_test(name, move |state: &State, arguments: &[Value]| {
-            match arguments {
-                _ if !looks => {}
-                [value, place] if name == "in" => sought(value, place)?,
-                [a, b] => compared(a, b)?,
-                _ => {
-                    for argument in arguments {
-                        weigh(argument)?;
-                    }
-                }
-            }
+            charge_test(name, arguments)?;
             Ok::<bool, Error>(test.call(state, arguments)?.is_true())
         });
+    }
+}
+
+/// Charges what a test looks at.
+fn charge_test(name: &str, arguments: &[Value]) -> Result<(), Error> {
+    match arguments {
+        // A test that is not one of texts or lists looks only at the kind of its value.
+        _ if !tests_compare(name) => Ok(()),
+        [value, place] if name == "in" => sought(value, place),
+        [a, b] => compared(a, b),
+        _ => arguments.iter().try_for_each(|it| weigh(it).map(drop)),
     }
 }
 

@@ -103,8 +103,36 @@ fn is_word(instruction: Option<&Instruction<'_>>) -> bool {
     }
 }
 
-/// What stands in the place of an instruction.
+/// What stands in the place of an instruction. Every one is named, so that one that is new does not compile here.
+#[rustfmt::skip]
 fn replace<'s>(
+    instruction: &Instruction<'s>,
+    mut put: impl FnMut(Instruction<'s>),
+) -> Result<(), Error> {
+    use Instruction as I;
+    match instruction {
+        I::EmitRaw(_) | I::LoadConst(_) | I::StringConcat | I::GetItem | I::BuildMap(_) | I::BuildList(_) |
+        I::UnpackLists(_) | I::MergeKwargs(_) | I::BuildMacro(..) => make(instruction, put),
+        I::Add | I::Mul | I::Slice => operate(instruction, put),
+        I::Eq | I::Ne | I::Gt | I::Gte | I::Lt | I::Lte | I::In | I::CompareAndPreserve(_) => compare(instruction, put),
+        I::SetAttr(_) | I::UnpackList(_) | I::PushLoop(_) | I::FastRecurse | I::Include(_) | I::CallFunction(..) |
+        I::CallMethod(..) => look(instruction, put),
+        // These move, number or forget values that there are; jumps and frames are counted by the fuel and by the limit
+        // of recursion, and what is printed or called charges by itself.
+        I::StoreLocal(_) | I::Lookup(_) | I::GetAttr(_) | I::BuildKwargs(_) | I::Sub | I::Div | I::IntDiv | I::Rem |
+        I::Pow | I::Neg | I::Not | I::ApplyFilter(..) | I::PerformTest(..) | I::Emit | I::PushWith | I::Iterate(_) |
+        I::PushDidNotIterate | I::PopFrame | I::PopLoopFrame | I::Jump(_) | I::JumpIfFalse(_) |
+        I::JumpIfFalseOrPop(_) | I::JumpIfTrueOrPop(_) | I::PushAutoEscape | I::PopAutoEscape | I::BeginCapture(_) |
+        I::EndCapture | I::CallObject(_) | I::DupTop | I::DiscardTop | I::FastSuper | I::Swap | I::CallBlock(_) |
+        I::LoadBlocks | I::ExportLocals | I::Return | I::IsUndefined | I::Enclose(_) | I::GetClosure => {
+            put(instruction.clone());
+            Ok(())
+        }
+    }
+}
+
+/// Instructions that make a value: it is charged.
+fn make<'s>(
     instruction: &Instruction<'s>,
     mut put: impl FnMut(Instruction<'s>),
 ) -> Result<(), Error> {
@@ -122,42 +150,9 @@ fn replace<'s>(
             )));
         }
         I::StringConcat => put(apply(op::CONCAT, 2)?),
-        I::Add => {
-            before(op::BEFORE_ADD, 2, &mut put)?;
-            put(I::Add);
-            put(apply(op::GATHERED, 1)?);
-        }
-        I::Mul => {
-            before(op::BEFORE_MUL, 2, &mut put)?;
-            put(I::Mul);
-            put(apply(op::GATHERED, 1)?);
-        }
-        I::Eq => put(test("==")),
-        I::Ne => put(test("!=")),
-        I::Gt => put(test(">")),
-        I::Gte => put(test(">=")),
-        I::Lt => put(test("<")),
-        I::Lte => put(test("<=")),
-        I::In => put(test("in")),
-        I::CompareAndPreserve(_) => {
-            before(op::BEFORE_COMPARE, 2, &mut put)?;
-            put(instruction.clone());
-        }
-        I::Slice => {
-            before(op::BEFORE_SLICE, 4, &mut put)?;
-            put(I::Slice);
-            put(apply(op::GATHERED, 1)?);
-        }
         I::GetItem => put(apply(op::ITEM, 2)?),
-        I::SetAttr(_) => {
-            put(I::Swap);
-            put(apply(op::STORED, 1)?);
-            put(I::Swap);
-            put(instruction.clone());
-        }
         I::BuildMap(n_pairs) => put(apply(op::MAP, n_pairs.saturating_mul(2))?),
-        I::BuildList(Some(0)) => put(instruction.clone()),
-        I::BuildList(_) => {
+        I::BuildList(n_items) if *n_items != Some(0) => {
             put(instruction.clone());
             put(apply(op::MADE, 1)?);
         }
@@ -169,76 +164,79 @@ fn replace<'s>(
             put(apply(op::SPREAD_NAMED, *n_maps)?);
             put(I::MergeKwargs(1));
         }
-        I::UnpackList(_) => {
-            put(apply(op::UNPACKED, 1)?);
-            put(instruction.clone());
-        }
-        // A text is counted before its characters are walked.
-        I::PushLoop(_) | I::FastRecurse | I::Include(_) => {
-            put(apply(op::WALK, 1)?);
-            put(instruction.clone());
-        }
-        // What is called may be a loop, which walks its argument.
-        I::CallFunction(_, Some(1)) => {
-            put(apply(op::WALK, 1)?);
-            put(instruction.clone());
-        }
-        I::CallMethod("changed", Some(n_arguments)) => {
-            before(op::REMEMBERED, *n_arguments, &mut put)?;
-            put(instruction.clone());
-        }
-        I::CallMethod("changed", None) => {
-            return Err(refused("loop.changed with a list of arguments"));
-        }
         I::BuildMacro(..) => {
             put(instruction.clone());
             put(apply(op::MACRO, 1)?);
         }
-        // These move, number or forget values that there are; jumps and frames are counted by the fuel and by the limit
-        // of recursion, and what is printed or called charges by itself.
-        I::StoreLocal(_)
-        | I::Lookup(_)
-        | I::GetAttr(_)
-        | I::LoadConst(_)
-        | I::BuildKwargs(_)
-        | I::Sub
-        | I::Div
-        | I::IntDiv
-        | I::Rem
-        | I::Pow
-        | I::Neg
-        | I::Not
-        | I::ApplyFilter(..)
-        | I::PerformTest(..)
-        | I::Emit
-        | I::PushWith
-        | I::Iterate(_)
-        | I::PushDidNotIterate
-        | I::PopFrame
-        | I::PopLoopFrame
-        | I::Jump(_)
-        | I::JumpIfFalse(_)
-        | I::JumpIfFalseOrPop(_)
-        | I::JumpIfTrueOrPop(_)
-        | I::PushAutoEscape
-        | I::PopAutoEscape
-        | I::BeginCapture(_)
-        | I::EndCapture
-        | I::CallFunction(..)
-        | I::CallMethod(..)
-        | I::CallObject(_)
-        | I::DupTop
-        | I::DiscardTop
-        | I::FastSuper
-        | I::Swap
-        | I::CallBlock(_)
-        | I::LoadBlocks
-        | I::ExportLocals
-        | I::Return
-        | I::IsUndefined
-        | I::Enclose(_)
-        | I::GetClosure => put(instruction.clone()),
+        _ => put(instruction.clone()),
     }
+    Ok(())
+}
+
+/// Operators on texts, lists and numbers: their operands are charged before, and what they make afterwards.
+fn operate<'s>(
+    instruction: &Instruction<'s>,
+    mut put: impl FnMut(Instruction<'s>),
+) -> Result<(), Error> {
+    let (operator, n_operands) = match instruction {
+        Instruction::Add => (op::BEFORE_ADD, 2),
+        Instruction::Mul => (op::BEFORE_MUL, 2),
+        _ => (op::BEFORE_SLICE, 4),
+    };
+    before(operator, n_operands, &mut put)?;
+    put(instruction.clone());
+    put(apply(op::GATHERED, 1)?);
+    Ok(())
+}
+
+/// Comparisons: what they look at is charged.
+fn compare<'s>(
+    instruction: &Instruction<'s>,
+    mut put: impl FnMut(Instruction<'s>),
+) -> Result<(), Error> {
+    use Instruction as I;
+    match instruction {
+        I::Eq => put(test("==")),
+        I::Ne => put(test("!=")),
+        I::Gt => put(test(">")),
+        I::Gte => put(test(">=")),
+        I::Lt => put(test("<")),
+        I::Lte => put(test("<=")),
+        I::In => put(test("in")),
+        _ => {
+            before(op::BEFORE_COMPARE, 2, &mut put)?;
+            put(instruction.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Instructions that look into a value or keep it: it is charged before.
+fn look<'s>(
+    instruction: &Instruction<'s>,
+    mut put: impl FnMut(Instruction<'s>),
+) -> Result<(), Error> {
+    use Instruction as I;
+    match instruction {
+        I::SetAttr(_) => {
+            put(I::Swap);
+            put(apply(op::STORED, 1)?);
+            put(I::Swap);
+        }
+        I::UnpackList(_) => put(apply(op::UNPACKED, 1)?),
+        // A text is counted before its characters are walked. What is called may be a loop, which walks its argument.
+        I::PushLoop(_) | I::FastRecurse | I::Include(_) | I::CallFunction(_, Some(1)) => {
+            put(apply(op::WALK, 1)?);
+        }
+        I::CallMethod("changed", Some(n_arguments)) => {
+            before(op::REMEMBERED, *n_arguments, &mut put)?;
+        }
+        I::CallMethod("changed", None) => {
+            return Err(refused("loop.changed with a list of arguments"));
+        }
+        _ => {}
+    }
+    put(instruction.clone());
     Ok(())
 }
 

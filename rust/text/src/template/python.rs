@@ -30,8 +30,9 @@ struct Charged<'a, 'o>(&'a mut Output<'o>);
 
 impl Charged<'_, '_> {
     fn write(&mut self, text: &str) -> Result<(), Error> {
-        // A little for the call, so that many empty texts end too.
-        charge(text.len() + 1)?;
+        // Twice, since the text that grows by it has room for twice as much, and a little for the call, so that many
+        // empty texts end too.
+        charge(2 * text.len() + 1)?;
         Ok(self.0.write_str(text)?)
     }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from pie.backends.cuda.standins.grids import check_rows
+
 
 def append_paged_kv_cache(
     append_key: Tensor,
@@ -22,6 +24,7 @@ def append_paged_kv_cache(
     """
     if kv_layout != "NHD" or len(kv_last_page_len) != len(kv_indptr) - 1:
         raise ValueError("pages are laid out as NHD, and each sequence has a last page")
+    check_rows(append_key)
     page_size = paged_kv_cache.shape[2]
     slots = positions.long()
     pages = kv_indices[kv_indptr[batch_indices.long()].long() + slots // page_size].long()

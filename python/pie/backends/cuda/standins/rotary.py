@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pie.backends.cuda.standins.grids import check_rows
+
 
 def apply_rope_with_cos_sin_cache_inplace(
     positions: Tensor, query: Tensor, key: Tensor, head_size: int, cos_sin_cache: Tensor, is_neox: bool = True
@@ -16,6 +18,7 @@ def apply_rope_with_cos_sin_cache_inplace(
     """
     if not is_neox:
         raise NotImplementedError("heads are rotated by halves")
+    check_rows(positions)
     cos, sin = cos_sin_cache[positions.long()][:, None, :].chunk(2, dim=-1)
     for heads in (query, key):
         x = heads.reshape(len(heads), -1, head_size).float()
