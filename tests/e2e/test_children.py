@@ -228,10 +228,9 @@ def test_a_storm_of_children_meets_the_limits_and_is_gone_with_its_parent(quiet:
         assert_nothing_is_left(quiet)
 
 
-@pytest.mark.parametrize("how", ["cancelled", "limit-wall", "returned"])
+@pytest.mark.parametrize("how", ["cancelled", "limit-calls", "returned"])
 def test_children_end_with_their_parent_and_free_what_they_hold(quiet: Engine, how: str) -> None:
     text = """
-import asyncio
 from inferlet import Context, Model, messaging, runtime, session
 
 async def main(input):
@@ -247,16 +246,33 @@ async def main(input):
     for _ in range(7):
         await messaging.pull("ready")
     session.send("ready")
-    if input["how"] != "returned":
+    while input["how"] == "limit-calls":
+        runtime.version()
+    if input["how"] == "cancelled":
         await messaging.pull("never")
 """
-    limits = {"wall_s": 3.0} if how == "limit-wall" else None
+    limits = {"calls": 5000} if how == "limit-calls" else None
     process = quiet.launch(python_source(text), input={"depth": 2, "how": how}, limits=limits)
     assert process.next_event(PATIENCE_S) == Event.Stdout("ready")
     if how == "cancelled":
         process.cancel()
     outcome = finish(process)
     assert outcome.code == (None if how == "returned" else how), outcome.message
+    assert_nothing_is_left(quiet)
+
+
+def test_children_of_a_parent_without_time_end_wherever_they_are(quiet: Engine) -> None:
+    text = """
+from inferlet import messaging, runtime
+
+async def main(input):
+    for _ in range(input):
+        runtime.spawn(".", input - 1)
+    await messaging.pull("never")
+"""
+    # How far they come by then depends on the machine, and what is left of them does not.
+    outcome = finish(quiet.launch(python_source(text), input=3, limits={"wall_s": 1.0}))
+    assert outcome.code == "limit-wall", outcome.message
     assert_nothing_is_left(quiet)
 
 

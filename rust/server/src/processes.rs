@@ -121,7 +121,13 @@ impl Processes {
     pub(crate) fn admit(self: &Arc<Self>, user: &str, next: u64) -> Result<ChildPlace, Error> {
         lock(&self.table).reserve_child(user)?;
         self.reserve_numbers(next);
-        Ok(ChildPlace::new(self, user))
+        // Weak: the table holds processes, and they hold the places of their children.
+        let (processes, user) = (Arc::downgrade(self), user.to_owned());
+        Ok(ChildPlace::new(move || {
+            if let Some(processes) = processes.upgrade() {
+                processes.release_child(&user);
+            }
+        }))
     }
 
     /// A child of the user has ended.

@@ -72,10 +72,13 @@ impl Spawner for HostState {
             let process = keeper.launch_detached(label, launch)?;
             process.record().clone()
         } else {
-            let events = PassedOn::new(parent.clone(), spawn.with_output);
+            let counted = parent.clone();
+            let count = Box::new(move |n_bytes| counted.count_output(n_bytes));
+            let events = PassedOn::new(parent.events.clone(), count, spawn.with_output);
             let begun = self.begin(launch, events)?;
             self.threads.spawn(begun.task)?;
-            parent.kin.keep_child(&begun.record);
+            let child = Arc::downgrade(&begun.record);
+            parent.kin.keep_child(child);
             begun.record
         };
         parent.kin.count_child();

@@ -13,6 +13,7 @@ use super::view::view;
 use crate::Error;
 use crate::process::child::{Child, Spawn};
 use crate::process::handles::HandleTable;
+use crate::process::programs::{Directory, Named};
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::surroundings::Surroundings;
@@ -57,12 +58,8 @@ impl runtime::Host for Launched<'_> {
         // A child that nobody could hold is not started.
         self.table.check_room()?;
         check_json(&input)?;
-        let (record, directory) = (&self.record, &self.surroundings.directory);
-        let nameable = record.kin.nameable();
-        let nameable = nameable.ok_or_else(|| Error::internal("a program runs after its end"))?;
-        let named = nameable.find(&program, &record.username, directory, &record.limits);
         let spawn = Spawn {
-            named: named.await?,
+            named: named(&program, self.record, &self.surroundings.directory).await?,
             input,
             args,
             seed: options.seed,
@@ -70,7 +67,7 @@ impl runtime::Host for Launched<'_> {
             with_output: options.output,
             is_detached: options.detached,
         };
-        let child = self.surroundings.spawner()?.spawn(record, spawn)?;
+        let child = self.surroundings.spawner()?.spawn(self.record, spawn)?;
         Ok(self.table.push(child)?)
     }
 }
@@ -94,6 +91,22 @@ impl HostChild for Launched<'_> {
         self.table.delete(this)?;
         Ok(())
     }
+}
+
+/// What a program calls `name`, where `record` is its process: a program that it finds by itself, or an installed one.
+async fn named(name: &str, record: &ProcessRecord, directory: &Directory) -> Result<Named, Error> {
+    let nameable = record.kin.nameable();
+    let nameable = nameable.ok_or_else(|| Error::internal("a program runs after its end"))?;
+    if let Some(program) = nameable.find(name, &record.limits).await? {
+        let label = name.to_owned();
+        return Ok(Named { label, program });
+    }
+    let installed = directory.find(&record.username, name).await;
+    installed.map_err(|error| match error.code {
+        // A path, for example, is not the name of an installed program.
+        ErrorCode::UnknownProgram | ErrorCode::InvalidName => nameable.unknown(name),
+        _ => error,
+    })
 }
 
 fn check_json(input: &str) -> Result<(), Error> {

@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 use super::ending::Ending;
 use super::family::{Family, Member};
 use super::nameable::Nameable;
-use super::record::ProcessRecord;
 use crate::Error;
 use crate::event::Event;
 use crate::limits::Limits;
@@ -58,6 +57,15 @@ impl fmt::Debug for Places {
     }
 }
 
+/// A child, as far as the one that has started it ends it.
+pub(crate) trait Offspring: Send + Sync {
+    /// Tells it to end for a reason.
+    fn stop(&self, reason: Error);
+
+    /// Its end, for who waits for that; none: it was not started by another.
+    fn ending(&self) -> Option<&Arc<Ending>>;
+}
+
 /// The kin of one process.
 pub(crate) struct Kin {
     pub(crate) family: Arc<Family>,
@@ -68,11 +76,11 @@ pub(crate) struct Kin {
     /// Its client is not the one who runs the engine.
     pub(crate) is_served: bool,
     /// Told of its end; none: it was not started by another.
-    ending: Option<Arc<Ending>>,
+    pub(crate) ending: Option<Arc<Ending>>,
     /// What ends with it; none once it has ended.
     alive: Mutex<Option<Alive>>,
     /// Those that it has started and that end with it.
-    children: Mutex<Vec<Weak<ProcessRecord>>>,
+    children: Mutex<Vec<Weak<dyn Offspring>>>,
     /// How many it has started.
     n_started: AtomicU64,
 }
@@ -146,10 +154,14 @@ impl Kin {
     }
 
     /// Notes a child that ends with it.
-    pub(crate) fn keep_child(&self, child: &Arc<ProcessRecord>) {
+    pub(crate) fn keep_child(&self, child: Weak<dyn Offspring>) {
+        let lives = |child: &Weak<dyn Offspring>| {
+            let child = child.upgrade();
+            child.is_some_and(|child| child.ending().is_some_and(|ending| !ending.is_settled()))
+        };
         let mut children = lock(&self.children);
-        children.retain(|child| child.upgrade().is_some_and(|child| !child.kin.has_ended()));
-        children.push(Arc::downgrade(child));
+        children.retain(lives);
+        children.push(child);
     }
 
     /// Ends its children, and waits until they have ended, theirs before them.
@@ -167,15 +179,9 @@ impl Kin {
         let stopped = children.filter_map(|child| {
             let message = format!("the process {pid} that started this one has ended; a child that goes on is spawned detached");
             child.stop(Error::new(ErrorCode::Cancelled, message));
-            child.kin.ending.clone()
+            child.ending().cloned()
         });
         stopped.collect()
-    }
-
-    fn has_ended(&self) -> bool {
-        self.ending
-            .as_ref()
-            .is_some_and(|ending| ending.is_settled())
     }
 
     /// The process has ended.

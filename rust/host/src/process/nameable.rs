@@ -5,7 +5,6 @@ use std::sync::Mutex;
 
 use pie_core::ErrorCode;
 
-use super::programs::{Directory, Named};
 use crate::Error;
 use crate::limits::Limits;
 use crate::program::{ChargedProgram, Program};
@@ -46,36 +45,20 @@ impl Nameable {
             .collect()
     }
 
-    /// The program of a name: one that the launch names, itself, a file or folder of its own, or an installed one.
+    /// The program of a name: one that the launch names, itself, or a file or folder of its own. None: an installed
+    /// one may be called so.
     ///
     /// # Errors
-    /// `unknown-program`, and those of reading it.
-    pub(crate) async fn find(
-        &self,
-        name: &str,
-        user: &str,
-        directory: &Directory,
-        limits: &Limits,
-    ) -> Result<Named, Error> {
+    /// `unknown-program` for a name that is too long for any, and those of reading it.
+    pub(crate) async fn find(&self, name: &str, limits: &Limits) -> Result<Option<Program>, Error> {
         if name.len() > MAX_NAME_BYTES {
             return Err(self.unknown(name));
         }
-        let here = match self.given.get(name) {
-            Some(given) => Some(given.program.clone()),
-            None if name == ITSELF => Some(self.own.program.clone()),
-            None => self.part(name, limits).await?,
-        };
-        if let Some(program) = here {
-            let label = name.to_owned();
-            return Ok(Named { label, program });
+        match self.given.get(name) {
+            Some(given) => Ok(Some(given.program.clone())),
+            None if name == ITSELF => Ok(Some(self.own.program.clone())),
+            None => self.part(name, limits).await,
         }
-        directory.find(user, name).await.map_err(|error| {
-            match error.code {
-                // A path, for example, is not the name of an installed program.
-                ErrorCode::UnknownProgram | ErrorCode::InvalidName => self.unknown(name),
-                _ => error,
-            }
-        })
     }
 
     async fn part(&self, path: &str, limits: &Limits) -> Result<Option<Program>, Error> {
@@ -89,7 +72,8 @@ impl Nameable {
         Ok(found)
     }
 
-    fn unknown(&self, name: &str) -> Error {
+    /// The error of a name that nothing is called by.
+    pub(crate) fn unknown(&self, name: &str) -> Error {
         let shown = &name[..name.floor_char_boundary(SHOWN_BYTES)];
         let given: Vec<&str> = self.given.keys().take(LISTED).map(String::as_str).collect();
         let given = if given.is_empty() {

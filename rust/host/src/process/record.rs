@@ -8,7 +8,8 @@ use std::time::Instant;
 use pie_core::TokenBudget;
 use tokio::sync::watch;
 
-use super::kin::Kin;
+use super::ending::Ending;
+use super::kin::{Kin, Offspring};
 use super::launch::Launch;
 use super::mailbox::Mailbox;
 use super::queue::{Capacity, EventQueue};
@@ -240,5 +241,15 @@ impl ProcessRecord {
             return Ok(());
         }
         Err(output_limit(&self.limits))
+    }
+}
+
+impl Offspring for ProcessRecord {
+    fn stop(&self, reason: Error) {
+        Self::stop(self, reason);
+    }
+
+    fn ending(&self) -> Option<&Arc<Ending>> {
+        self.kin.ending.as_ref()
     }
 }

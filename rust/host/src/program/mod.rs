@@ -13,6 +13,7 @@ pub(crate) mod failures;
 pub(crate) mod fair_turns;
 pub(crate) mod fields;
 pub(crate) mod holders;
+pub(crate) mod language;
 pub(crate) mod manifest;
 pub(crate) mod opened;
 mod own_runtime;
@@ -33,13 +34,14 @@ pub(crate) mod worker;
 use std::sync::Arc;
 
 pub use component::Component;
+pub use language::Language;
 pub use manifest::{Manifest, is_program_name, is_program_version};
 use opened::{Code, LazyComponent, Opened, RuntimeChoice};
 pub use packed::{Packed, parse_digest, runtime_name};
 pub use parameters::{Kind as ParameterKind, Parameter, Parameters};
 pub use preparation::Preparation;
 use source::LazySource;
-pub use source::{Language, SourceBundle};
+pub use source::SourceBundle;
 
 use crate::Error;
 use crate::budget::{Budget, Charge};

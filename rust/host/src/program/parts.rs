@@ -1,6 +1,6 @@
 //! Programs within the folder of a program: what one of its files or folders is as a program of its own.
 
-use super::source::Language;
+use super::language::Language;
 
 /// The entries of a folder, the first that is there. `python/pie/programs.py` has the same list.
 pub(crate) const ENTRIES: [&str; 10] = [

@@ -7,6 +7,7 @@ use pie_core::ErrorCode;
 use sha2::{Digest, Sha256};
 
 use super::holders::Holders;
+use super::language::Language;
 use super::parts;
 use crate::budget::{Budget, Charge};
 use crate::{Error, Limits};
@@ -17,40 +18,6 @@ pub(crate) const MAX_FILES: usize = 10_000;
 const MAX_SCRIPT_BYTES: usize = 1 << 20;
 /// The longest path in a program, in bytes.
 pub(crate) const MAX_PATH_BYTES: usize = 1024;
-
-/// A language that has a runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Language {
-    /// Python.
-    Python,
-    /// JavaScript, and TypeScript, whose types are removed.
-    JavaScript,
-}
-
-impl Language {
-    /// The language of a name as programs and settings write it.
-    ///
-    /// # Errors
-    /// `invalid-argument` for a name without a runtime.
-    pub fn from_name(name: &str) -> Result<Self, Error> {
-        match name {
-            "python" => Ok(Self::Python),
-            "javascript" => Ok(Self::JavaScript),
-            _ => Err(Error::new(
-                ErrorCode::InvalidArgument,
-                format!("there is no runtime for the language {name:?}; use python or javascript"),
-            )),
-        }
-    }
-
-    /// The name, as programs and settings write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Python => "python",
-            Self::JavaScript => "javascript",
-        }
-    }
-}
 
 /// The files of a program in source form.
 #[derive(Clone, Debug)]

@@ -1,39 +1,54 @@
 //! The events of a child, which has no client of its own: its standard error, and where it was asked for its output,
 //! become events of its parent. The rest is dropped.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::futures::Notified;
 
-use super::super::record::ProcessRecord;
 use super::EventQueue;
 use crate::Error;
 use crate::event::Event;
 
 /// Passes events of a child on to its parent, whose client may make it wait.
-#[derive(Debug)]
 pub(crate) struct PassedOn {
-    parent: Arc<ProcessRecord>,
+    /// That of the parent.
+    events: Arc<dyn EventQueue>,
+    count: Counting,
     with_output: bool,
 }
 
+/// Counts bytes as output of the parent, which may have too many.
+type Counting = Box<dyn Fn(usize) -> Result<(), Error> + Send + Sync>;
+
 impl PassedOn {
-    /// To `parent`: standard error, and what the child prints and sends `with_output`.
-    pub(crate) fn new(parent: Arc<ProcessRecord>, with_output: bool) -> Self {
+    /// To the `events` of the parent, whose output is counted by `count`: standard error, and what the child prints and
+    /// sends `with_output`.
+    pub(crate) fn new(events: Arc<dyn EventQueue>, count: Counting, with_output: bool) -> Self {
         Self {
-            parent,
+            events,
+            count,
             with_output,
         }
     }
 }
 
+impl fmt::Debug for PassedOn {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("PassedOn")
+            .field("events", &self.events)
+            .finish_non_exhaustive()
+    }
+}
+
 impl EventQueue for PassedOn {
     fn has_room(&self) -> bool {
-        self.parent.events.has_room()
+        self.events.has_room()
     }
 
     fn room_made(&self) -> Notified<'_> {
-        self.parent.events.room_made()
+        self.events.room_made()
     }
 
     fn push(&self, event: Event) -> Result<(), Error> {
@@ -45,8 +60,8 @@ impl EventQueue for PassedOn {
         if !passes {
             return Ok(());
         }
-        self.parent.count_output(event.payload_bytes())?;
-        self.parent.events.push(event)
+        (self.count)(event.payload_bytes())?;
+        self.events.push(event)
     }
 
     /// Whoever waits for the child hears of its end otherwise.
