@@ -268,7 +268,8 @@ class Engine:
 
         At most `token_budget` tokens enter its contexts, and `limits` lowers those of the engine for it. It can start
         `programs` as children, by their names. `alone` says that nothing else will be launched while it lives, so that
-        the engine can tell when nothing could wake it and its children: then one of them ends with the error `deadlock`.
+        the engine can tell when nothing could wake it and its children: then one of them ends with the error
+        `deadlock`.
         """
         text = json.dumps(input, ensure_ascii=False, separators=(",", ":"))
         named = {name: (_content(named), named.manifest) for name, named in (programs or {}).items()}

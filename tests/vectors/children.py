@@ -35,8 +35,8 @@ def failed(code: str) -> Any:
 
 def children() -> SCRIPT:
     """A child gives what it returned, as often as it is asked. It talks to its parent by topics, and has no client:
-    what its client would send never comes. Its launch seed follows from that of its parent, or is given. Unless it is asked
-    for, its output is nowhere to be seen.
+    what its client would send never comes. Its launch seed follows from that of its parent, or is given. Unless it is
+    asked for, its output is nowhere to be seen.
     """
     told = [op("push", topic="t", message="hello"), op("receive"), op("receive_file"), op("send", text="unseen")]
     return [

@@ -5,8 +5,8 @@
 //! ended with an error that says who waits for what, which wakes whoever waits for it.
 //!
 //! Sleep is exact. A wake is noted in the table under the lock of those who fall asleep, in the very call that brings
-//! it about, so that a process whose message has come never counts as asleep, however long it takes to run again. What a
-//! timer, a client, a driver or a queue with room can wake never sleeps here.
+//! it about, so that a process whose message has come never counts as asleep, however long it takes to run again. What
+//! a timer, a client, a driver or a queue with room can wake never sleeps here.
 //!
 //! | state | until |
 //! |---|---|
