@@ -111,4 +111,5 @@ class Child:
         return self._value().__await__()
 
     async def _value(self) -> Any:
-        return json.loads(await resolve(self._raw.wait(), self))
+        text: str = await resolve(self._raw.wait(), self)
+        return json.loads(text)
