@@ -65,13 +65,13 @@ async def test_installed_programs_are_started_by_name_and_version(server: Served
         await install_source(other, tmp_path / "other", PARENT, "parent")
         for name in ("count", "count@0.1.0"):
             process = await client.launch("parent", input={"program": name, "input": {"text": "a b c"}})
-            assert await process.result() == "3"
+            assert await process.result() == 3
         for name in ("count@9.9.9", "nobody", "a/b"):
             process = await client.launch("parent", input={"program": name, "input": None})
-            assert await process.result() == '"unknown-program"'
+            assert await process.result() == "unknown-program"
         # What is another user's is not there.
         process = await other.launch("parent", input={"program": "count", "input": None})
-        assert await process.result() == '"unknown-program"'
+        assert await process.result() == "unknown-program"
 
 
 @scenario
