@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pie.client import Event
+from pie.client import Event, PieError
 from support.serving import Served, client_of, collect, ended, exit_of, install_source, pages_in_use, refused, scenario, serving
 
 COUNT = """
@@ -142,8 +142,11 @@ async def main(input):
             events = process.events()
             assert await anext(events) == Event.Stdout("ready")
             server.signal(signal.SIGTERM)
-            while (await asyncio.shield(refused(client.launch("late")))).code != "server-draining":
-                pass
+            # A launch that was before the signal is still taken.
+            with pytest.raises(PieError) as refusal:
+                while True:
+                    await client.terminate((await client.launch("late")).pid)
+            assert refusal.value.code == "server-draining"
             await process.send("go on")
             assert [event async for event in events] == [Event.Return('"done"')]
         assert await asyncio.to_thread(server.wait) == 0
