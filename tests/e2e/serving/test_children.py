@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pie.client import Event, PieError
+from pie.client import Client, Event, PieError
 from support.serving import Served, client_of, collect, ended, exit_of, install_source, pages_in_use, refused, scenario, serving
 
 COUNT = """
@@ -123,6 +123,12 @@ async def test_children_count_among_the_processes_of_their_user(tmp_path: Path) 
             assert await anext(again.events()) == Event.Stdout("ready")
 
 
+async def launch_and_end(client: Client) -> None:
+    """Launches and ends processes until one is refused."""
+    while True:
+        await client.terminate((await client.launch("late")).pid)
+
+
 @scenario
 async def test_a_server_that_is_about_to_end_lets_families_finish(tmp_path: Path) -> None:
     text = """
@@ -144,8 +150,7 @@ async def main(input):
             server.signal(signal.SIGTERM)
             # A launch that was before the signal is still taken.
             with pytest.raises(PieError) as refusal:
-                while True:
-                    await client.terminate((await client.launch("late")).pid)
+                await launch_and_end(client)
             assert refusal.value.code == "server-draining"
             await process.send("go on")
             assert [event async for event in events] == [Event.Return('"done"')]
