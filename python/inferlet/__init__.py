@@ -33,12 +33,14 @@ from inferlet.messaging import Subscription
 from inferlet.model import Model, Tokenizer
 from inferlet.output import FinishReason, Output, ProbeHandle, SampleHandle
 from inferlet.probe import Distribution, Embedding, Entropy, Logits, Logprob, Logprobs
+from inferlet.runtime import Child
 from inferlet.sampler import Sampler
 from inferlet.spec import Speculator
 
 __all__ = [
     "AnyJson",
     "ArgumentTypeError",
+    "Child",
     "Constraint",
     "Context",
     "DeadlockError",

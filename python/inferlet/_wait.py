@@ -89,9 +89,14 @@ def resolve_or_block(future: HostFuture[_T], owner: object = None) -> Coroutine[
     So a name that older programs call blocking and newer ones await serves both; its type is that of the newer ones.
     `owner` as in `resolve`.
     """
-    if events._get_running_loop() is None:
-        return cast("Coroutine[Any, Any, _T]", block_on(future))
-    return resolve(future, owner)
+    if in_loop():
+        return resolve(future, owner)
+    return cast("Coroutine[Any, Any, _T]", block_on(future))
+
+
+def in_loop() -> bool:
+    """Whether an event loop runs: then what waits is awaited, and blocks otherwise."""
+    return events._get_running_loop() is not None
 
 
 def flush_output() -> None:

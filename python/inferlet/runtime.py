@@ -1,10 +1,18 @@
-"""What a program may know of the engine and of its own launch."""
+"""What a program may know of the engine and of its own launch, and how it starts others."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Generator, Sequence
+from typing import Any
+
 from wit_world.imports import runtime as _runtime
 
-__all__ = ["args", "instance_id", "launch_seed", "models", "username", "version"]
+from inferlet import _arguments, _json
+from inferlet._wait import block_on, flush_output, in_loop, resolve
+from inferlet.errors import ErrorCode, host
+
+__all__ = ["Child", "args", "instance_id", "launch_seed", "models", "spawn", "username", "version"]
 
 
 def models() -> list[str]:
@@ -35,3 +43,73 @@ def args() -> list[str]:
 def launch_seed() -> int:
     """The seed from which every unseeded draw of this launch derives. Launching with the same seed repeats the run."""
     return _runtime.launch_seed()
+
+
+def spawn(  # noqa: PLR0913  # keywords of one launch
+    program: str,
+    args: object = None,
+    *,
+    argv: Sequence[str] = (),
+    output: bool = False,
+    detached: bool = False,
+    seed: int | None = None,
+    token_budget: int | None = None,
+) -> Child:
+    """Starts a program as a child, with a JSON value as its input.
+
+    The program is one that the launch names (`pie run --program NAME=FILE`), `.` for this program, the path of a file
+    or folder of this program, or an installed one as `name` or `name@version`.
+
+    A child has the user of this program, at most its limits and budgets, and ends with it. `argv` are the arguments
+    that it reads unparsed. What it prints and sends becomes output of this program with `output`; its standard error
+    always does. A `detached` one goes on when this program has ended, which only a server allows. Without a `seed` its
+    launch seed follows from that of this program and from how many children it had before. At most `token_budget`
+    tokens enter its contexts and those of its own children; they count for this program too.
+
+    Raises `InferletError` with the code `unknown-program`, or `limit-child-depth`, `limit-children` or `limit-spawns`
+    where there are too many.
+    """
+    options = _runtime.SpawnOptions(
+        output=bool(output),
+        detached=bool(detached),
+        seed=None if seed is None else _arguments.seed("seed", seed),
+        token_budget=None if token_budget is None else _arguments.seed("token_budget", token_budget),
+    )
+    arguments = [_arguments.text(f"argv[{index}]", argument) for index, argument in enumerate(argv)]
+    text = _json.dumps(args, "args", ErrorCode.INVALID_ARGUMENT)
+    flush_output()
+    return Child(host(_runtime.spawn, _arguments.text("program", program), text, arguments, options))
+
+
+class Child:
+    """A process that this program has started. Awaiting it gives what it returned, or raises its error.
+
+    It goes on when nobody holds it any more, and ends with this program.
+    """
+
+    def __init__(self, raw: _runtime.Child) -> None:
+        self._raw = raw
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._raw.pid()
+
+    def wait(self) -> Any:
+        """Awaits its end: gives what it returned, or raises the error that it ended with, each time anew.
+
+        Outside of a running event loop it blocks and returns the value itself. Cancelling the wait leaves the child
+        running.
+        """
+        return self._value() if in_loop() else json.loads(block_on(self._raw.wait()))
+
+    def cancel(self) -> None:
+        """Ends it with the error `cancelled`, unless it has ended before."""
+        self._raw.cancel()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._value().__await__()
+
+    async def _value(self) -> Any:
+        text: str = await resolve(self._raw.wait(), self)
+        return json.loads(text)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, Self, TypedDict, final
 from typing_extensions import Buffer
 
 from pie.events import AnyEvent
-from pie.launch import Launch
+from pie.launch import Content, Launch
 from pie.stats import MessageStats, ModelStats
 
 __all__ = [
@@ -289,11 +289,7 @@ class Engine:
         much; `engine-stopped`.
         """
 
-    def launch(
-        self,
-        program: bytes | tuple[Literal["python", "javascript"], Mapping[str, bytes], str],
-        launch: Launch,
-    ) -> Process:
+    def launch(self, program: Content, launch: Launch) -> Process:
         """Launches a program.
 
         The program is a WebAssembly component or built program (`pack_program`), or the language, files and entry of
@@ -304,10 +300,11 @@ class Engine:
         seed (random if not given), 0 to 2^64 - 1. `manifest` is the text of a `Pie.toml`, in the place of the one that
         the program carries: the input is checked against its parameters. At most `token_budget` tokens enter the
         contexts of the process. `limits` lowers those of the engine for this process, by the names of `limit_settings`.
+        `programs` are those that it can start by their names. With `is_alone` nothing else is launched while it lives.
         What is wrong with the program itself is its last event.
 
-        Raises PieError `limit-processes`, `limit-message`, `invalid-argument`, `invalid-config`, `invalid-manifest` or
-        `engine-stopped`.
+        Raises PieError `limit-processes`, `limit-message`, `invalid-argument`, `invalid-config`, `invalid-manifest`,
+        `invalid-name` or `engine-stopped`.
         """
 
     def serve(self, data_dir: str | PathLike[str], settings: Mapping[str, object] | None = None) -> Server:

@@ -26,7 +26,7 @@ from pie.config.settings import of_engine, settings
 from pie.errors import PieError
 from pie.isolation.driver import IsolatedDriver
 from pie.isolation.supervisor import supervise
-from pie.launch import Launch
+from pie.launch import Content, Launch
 from pie.memory import check_memory, users_bytes
 from pie.models.loader import read_config
 from pie.programs import RUNTIMES, Component, Language, Source
@@ -261,15 +261,20 @@ class Engine:
         username: str | None = None,
         token_budget: int | None = None,
         limits: Mapping[str, float | None] | None = None,
+        programs: Mapping[str, Program] | None = None,
+        alone: bool = False,
     ) -> _engine.Process:
         """Launches a program with a JSON value as its input; everything that it does comes as events of the process.
 
-        At most `token_budget` tokens enter its contexts, and `limits` lowers those of the engine for it.
+        At most `token_budget` tokens enter its contexts, and `limits` lowers those of the engine for it. It can start
+        `programs` as children, by their names. `alone` says that nothing else will be launched while it lives, so that
+        the engine can tell when nothing could wake it and its children: then one of them ends with the error
+        `deadlock`.
         """
         text = json.dumps(input, ensure_ascii=False, separators=(",", ":"))
-        content = program.read() if isinstance(program, Component) else (program.language, dict(program.files), program.entry)
-        launch = Launch(text, args, seed, username, program.manifest, token_budget, limits)
-        return self._engine.launch(content, launch)
+        named = {name: (_content(named), named.manifest) for name, named in (programs or {}).items()}
+        launch = Launch(text, args, seed, username, program.manifest, token_budget, limits, named, alone)
+        return self._engine.launch(_content(program), launch)
 
     def start(self) -> None:
         """Drives every model on a thread of its own, until `stop`."""
@@ -391,6 +396,11 @@ def _own_options(options: ModelConfig) -> dict[str, Any]:
     """What is set of the options that belong to a back end."""
     rows = settings()["model"].values()
     return {row.name: getattr(options, row.name) for row in rows if row.driver and getattr(options, row.name) != row.default}
+
+
+def _content(program: Program) -> Content:
+    """What is launched."""
+    return program.read() if isinstance(program, Component) else (program.language, dict(program.files), program.entry)
 
 
 def _form(program: Program) -> bytes | Language:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Content: TypeAlias = bytes | tuple[Literal["python", "javascript"], Mapping[str, bytes], str]
+"""A program as the engine takes it: a component, or the language, files and entry of sources."""
 
 
 @dataclass(frozen=True)
@@ -26,3 +30,10 @@ class Launch:
     """At most so many tokens enter the contexts of the process."""
     limits: Mapping[str, float | None] | None = None
     """Lowers those of the engine for this process, by their names in the section `limits`."""
+    programs: Mapping[str, tuple[Content, str | None]] = field(default_factory=dict)
+    """Programs that it can start as children, with their manifests, by the names that it calls them by."""
+    is_alone: bool = False
+    """Nobody but itself and its children launches anything while it lives.
+
+    Where nothing could wake any of them, one ends with the error `deadlock`.
+    """

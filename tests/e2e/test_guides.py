@@ -15,11 +15,10 @@ import pytest
 from pie.bakery.manifest import parse_manifest
 from pie.config import EMBEDDED_FOLDER, Flags, load
 from pie.config.settings import settings
-from pie.engine import Engine
+from pie.engine import Engine, Program
 from pie.programs import load_program
 from support.command import shell
-from support.launching import ROOT, python_source, typescript_source
-from support.launching import run as run_program
+from support.launching import ROOT, Outcome, finish, python_source, typescript_source
 from tools.gen_guides import PAGES, TARGET, rust, snippets
 
 GUIDES = ROOT / "docs/guide"
@@ -111,26 +110,32 @@ export async function main() {
   const ctx = new Context(model).user('How much does a violin cost?');
 SNIPPET}
 """
-NAMES = """anyJson brle chat Context Distribution ebnf Entropy Grammar GrammarConstraint jsonSchema Logits Matcher messaging Model
-reasoning regex Sampler session tools"""
+NAMES = """anyJson brle chat Context Distribution ebnf Entropy Grammar GrammarConstraint InferletError jsonSchema Logits Matcher
+messaging Model reasoning regex runtime Sampler session tools"""
+PROGRAMS = {"count": python_source("def main(input):\n    return len(input['text'].split())\n")}
+"""Those that snippets start."""
+
+
+def run_snippet(engine: Engine, program: Program, program_input: str | None = None) -> Outcome:
+    return finish(engine.launch(program, input=program_input or {}, programs=PROGRAMS))
 
 
 @pytest.mark.parametrize("name", snippets("python"))
 def test_a_python_snippet_runs(tiny: Engine, name: str) -> None:
-    outcome = run_program(tiny, python_source(PYTHON_FRAME), snippets("python")[name])
+    outcome = run_snippet(tiny, python_source(PYTHON_FRAME), snippets("python")[name])
     assert outcome.code is None, outcome.traceback
 
 
 @pytest.mark.parametrize("name", snippets("typescript"))
 def test_a_typescript_snippet_runs(tiny: Engine, name: str) -> None:
     frame = TYPESCRIPT_FRAME.replace("AnyNames", ", ".join(NAMES.split()))
-    outcome = run_program(tiny, typescript_source(frame.replace("SNIPPET", snippets("typescript")[name])))
+    outcome = run_snippet(tiny, typescript_source(frame.replace("SNIPPET", snippets("typescript")[name])))
     assert outcome.code is None, outcome.traceback or outcome.message
 
 
 @pytest.mark.parametrize("name", snippets("rust"))
 def test_a_rust_snippet_runs(tiny: Engine, name: str) -> None:
-    outcome = run_program(tiny, load_program(ROOT / "build/programs/guides.wasm"), name)
+    outcome = run_snippet(tiny, load_program(ROOT / "build/programs/guides.wasm"), name)
     assert outcome.code is None, outcome.message
 
 

@@ -120,12 +120,10 @@ def used_in_python(sources: Mapping[str, str]) -> set[tuple[str, str]]:
     return used
 
 
-def used_in_rust(sources: Mapping[str, str]) -> tuple[set[str], set[str]]:
-    """Names that a crate has behind a point, a path, or in the list of a `use`; and interfaces that it hands on
-    whole.
-    """
+def used_in_rust(sources: Mapping[str, str]) -> set[str]:
+    """Names that a crate has behind a point, a path, or in the list of a `use`."""
     code = re.sub(r"//[^\n]*", "", "\n".join(sources.values()))
-    return set(re.findall(r"(?:\.|::|[{,]\s*)(\w+)\b", code)), set(re.findall(r"pub use bindings::pie::\w+::(\w+);", code))
+    return set(re.findall(r"(?:\.|::|[{,]\s*)(\w+)\b", code))
 
 
 def missing_in_python(every: Iterable[Function], sources: Mapping[str, str]) -> set[str]:
@@ -134,8 +132,8 @@ def missing_in_python(every: Iterable[Function], sources: Mapping[str, str]) -> 
 
 
 def missing_in_rust(every: Iterable[Function], sources: Mapping[str, str]) -> set[str]:
-    names, whole = used_in_rust(sources)
-    return {function.path for function in every if function.interface not in whole and snake(function.name) not in names}
+    names = used_in_rust(sources)
+    return {function.path for function in every if snake(function.name) not in names}
 
 
 def missing_in_javascript(every: Iterable[Function], used: Iterable[str]) -> set[str]:
@@ -262,8 +260,7 @@ def test_a_function_that_is_planted_is_missed_everywhere(planted: tuple[Function
     assert {function.path for function in planted} == paths
     assert missing_in_python(planted, python_sources()) == paths
     assert missing_in_javascript(planted, javascript()["used"]) == paths
-    # The Rust SDK hands `runtime` on as it is.
-    assert missing_in_rust(planted, rust_sources()) == paths - {"runtime.uptime-planted"}
+    assert missing_in_rust(planted, rust_sources()) == paths
     assert missing_in_vectors(planted, vectors(), "python") == paths
 
 

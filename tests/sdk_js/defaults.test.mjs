@@ -75,6 +75,8 @@ const STATED = {
   'context.ts': ['options = {}'],
   'errors.ts': ['details = {}'],
   'generator.ts': ['ignore = true'],
+  // Stated in the tests of children.
+  'runtime.ts': ['options = {}'],
   'sampler.ts': [
     'draws = 1', 'k = 50', 'k = 50', 'options = {}', 'options = {}', 'options = {}', 'options = {}', 'options = {}',
     'p = 0.1', 'p = 0.95', 'p = 0.95', 'temperature = 0.6', 'temperature = 0.6', 'temperature = 0.6', 'temperature = 0.6',

@@ -182,6 +182,10 @@ export const instanceId = () => 'engine';
 export const username = () => 'ada';
 export const args = () => ['--name', 'Ada'];
 export const launchSeed = () => 7n;
+export const spawn = (...values) => {
+  record('spawn', ...values);
+  return handle('child', { pid: () => 8n, wait: (settle) => (record('child.wait'), wait(settle)) });
+};
 
 /** Events that the next decoders give, in their order; idle after them. */
 export const events = [];

@@ -180,6 +180,7 @@ class Interpreter:
         self.grammars = {}
         self.matchers = {}
         self.subscriptions = {}
+        self.children = {}
 
     async def run(self, ops):
         return [await self.step(op) for op in ops]
@@ -410,6 +411,29 @@ class Interpreter:
 
     async def op_receive_file(self, a):
         return list(await session.receive_file())
+
+    async def op_spawn(self, a):
+        options = {name: a[name] for name in ("output", "detached", "seed", "token_budget") if name in a}
+        self.children[a["as"]] = runtime.spawn(a["program"], a["input"], **options)
+
+    async def op_wait(self, a):
+        return await self.children[a["child"]]
+
+    async def op_waits_in_vain(self, a):
+        try:
+            await self.children[a["child"]].wait()
+        except InferletError:
+            return True
+        return False
+
+    async def op_cancel(self, a):
+        self.children[a["child"]].cancel()
+
+    async def op_pid(self, a):
+        return self.children[a["child"]].pid > 0
+
+    async def op_hash_of_seed(self, a):
+        return f"{runtime.launch_seed():016x}"
 
     async def op_push(self, a):
         messaging.push(a["topic"], a["message"])

@@ -4,7 +4,7 @@
  */
 
 import {
-  type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Grammar, InferletError, Logits, Logprob,
+  type Child, type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Grammar, InferletError, Logits, Logprob,
   Logprobs, Matcher, Model, type Output, type Probe, ProbeHandle, SampleHandle, Sampler, type Schema, type Speculator, type Subscription, anyJson, brle, chat, ebnf, jsonSchema,
   messaging, reasoning, regex, runtime, session, tools,
 } from 'inferlet';
@@ -96,6 +96,12 @@ interface Arguments {
   value: boolean | string;
   sampler: SamplerSpec;
   ops: Op[][];
+  program: string;
+  input: unknown;
+  child: string;
+  output?: boolean;
+  detached?: boolean;
+  token_budget?: number;
   max_tokens?: number;
   stop?: number[];
   seed?: number;
@@ -282,6 +288,7 @@ class Interpreter {
   readonly grammars = new Map<string, Grammar>();
   readonly matchers = new Map<string, Matcher>();
   readonly subscriptions = new Map<string, Subscription>();
+  readonly children = new Map<string, Child>();
 
   readonly ops = {
     all: (a: Arguments) => Promise.all(a.ops.map((branch) => this.run(branch))),
@@ -408,6 +415,16 @@ class Interpreter {
     receive: () => session.receive(),
     send_file: (a: Arguments) => session.sendFile(Uint8Array.from(a.data)),
     receive_file: async () => Array.from(await session.receiveFile()),
+    spawn: (a: Arguments) => {
+      const { output, detached, seed, token_budget: tokenBudget } = a;
+      const options = Object.entries({ output, detached, seed, tokenBudget }).filter(([, value]) => value !== undefined);
+      this.children.set(a.as, runtime.spawn(a.program, a.input, Object.fromEntries(options)));
+    },
+    wait: async (a: Arguments) => await named(this.children, a.child),
+    waits_in_vain: (a: Arguments) => named(this.children, a.child).wait().then(() => false, (error) => error instanceof InferletError),
+    cancel: (a: Arguments) => named(this.children, a.child).cancel(),
+    pid: (a: Arguments) => named(this.children, a.child).pid > 0,
+    hash_of_seed: () => runtime.launchSeed().toString(16).padStart(16, '0'),
     push: (a: Arguments) => messaging.push(a.topic, a.message),
     pull: (a: Arguments) => messaging.pull(a.topic),
     broadcast: (a: Arguments) => {

@@ -116,6 +116,12 @@ export const ERROR_CODES = [
   'limit-program',
   /** Too many processes live, of this user or in the engine. */
   'limit-processes',
+  /** A program wanted to start a child too many generations below the launch of its client. */
+  'limit-child-depth',
+  /** Too many processes that one launch has started, directly or not, live. */
+  'limit-children',
+  /** One launch has started too many processes, directly or not. */
+  'limit-spawns',
   /** The tokens that the process may put into its contexts are used up. */
   'token-budget',
   /** There is no process of that number, or it is another user's. */

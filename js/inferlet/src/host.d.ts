@@ -1,6 +1,13 @@
 // Generated from wit/ by tools/gen_js_bridge.py; do not edit. Each item is documented where the WIT is.
 
 declare module 'pie:host' {
+  export interface SpawnOptions {
+    readonly output: boolean;
+    readonly detached: boolean;
+    readonly seed: bigint | undefined;
+    readonly tokenBudget: bigint | undefined;
+  }
+
   export type Source =
     | { readonly type: 'json-schema'; readonly value: string }
     | { readonly type: 'any-json' }
@@ -106,6 +113,12 @@ declare module 'pie:host' {
     | { readonly type: 'start' }
     | { readonly type: 'call'; readonly value: ToolCall }
     | { readonly type: 'malformed'; readonly value: string };
+
+  export interface ChildHandle {
+    pid(): bigint;
+    wait(settle: Settle<string>): Wait;
+    cancel(): void;
+  }
 
   export interface TokenizerHandle {
     encode(text: string): Uint32Array;
@@ -234,6 +247,7 @@ declare module 'pie:host' {
   export function username(): string;
   export function args(): string[];
   export function launchSeed(): bigint;
+  export function spawn(program: string, input: string, args: string[], options: SpawnOptions): ChildHandle;
   export function modelLoad(name: string): ModelHandle;
   export function contextCreate(model: ModelHandle): ContextHandle;
   export function contextOpen(model: ModelHandle, name: string): ContextHandle;

@@ -21,6 +21,7 @@ export { Output, ProbeHandle, SampleHandle, type FinishReason, type RawOutput, t
 export { Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, type Probe } from './probes.js';
 export * as reasoning from './reasoning.js';
 export * as runtime from './runtime.js';
+export { Child, type SpawnOptions } from './runtime.js';
 export { Sampler, type SamplerOptions } from './sampler.js';
 export * as session from './session.js';
 export type { Speculator } from './speculator.js';

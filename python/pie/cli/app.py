@@ -74,6 +74,15 @@ def run(
             metavar="FILE", help="The Pie.toml that the input is checked against; that of PROGRAM if not given.", show_default=False
         ),
     ] = None,
+    named: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--program",
+            metavar="NAME=FILE",
+            help="A program that PROGRAM can start by that name, `runtime.spawn(NAME, ...)`; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     files: FilesOption = None,
     server: ServerOption = None,
     user: UserOption = None,
@@ -97,7 +106,7 @@ def run(
     flags = config_flags(config, model, dummy, limit)
     chosen, arguments = _program_and_arguments(program, path, context.args)
 
-    from pie.cli.launch import Launch
+    from pie.cli.launch import Launch, named_programs
 
     launch = Launch(
         program=chosen,
@@ -109,6 +118,7 @@ def run(
         files=files,
         detach=detach,
         verbose=verbose,
+        programs=named_programs(named or ()),
     )
     if server is not None:
         from pie.cli.remote_run import run_in_server

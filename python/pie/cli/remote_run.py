@@ -51,6 +51,9 @@ def run_in_server(server: Server, launch: Launch) -> int:
 def _prepare(server: Server, launch: Launch) -> _Prepared | None:
     """What can be done without the server; None where `--help` asked for what the manifest says, which is printed."""
     _refuse_engine_flags(server)
+    if launch.programs:
+        message = "--program is for an engine of one's own; install the program in the server (`pie install`), which starts it by name"
+        raise PieError("invalid-argument", message)
     if _is_installed(launch.program):
         if launch.manifest is not None:
             message = (

@@ -35,6 +35,7 @@ def run_program(launch: Launch, flags: Flags) -> int:
         return 0
     program_input = launch.input(project.manifest)
     program = made_ready(project)
+    programs = {name: made_ready(open_project(path)) for name, path in launch.programs.items()}
     files = FileSink(launch.files)
 
     from pie.config import load
@@ -48,7 +49,15 @@ def run_program(launch: Launch, flags: Flags) -> int:
         if not engine.is_prepared(program):
             with working("Preparing the language runtime or program (once)"):
                 engine.prepare(program)
-        process = engine.launch(program, input=program_input, args=launch.arguments, seed=launch.seed, token_budget=launch.token_budget)
+        process = engine.launch(
+            program,
+            input=program_input,
+            args=launch.arguments,
+            seed=launch.seed,
+            token_budget=launch.token_budget,
+            programs=programs,
+            alone=True,
+        )
         events = _Events(engine, process, Printer(files))
         events.start()
         threading.Thread(target=_forward_stdin, args=(process,), name="pie-stdin", daemon=True).start()

@@ -22,7 +22,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     """
 
     max_processes: int = 256
-    """Processes that may live at once."""
+    """Processes that may live at once, children among them."""
 
     max_compilations: int = 2
     """Programs of users that may be compiled, or read, at once. Each takes up to a core and `limits.compile_bytes`, and

@@ -19,14 +19,27 @@ pub struct TokenBudget(Arc<State>);
 struct State {
     limit: u64,
     used: AtomicU64,
+    /// That of the process that has started this one: what enters here enters there too.
+    parent: Option<TokenBudget>,
 }
 
 impl TokenBudget {
     /// A budget of `limit` tokens.
     pub fn new(limit: u64) -> Self {
+        Self::under(None, limit)
+    }
+
+    /// A budget of `limit` tokens, each of which is also taken from this one.
+    #[must_use]
+    pub fn part(&self, limit: u64) -> Self {
+        Self::under(Some(self.clone()), limit)
+    }
+
+    fn under(parent: Option<Self>, limit: u64) -> Self {
         Self(Arc::new(State {
             limit,
             used: AtomicU64::new(0),
+            parent,
         }))
     }
 
@@ -37,6 +50,14 @@ impl TokenBudget {
 
     /// Tokens that may still enter.
     pub fn left(&self) -> u64 {
+        let own = self.own_left();
+        self.0
+            .parent
+            .as_ref()
+            .map_or(own, |parent| own.min(parent.left()))
+    }
+
+    fn own_left(&self) -> u64 {
         self.0
             .limit
             .saturating_sub(self.0.used.load(Ordering::Relaxed))
@@ -55,11 +76,22 @@ impl TokenBudget {
             .0
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
-        spent.map(drop).map_err(|_| self.exhausted(n as u64))
+        spent.map_err(|_| self.exhausted(n as u64))?;
+        let Some(parent) = &self.0.parent else {
+            return Ok(());
+        };
+        parent.spend(n).inspect_err(|_| self.refund_own(n))
     }
 
     /// Gives `n` tokens back that were to enter, and did not.
     pub(crate) fn refund(&self, n: usize) {
+        self.refund_own(n);
+        if let Some(parent) = &self.0.parent {
+            parent.refund(n);
+        }
+    }
+
+    fn refund_own(&self, n: usize) {
         let back = |used: u64| Some(used.saturating_sub(n as u64));
         let refunded = self
             .0
@@ -70,7 +102,15 @@ impl TokenBudget {
 
     /// The error of `n` tokens that do not fit.
     pub(crate) fn exhausted(&self, n: u64) -> Error {
-        let (limit, left) = (self.0.limit, self.left());
+        if let Some(parent) = self
+            .0
+            .parent
+            .as_ref()
+            .filter(|parent| parent.left() < self.own_left())
+        {
+            return parent.exhausted(n);
+        }
+        let (limit, left) = (self.0.limit, self.own_left());
         Error::with_values(
             ErrorCode::TokenBudget,
             format!(
@@ -99,5 +139,32 @@ mod tests {
         budget.spend(0).unwrap();
         budget.refund(3);
         assert_eq!((same.left(), same.n_used()), (3, 7));
+    }
+
+    #[test]
+    fn a_part_takes_from_the_whole_too() {
+        let whole = TokenBudget::new(10);
+        let (small, large) = (whole.part(4), whole.part(u64::MAX));
+        small.spend(3).unwrap();
+        assert_eq!((small.left(), large.left(), whole.left()), (1, 7, 7));
+        let error = small.spend(2).unwrap_err();
+        assert!(
+            error.message.contains("token_budget = 4"),
+            "{}",
+            error.message
+        );
+        let error = large.spend(8).unwrap_err();
+        assert!(
+            error.message.contains("token_budget = 10"),
+            "{}",
+            error.message
+        );
+        assert_eq!((large.n_used(), whole.n_used()), (0, 3));
+        large.spend(7).unwrap();
+        assert_eq!((small.left(), whole.left()), (0, 0));
+        assert!(small.spend(1).is_err());
+        assert_eq!((small.n_used(), whole.n_used()), (3, 10));
+        small.refund(2);
+        assert_eq!((small.n_used(), whole.n_used(), large.left()), (1, 8, 2));
     }
 }

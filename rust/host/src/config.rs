@@ -27,7 +27,7 @@ settings! {
         /// The same of programs that compute for long without waiting, never less than `worker_niceness`, and of one
         /// thread: the others that run such programs do so when no other thread wants the core.
         background_niceness "background_niceness": u8 = 10, 0 => 19;
-        /// Processes that may live at once.
+        /// Processes that may live at once, children among them.
         max_processes "max_processes": u32 = 256, 1 => 20_000;
         /// Programs of users that may be compiled, or read, at once. Each takes up to a core and
         /// `limits.compile_bytes`, and all together at most a quarter of `memory_bytes`, which is kept free for them.

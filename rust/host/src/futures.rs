@@ -5,6 +5,7 @@
     reason = "the generated bindings re-export the types behind handles, which must be public for that"
 )]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pie_core::ErrorCode;
@@ -15,6 +16,17 @@ use wasmtime_wasi::p2::Pollable;
 
 use crate::Error;
 use crate::limits::Limits;
+
+/// What a future waits for where only another program can bring it about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// The end of a process.
+    End(u64),
+    /// A message of the queue of a topic.
+    Message(Arc<str>),
+    /// A broadcast of a topic.
+    Broadcast(Arc<str>),
+}
 
 /// An operation that a future waits for: how its answer is made, and what happens if nobody takes it.
 pub trait Operation: Send + 'static {
@@ -46,6 +58,11 @@ pub trait Operation: Send + 'static {
     fn limit(&self, _limits: &Limits) -> Option<Duration> {
         None
     }
+
+    /// What it waits for where only another program can bring it about; none: the engine, a client or time does.
+    fn waits_for(&self) -> Option<WaitsFor> {
+        None
+    }
 }
 
 /// What a program holds of something that it waits for.
@@ -58,6 +75,9 @@ pub(crate) trait Awaited: Pollable + Sized {
 
     /// The same, whose answer must come within the limit of its operation from now.
     fn within(self, limits: &Limits) -> Self;
+
+    /// As [`Operation::waits_for`].
+    fn waits_for(&self) -> Option<WaitsFor>;
 }
 
 /// A future of a program. It is ready when its answer has arrived; dropping it before cancels what it waits for.
@@ -123,6 +143,10 @@ impl<S: Operation> Awaited for Future<S> {
             limit,
         });
         self
+    }
+
+    fn waits_for(&self) -> Option<WaitsFor> {
+        self.source.waits_for()
     }
 
     fn take(&mut self) -> Option<Result<S::Answer, Error>> {

@@ -47,7 +47,8 @@ pub use pie_core::{
     UserStats,
 };
 pub use process::{
-    Finding, Launch, LogText, Named, Observer, Process, Programs, Reader, ServedProcess, Serving,
+    Finding, Inherited, Launch, LogText, Named, Observer, Process, Programs, Reader, ServedProcess,
+    Serving,
 };
 pub use program::worker::compile_worker;
 pub use program::{

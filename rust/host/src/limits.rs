@@ -45,6 +45,12 @@ settings! {
         /// Bytes in the events that wait for the client before the program waits, and in the messages, and in the
         /// files, that wait for the program before the next one is refused.
         queue_bytes "queue_bytes": usize = 1 << 20, 1 => 1 << 30;
+        /// Generations of children below a launch; 0: its program starts none.
+        child_depth "child_depth": usize = 4, 0 => 64;
+        /// Children that live at once below one launch, theirs included.
+        children "children": usize = 64, 1 => 20_000;
+        /// Children that one launch may start in all, theirs included.
+        spawns "spawns": u64 = 100_000, 1 => 1_000_000_000_000;
         /// Bytes of the files of a program that is launched from source.
         source_bytes "source_bytes": usize = 64 << 20, 1 => 1 << 30;
         /// Bytes of a component.

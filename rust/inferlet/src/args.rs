@@ -7,7 +7,7 @@ pub use pico_args::Arguments;
 
 /// The launch arguments as they were typed, unparsed.
 pub fn args() -> Vec<String> {
-    crate::runtime::args()
+    crate::bindings::pie::core::runtime::args()
 }
 
 /// A parser over raw arguments.

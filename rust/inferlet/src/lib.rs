@@ -60,6 +60,7 @@ mod pages;
 pub mod prelude;
 mod probe;
 pub mod reasoning;
+pub mod runtime;
 pub mod sample;
 pub mod session;
 mod shared;
@@ -82,8 +83,6 @@ pub mod pie {
         pub use crate::session;
     }
 }
-/// What the engine tells of itself and of this launch.
-pub use bindings::pie::core::runtime;
 pub use inferlet_macros::{main, tool};
 /// JSON Schemas of Rust types, for [`Generator::collect_json`]. Where `schemars` is not a dependency of the program,
 /// bring it into scope beside its derive: `use inferlet::schemars::{self, JsonSchema};`.
@@ -103,6 +102,7 @@ pub use inference::ForwardPassExt;
 pub use messaging::SubscriptionExt;
 pub use model::Model;
 pub use pages::RawContext;
+pub use runtime::{Child, call, spawn as launch};
 pub use sample::Sampler;
 pub use session::{FutureBlobExt, FutureStringExt};
 pub use tokenizer::Tokenizer;

@@ -61,6 +61,9 @@ struct Asked<'py> {
     manifest: Option<String>,
     token_budget: Option<u64>,
     limits: Given<'py>,
+    /// Each with its manifest.
+    programs: BTreeMap<String, (ProgramArgument, Option<String>)>,
+    is_alone: bool,
 }
 
 #[pymethods]
@@ -215,6 +218,8 @@ impl PyEngine {
             username: launch.username,
             token_budget: launch.token_budget,
             limits: config::launch_limits(py, &launch.limits)?,
+            programs: named(py, launch.programs)?,
+            is_alone: launch.is_alone,
             ..Launch::new(program, launch.input)
         };
         let process = detached(py, || self.0.launch(launch))?;
@@ -229,6 +234,18 @@ impl PyEngine {
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.0.stop());
     }
+}
+
+/// Programs by the names that a launch gives them.
+fn named(
+    py: Python<'_>,
+    given: BTreeMap<String, (ProgramArgument, Option<String>)>,
+) -> PyResult<BTreeMap<String, Program>> {
+    let program = |(name, (content, manifest)): (String, (ProgramArgument, Option<String>))| {
+        let manifest = program::manifest(py, manifest)?;
+        Ok((name, described(content.program(py)?, manifest)))
+    };
+    given.into_iter().map(program).collect()
 }
 
 fn described(program: Program, manifest: Option<Manifest>) -> Program {

@@ -1,10 +1,13 @@
-//! What the host knows through the server: installed programs by their names, processes by their numbers.
+//! What the host knows through the server: installed programs by their names, processes by their
+//! numbers, and what programs start.
 
+use std::any::Any;
 use std::sync::Arc;
 
-use pie_host::{Error, Finding, Named, Programs, ServedProcess};
+use pie_host::{Error, Finding, Launch, Named, Programs, ServedProcess};
 
 use crate::blocking::blocking;
+use crate::processes::Launcher;
 use crate::state::ServerState;
 
 impl Programs for ServerState {
@@ -23,5 +26,25 @@ impl Programs for ServerState {
 
     fn process(&self, user: &str, pid: u64) -> Result<ServedProcess, Error> {
         self.processes.of_user(user, pid)
+    }
+
+    fn admit(self: Arc<Self>, user: &str) -> Result<Box<dyn Any + Send + Sync>, Error> {
+        let place = self.processes.admit(user, self.host.next_count())?;
+        Ok(Box::new(place))
+    }
+
+    fn launch_detached(
+        self: Arc<Self>,
+        label: String,
+        launch: Launch,
+    ) -> Result<ServedProcess, Error> {
+        let launcher = Launcher {
+            user: launch.username.clone().unwrap_or_default(),
+            connection: None,
+            detached: true,
+            window_bytes: None,
+        };
+        let (process, _) = self.processes.launch(&self.host, launch, label, launcher)?;
+        Ok(process)
     }
 }

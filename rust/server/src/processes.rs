@@ -1,5 +1,6 @@
 //! The processes of all clients: whose they are, how long they live, and what is kept of those that have ended.
 
+mod child_place;
 mod numbers;
 mod observer;
 mod shelf;
@@ -12,6 +13,7 @@ use pie_host::{Error, ErrorCode, Event, Host, Launch, Reader, ServedProcess, Ser
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+pub(crate) use self::child_place::ChildPlace;
 pub(crate) use self::numbers::Numbers;
 use self::observer::ProcessObserver;
 pub(crate) use self::table::{ConnectionId, Counts};
@@ -24,7 +26,8 @@ use crate::sync::lock;
 /// Who launches, and how.
 pub(crate) struct Launcher {
     pub(crate) user: String,
-    pub(crate) connection: ConnectionId,
+    /// None: a program does, for itself.
+    pub(crate) connection: Option<ConnectionId>,
     pub(crate) detached: bool,
     /// The window of the reader, where one shall be attached.
     pub(crate) window_bytes: Option<usize>,
@@ -96,7 +99,7 @@ impl Processes {
                     label,
                     process: process.clone(),
                     detached,
-                    holder: Some(connection),
+                    holder: connection,
                     grace_until: None,
                     started_s: now_s(),
                     end: None,
@@ -107,6 +110,34 @@ impl Processes {
                 table.release(&user);
                 Err(error)
             }
+        }
+    }
+
+    /// Counts a child that a process of the user starts, until what it gives is dropped; `next` is the count of the
+    /// next process.
+    ///
+    /// # Errors
+    /// `limit-processes` when too many of the user live.
+    pub(crate) fn admit(self: &Arc<Self>, user: &str, next: u64) -> Result<ChildPlace, Error> {
+        lock(&self.table).reserve_child(user)?;
+        self.reserve_numbers(next);
+        // Weak: the table holds processes, and they hold the places of their children.
+        let (processes, user) = (Arc::downgrade(self), user.to_owned());
+        Ok(ChildPlace::new(move || {
+            if let Some(processes) = processes.upgrade() {
+                processes.release_child(&user);
+            }
+        }))
+    }
+
+    /// A child of the user has ended.
+    fn release_child(&self, user: &str) {
+        let mut table = lock(&self.table);
+        table.release(user);
+        let idle = table.counts().0 == 0;
+        drop(table);
+        if idle {
+            self.idle.notify_waiters();
         }
     }
 

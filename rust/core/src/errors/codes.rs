@@ -116,6 +116,12 @@ pub enum ErrorCode {
     LimitProgram,
     /// Too many processes live, of this user or in the engine.
     LimitProcesses,
+    /// A program wanted to start a child too many generations below the launch of its client.
+    LimitChildDepth,
+    /// Too many processes that one launch has started, directly or not, live.
+    LimitChildren,
+    /// One launch has started too many processes, directly or not.
+    LimitSpawns,
     /// The tokens that the process may put into its contexts are used up.
     TokenBudget,
     /// There is no process of that number, or it is another user's.
@@ -231,6 +237,9 @@ impl ErrorCode {
         Self::LimitCompile,
         Self::LimitProgram,
         Self::LimitProcesses,
+        Self::LimitChildDepth,
+        Self::LimitChildren,
+        Self::LimitSpawns,
         Self::TokenBudget,
         Self::UnknownProcess,
         Self::UnknownRuntime,
@@ -319,6 +328,9 @@ impl ErrorCode {
             Self::LimitCompile => "limit-compile",
             Self::LimitProgram => "limit-program",
             Self::LimitProcesses => "limit-processes",
+            Self::LimitChildDepth => "limit-child-depth",
+            Self::LimitChildren => "limit-children",
+            Self::LimitSpawns => "limit-spawns",
             Self::TokenBudget => "token-budget",
             Self::UnknownProcess => "unknown-process",
             Self::UnknownRuntime => "unknown-runtime",

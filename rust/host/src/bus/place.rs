@@ -14,7 +14,7 @@ use wasmtime_wasi::p2::Pollable;
 use super::parcel::Parcel;
 use super::ring::{Ring, Rung, UserTopics};
 use crate::Error;
-use crate::futures::{Future, Operation};
+use crate::futures::{Future, Operation, WaitsFor};
 
 /// A push that waits for room. It is withdrawn when it is dropped.
 pub(super) struct Waiting<'a> {
@@ -47,6 +47,8 @@ impl Drop for Waiting<'_> {
 #[derive(Debug)]
 struct Place {
     topics: Arc<UserTopics>,
+    /// The name of its topic.
+    topic: Arc<str>,
     /// None once it was used.
     ticket: Option<PullTicket>,
 }
@@ -85,8 +87,12 @@ pub(crate) fn pull(topics: &Arc<UserTopics>, topic: &str) -> Future<Pull> {
         Ok(ticket) => (Some(ticket), Ok(())),
         Err(error) => (None, Err(error)),
     };
-    let topics = topics.clone();
-    future(Pull(Place { topics, ticket }), rung, refused)
+    let place = Place {
+        topics: topics.clone(),
+        topic: topic.into(),
+        ticket,
+    };
+    future(Pull(place), rung, refused)
 }
 
 impl Operation for Pull {
@@ -101,6 +107,10 @@ impl Operation for Pull {
 
     fn abandon(&mut self, _: Option<Result<(), Error>>) {
         self.0.give_up();
+    }
+
+    fn waits_for(&self) -> Option<WaitsFor> {
+        Some(WaitsFor::Message(self.0.topic.clone()))
     }
 }
 
@@ -131,12 +141,18 @@ impl Operation for Next {
     fn abandon(&mut self, _: Option<Result<(), Error>>) {
         self.0.give_up();
     }
+
+    fn waits_for(&self) -> Option<WaitsFor> {
+        Some(WaitsFor::Broadcast(self.0.topic.clone()))
+    }
 }
 
 /// A subscription that a program holds. Dropping it ends it.
 #[derive(Debug)]
 pub struct SubscriptionHandle {
     topics: Arc<UserTopics>,
+    /// The name of its topic.
+    topic: Arc<str>,
     /// There until it is dropped.
     id: Option<SubscriptionId>,
 }
@@ -150,6 +166,7 @@ impl SubscriptionHandle {
         Ok(Self {
             id: Some(topics.subscribe(topic)?),
             topics: topics.clone(),
+            topic: topic.into(),
         })
     }
 
@@ -162,6 +179,11 @@ impl SubscriptionHandle {
     /// A copy, where there is one.
     pub(crate) fn get(&self) -> Option<String> {
         self.topics.get(self.id.as_ref()?).map(Parcel::text)
+    }
+
+    /// What whoever waits for a copy waits for.
+    pub(crate) fn waits_for(&self) -> WaitsFor {
+        WaitsFor::Broadcast(self.topic.clone())
     }
 
     /// Copies that were dropped because too many waited.
@@ -187,8 +209,12 @@ impl SubscriptionHandle {
                 ring
             })
         });
-        let topics = self.topics.clone();
-        (Place { topics, ticket }, rung)
+        let place = Place {
+            topics: self.topics.clone(),
+            topic: self.topic.clone(),
+            ticket,
+        };
+        (place, rung)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Launching: the one place in which processes begin, for whoever runs the engine, for a server, and for programs that
 //! start others.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -9,11 +10,13 @@ use super::state::HostState;
 use super::task::{self, EndReporter};
 use crate::Error;
 use crate::limits::Limits;
+use crate::process::kin::Kin;
+use crate::process::nameable::Nameable;
 use crate::process::queue::PipeQueue;
 use crate::process::reading::{Alone, Reading};
 use crate::process::record::{Granted, ProcessRecord};
 use crate::process::{Launch, pace};
-use crate::program::Program;
+use crate::program::{ChargedProgram, Program};
 
 /// A process that lives, and the task that runs it. Dropping the task ends the process.
 pub(super) struct Begun<Q, T> {
@@ -34,15 +37,31 @@ impl HostState {
         reading: R,
     ) -> Result<Begun<R::Queue, impl Future<Output = ()> + Send + use<R>>, Error> {
         let launched = Instant::now();
-        let limits = self.config.limits.lowered(&launch.limits)?;
+        let inherited = launch.inherited.take();
+        let most = inherited.as_ref();
+        let most = most.map_or(&self.config.limits, |inherited| &inherited.limits);
+        let limits = most.lowered(&launch.limits)?;
         launch.complete(limits.message_bytes)?;
         let user = launch.username.as_deref().unwrap_or_default();
-        let program = launch.program.clone().held(&self.budget, user)?;
-        let granted = self.granted(launched, user, limits);
+        let program = self.components.shared(launch.program.clone());
+        let program = program.held(&self.budget, user)?;
+        let own = program.program.clone();
+        let nameable = Nameable::new(program, self.held(&launch.programs, user)?);
+        let budget = inherited.as_ref().and_then(|it| it.budget.clone());
+        let is_child = inherited.is_some();
+        let kin = Kin::new(nameable, inherited, launch.is_alone);
+        let granted = Granted {
+            budget,
+            ..self.granted(launched, user, limits, kin)
+        };
         let pid = self.numbers.give();
         let (record, events) = self.enter(pid, &mut launch, granted, reading)?;
+        if is_child {
+            // It has no client that could send anything.
+            record.close_input();
+        }
         let reporter = EndReporter::new(self.clone(), record.clone());
-        let life = Box::pin(task::run(reporter, program, launch.input));
+        let life = Box::pin(task::run(reporter, own, launch.input));
         let task = self.paced(record.clone(), life);
         Ok(Begun {
             record,
@@ -67,11 +86,13 @@ impl HostState {
         };
         let program = launch.program.clone().held(&self.budget, username)?;
         let limits = self.config.limits.clone();
-        let granted = self.granted(Instant::now(), username, limits);
+        let own = program.program.clone();
+        let kin = Kin::new(Nameable::new(program, BTreeMap::new()), None, false);
+        let granted = self.granted(Instant::now(), username, limits, kin);
         let number = self.next_look.fetch_sub(1, Ordering::Relaxed);
         let (record, events) = self.enter(number, &mut launch, granted, Alone)?;
         let reporter = EndReporter::new(self.clone(), record.clone());
-        let life = Box::pin(task::check(reporter, program));
+        let life = Box::pin(task::check(reporter, own));
         let task = self.paced(record.clone(), life);
         Ok(Begun {
             record,
@@ -80,12 +101,28 @@ impl HostState {
         })
     }
 
-    fn granted(&self, launched: Instant, username: &str, limits: Limits) -> Granted {
+    /// The programs of those names, charged to their user.
+    fn held(
+        &self,
+        programs: &BTreeMap<String, Program>,
+        username: &str,
+    ) -> Result<BTreeMap<String, ChargedProgram>, Error> {
+        let held = |(name, program): (&String, &Program)| {
+            let program = self.components.shared(program.clone());
+            let program = program.held(&self.budget, username)?;
+            Ok((name.clone(), program))
+        };
+        programs.iter().map(held).collect()
+    }
+
+    fn granted(&self, launched: Instant, username: &str, limits: Limits, kin: Kin) -> Granted {
         Granted {
             launched,
             limits,
             account: self.budget.account(username),
             stack_bytes: self.config.stack_bytes,
+            kin,
+            budget: None,
         }
     }
 
@@ -100,6 +137,7 @@ impl HostState {
         let (record, events) = ProcessRecord::new(pid, launch, granted, reading)?;
         let record = Arc::new(record);
         self.live.enter(&record)?;
+        self.surroundings.standstill.enter(&record);
         Ok((record, events))
     }
 

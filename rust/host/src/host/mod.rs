@@ -1,6 +1,7 @@
 //! The host: models, programs and processes of one engine. Several live in one process; nothing is shared between them.
 
 mod check;
+mod children;
 mod launching;
 mod live;
 mod models;
@@ -30,6 +31,7 @@ use crate::process::{
     Finding, Launch, Process, Programs, Reader, ServedProcess, Serving, random_seed,
 };
 use crate::program::fair_turns::{FairTurn, FairTurns};
+use crate::program::shared_components::SharedComponents;
 use crate::program::store::ProgramStore;
 use crate::program::{Component, Language, Preparation, Program};
 use crate::sandbox::ticker::Ticker;
@@ -81,6 +83,7 @@ impl Host {
             config,
             engine,
             programs,
+            components: SharedComponents::default(),
             surroundings: Arc::new(Surroundings::new(instance_id, bus, foreground, background)),
             checking: FairTurns::new(PARALLEL_CHECKS),
             standings: Arc::new(Standings::new(threads.n_foreground)),
@@ -88,8 +91,10 @@ impl Host {
             numbers: Numbers::default(),
             next_look: AtomicU64::new(u64::MAX),
         };
+        let shared = Arc::new(shared);
+        shared.know_spawner();
         Ok(Self {
-            shared: Arc::new(shared),
+            shared,
             drivers: Mutex::default(),
         })
     }

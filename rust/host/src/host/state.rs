@@ -12,6 +12,7 @@ use crate::numbering::Numbers;
 use crate::process::standing::Standings;
 use crate::process::surroundings::Surroundings;
 use crate::program::fair_turns::FairTurns;
+use crate::program::shared_components::SharedComponents;
 use crate::program::store::ProgramStore;
 
 /// What the tasks of processes share with the host.
@@ -21,6 +22,8 @@ pub(super) struct HostState {
     pub(super) budget: Arc<Budget>,
     pub(super) engine: wasmtime::Engine,
     pub(super) programs: Arc<ProgramStore<Linkers>>,
+    /// Those that processes hold.
+    pub(super) components: SharedComponents,
     pub(super) surroundings: Arc<Surroundings>,
     /// The turns in which programs are checked.
     pub(super) checking: Arc<FairTurns>,

@@ -18,7 +18,7 @@ use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::stdio::Output;
-use crate::program::ChargedProgram;
+use crate::program::Program;
 use crate::program::opened::Code;
 use crate::program::source::RuntimeInput;
 use crate::sandbox::cpu::Metered;
@@ -65,6 +65,7 @@ impl EndReporter {
         }
         self.host.live.end(&self.record);
         self.record.ended(&last);
+        self.host.surroundings.standstill.leave(self.record.pid);
         self.record.events.finish(if self.record.is_served() {
             last.without_internals()
         } else {
@@ -88,7 +89,7 @@ impl Drop for EndReporter {
 
 /// Runs a program to its end and reports that. Before the last event can be read, the store is dropped, and everything
 /// that the process held in the engine is released.
-pub(super) async fn run(mut reporter: EndReporter, program: ChargedProgram, input: String) {
+pub(super) async fn run(mut reporter: EndReporter, program: Program, input: String) {
     let (host, record) = (reporter.host.clone(), reporter.record.clone());
     let outputs = [
         Output::stdout(record.clone()),
@@ -104,12 +105,13 @@ pub(super) async fn run(mut reporter: EndReporter, program: ChargedProgram, inpu
         error = past_wall_limit(record.limits.wall) => Err(Failure::from(error)),
         outcome = program => outcome,
     };
+    record.kin.end_children(record.pid).await;
     reporter.report(outcome, &outputs);
 }
 
 /// Checks a program without running any of it, and reports what is wrong with it as its failure: `null` where nothing
 /// is.
-pub(super) async fn check(mut reporter: EndReporter, program: ChargedProgram) {
+pub(super) async fn check(mut reporter: EndReporter, program: Program) {
     let (host, record) = (reporter.host.clone(), reporter.record.clone());
     let outputs = [
         Output::stdout(record.clone()),
@@ -131,22 +133,17 @@ pub(super) async fn check(mut reporter: EndReporter, program: ChargedProgram) {
 async fn execute(
     host: Arc<HostState>,
     record: Arc<ProcessRecord>,
-    program: ChargedProgram,
+    program: Program,
     input: String,
     outputs: &[Output; 2],
 ) -> Result<String, Failure> {
-    let ChargedProgram { program, charge } = program;
     let opened = program.opened(&host.config.limits).await?;
     let input = match &opened.manifest {
         Some(manifest) => manifest.checked_input(input)?,
         None => input,
     };
-    let (prepared, mut source, is_own) = prepare(&host, &opened.code, &record.username).await?;
-    match &mut source {
-        Some(source) => source.charge = Some(charge),
-        None => drop(charge),
-    }
-    // A running process holds of its program only what its runtime has not taken yet.
+    let (prepared, source, is_own) = prepare(&host, &opened.code, &record.username).await?;
+    // What a running process holds of its program is what it can start again.
     drop((program, opened));
     let (stack_bytes, is_source) = (host.config.stack_bytes, source.is_some());
     let mut store = new_store(&host, record.clone(), source, outputs);
@@ -184,13 +181,9 @@ async fn execute(
 async fn examine(
     host: Arc<HostState>,
     record: Arc<ProcessRecord>,
-    program: ChargedProgram,
+    program: Program,
     outputs: &[Output; 2],
 ) -> Result<(), Failure> {
-    let ChargedProgram {
-        program,
-        charge: _charge,
-    } = program;
     let opened = program.opened(&host.config.limits).await?;
     let (prepared, source, is_own) = prepare(&host, &opened.code, &record.username).await?;
     let Some(source) = source else {

@@ -15,6 +15,7 @@ wasmtime::component::bindgen!({
     path: "../../wit",
     world: "pie:host/program",
     imports: {
+        "pie:core/runtime.spawn": async | trappable,
         "pie:core/session.send": async | trappable,
         "pie:core/session.send-file": async | trappable,
         "pie:core/messaging.push": async | trappable,
@@ -43,6 +44,7 @@ wasmtime::component::bindgen!({
         "pie:core/futures.future-unit": crate::interface::futures::FutureUnit,
         "pie:core/futures.future-string": crate::interface::futures::FutureString,
         "pie:core/futures.future-blob": crate::interface::futures::FutureBlob,
+        "pie:core/runtime.child": crate::process::child::Child,
         "pie:core/messaging.subscription": crate::bus::place::SubscriptionHandle,
         "pie:core/messaging.future-message": crate::interface::messaging::FutureMessage,
         "pie:core/model.model": crate::interface::model::ModelHandle,

@@ -9,9 +9,10 @@ use super::bindings::pie::core::types;
 use super::view::view;
 use crate::Error;
 use crate::bus::place::Pull;
-use crate::futures::{Awaited, Future};
+use crate::futures::{Awaited, Future, WaitsFor};
 use crate::limits::Limits;
 use crate::model::pass::Flush;
+use crate::process::ending::Ended;
 use crate::process::handles::HandleTable;
 use crate::process::mailbox::Receive;
 use crate::process::state::ProcessState;
@@ -21,13 +22,15 @@ pub type FutureUnit = Future<Flush>;
 /// The future of [`Receive`], for files.
 pub type FutureBlob = Future<Receive<Vec<u8>>>;
 
-/// A text that somebody sends.
+/// A text that somebody sends or leaves.
 #[derive(Debug)]
 pub enum FutureString {
     /// The client of the program does.
     Received(Future<Receive<String>>),
     /// Another program does.
     Pulled(Future<Pull>),
+    /// A child does, at its end.
+    Returned(Future<Ended>),
 }
 
 #[async_trait]
@@ -36,6 +39,7 @@ impl Pollable for FutureString {
         match self {
             Self::Received(future) => future.ready().await,
             Self::Pulled(future) => future.ready().await,
+            Self::Returned(future) => future.ready().await,
         }
     }
 }
@@ -47,6 +51,7 @@ impl Awaited for FutureString {
         match self {
             Self::Received(future) => future.take(),
             Self::Pulled(future) => future.take(),
+            Self::Returned(future) => future.take(),
         }
     }
 
@@ -54,6 +59,15 @@ impl Awaited for FutureString {
         match self {
             Self::Received(future) => Self::Received(future.within(limits)),
             Self::Pulled(future) => Self::Pulled(future.within(limits)),
+            Self::Returned(future) => Self::Returned(future.within(limits)),
+        }
+    }
+
+    fn waits_for(&self) -> Option<WaitsFor> {
+        match self {
+            Self::Received(future) => future.waits_for(),
+            Self::Pulled(future) => future.waits_for(),
+            Self::Returned(future) => future.waits_for(),
         }
     }
 }

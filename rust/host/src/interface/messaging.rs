@@ -49,7 +49,10 @@ impl HostSubscription for Messages<'_> {
     ) -> wasmtime::Result<Resource<DynPollable>> {
         // A borrowed handle makes the pollable a child: the subscription cannot be dropped before it.
         let borrowed = Resource::<SubscriptionHandle>::new_borrow(this.rep());
-        subscribe(self.table.for_wasi(), borrowed)
+        let waits_for = self.table.get(&this)?.waits_for();
+        let pollable = subscribe(self.table.for_wasi(), borrowed)?;
+        self.table.note_wait(&pollable, waits_for);
+        Ok(pollable)
     }
 
     fn get(&mut self, this: Resource<SubscriptionHandle>) -> wasmtime::Result<Option<String>> {

@@ -6,15 +6,18 @@ use wasmtime::component::{HasData, Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi::p2::bindings::io::poll;
 
+use crate::futures::WaitsFor;
 use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
+use crate::process::surroundings::Surroundings;
 use crate::sandbox::fault::poll_limit;
 
 /// What waiting needs of a process.
 pub(crate) struct Polls<'a> {
     table: &'a mut HandleTable,
     record: &'a ProcessRecord,
+    surroundings: &'a Surroundings,
 }
 
 impl HasData for Polls<'static> {
@@ -26,12 +29,29 @@ impl Polls<'_> {
         Polls {
             table: &mut state.table,
             record: &state.record,
+            surroundings: &state.surroundings,
         }
     }
 
     /// Counts a call; the drop of a pollable is none.
     fn count(&self) {
         self.record.n_arrivals.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Does `work` of a process, which ends when one of the things comes that it waits for.
+async fn waiting<T>(
+    record: &ProcessRecord,
+    surroundings: &Surroundings,
+    waits_for: Option<Vec<WaitsFor>>,
+    work: impl Future<Output = T>,
+) -> T {
+    match waits_for {
+        None => work.await,
+        Some(waits_for) => {
+            let standstill = &surroundings.standstill;
+            standstill.sleeping(record.pid, waits_for, work).await
+        }
     }
 }
 
@@ -43,7 +63,9 @@ impl poll::Host for Polls<'_> {
         if pollables.len() > limits.resources {
             return Err(poll_limit(pollables.len(), limits).into());
         }
-        self.table.for_wasi().poll(pollables).await
+        let waits_for = self.table.waits_for(&pollables);
+        let polling = self.table.for_wasi().poll(pollables);
+        waiting(self.record, self.surroundings, waits_for, polling).await
     }
 }
 
@@ -55,11 +77,13 @@ impl poll::HostPollable for Polls<'_> {
 
     async fn block(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
         self.count();
-        self.table.for_wasi().block(pollable).await
+        let waits_for = self.table.waits_for(std::slice::from_ref(&pollable));
+        let blocking = self.table.for_wasi().block(pollable);
+        waiting(self.record, self.surroundings, waits_for, blocking).await
     }
 
     fn drop(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
-        self.table.uncount_timer(pollable.rep());
+        self.table.forget_pollable(pollable.rep());
         poll::HostPollable::drop(self.table.for_wasi(), pollable)
     }
 }

@@ -1,18 +1,26 @@
-//! `pie:core/runtime`: what a program may know of the engine and of its own launch.
+//! `pie:core/runtime`: what a program may know of the engine and of its own launch, and how it starts others.
 
 use std::sync::Arc;
 
-use wasmtime::component::Linker;
+use pie_core::ErrorCode;
+use serde::de::IgnoredAny;
+use wasmtime::component::{Linker, Resource};
 
-use super::bindings::pie::core::runtime;
+use super::bindings::pie::core::runtime::{self, HostChild, SpawnOptions};
+use super::errors::CallResult;
+use super::futures::FutureString;
 use super::view::view;
+use crate::Error;
+use crate::process::child::{Child, Spawn};
+use crate::process::handles::HandleTable;
+use crate::process::programs::{Directory, Named};
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::surroundings::Surroundings;
 
 view! {
-    /// Who runs where.
-    Launched { record: Arc<ProcessRecord>, surroundings: Arc<Surroundings> }
+    /// Who runs where, and the handles of its children.
+    Launched { table: HandleTable, record: Arc<ProcessRecord>, surroundings: Arc<Surroundings> }
 }
 
 impl runtime::Host for Launched<'_> {
@@ -39,6 +47,76 @@ impl runtime::Host for Launched<'_> {
     fn launch_seed(&mut self) -> wasmtime::Result<u64> {
         Ok(self.record.launch_seed)
     }
+
+    async fn spawn(
+        &mut self,
+        program: String,
+        input: String,
+        args: Vec<String>,
+        options: SpawnOptions,
+    ) -> CallResult<Resource<Child>> {
+        // A child that nobody could hold is not started.
+        self.table.check_room()?;
+        check_json(&input)?;
+        let spawn = Spawn {
+            named: named(&program, self.record, &self.surroundings.directory).await?,
+            input,
+            args,
+            seed: options.seed,
+            token_budget: options.token_budget,
+            with_output: options.output,
+            is_detached: options.detached,
+        };
+        let child = self.surroundings.spawner()?.spawn(self.record, spawn)?;
+        Ok(self.table.push(child)?)
+    }
+}
+
+impl HostChild for Launched<'_> {
+    fn pid(&mut self, this: Resource<Child>) -> wasmtime::Result<u64> {
+        Ok(self.table.get(&this)?.pid())
+    }
+
+    fn wait(&mut self, this: Resource<Child>) -> wasmtime::Result<Resource<FutureString>> {
+        let future = self.table.get(&this)?.wait();
+        self.table.push_future(FutureString::Returned(future))
+    }
+
+    fn cancel(&mut self, this: Resource<Child>) -> wasmtime::Result<()> {
+        self.table.get(&this)?.cancel();
+        Ok(())
+    }
+
+    fn drop(&mut self, this: Resource<Child>) -> wasmtime::Result<()> {
+        self.table.delete(this)?;
+        Ok(())
+    }
+}
+
+/// What a program calls `name`, where `record` is its process: a program that it finds by itself, or an installed one.
+async fn named(name: &str, record: &ProcessRecord, directory: &Directory) -> Result<Named, Error> {
+    let nameable = record.kin.nameable();
+    let nameable = nameable.ok_or_else(|| Error::internal("a program runs after its end"))?;
+    if let Some(program) = nameable.find(name, &record.limits).await? {
+        let label = name.to_owned();
+        return Ok(Named { label, program });
+    }
+    let installed = directory.find(&record.username, name).await;
+    installed.map_err(|error| match error.code {
+        // A path, for example, is not the name of an installed program.
+        ErrorCode::UnknownProgram | ErrorCode::InvalidName => nameable.unknown(name),
+        _ => error,
+    })
+}
+
+fn check_json(input: &str) -> Result<(), Error> {
+    let read = serde_json::from_str::<IgnoredAny>(input);
+    read.map(drop).map_err(|error| {
+        let message = format!(
+            "the input of a child is a JSON text, and this is none ({error}); give one, as `null`"
+        );
+        Error::new(ErrorCode::InvalidArgument, message)
+    })
 }
 
 /// Adds the interface to the linker.

@@ -36,7 +36,6 @@ impl Sources<'_> {
                 "a language runtime asked for the files of its program twice; keep them",
             ));
         };
-        source.charge = None;
         Ok(files
             .iter()
             .map(|(path, content)| File {
@@ -75,17 +74,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::budget::{Budget, Purpose};
 
     #[test]
-    fn files_are_given_away_once_and_paid_for_no_longer() {
-        let budget = Budget::new(1 << 20, None);
-        let charge = budget.account("u").charge(Purpose::Text, 1000).unwrap();
+    fn files_are_given_away_once() {
         let file = Arc::new(b"1".to_vec());
         let mut given = Some(RuntimeInput {
             files: Some(BTreeMap::from([("main.py".to_owned(), file)]).into()),
             entry: "main.py".to_owned(),
-            charge: Some(charge.into()),
         });
         let mut source = Sources { source: &mut given };
         assert_eq!(source.entry(), "main.py");
@@ -95,7 +90,6 @@ mod tests {
             (files[0].path.as_str(), &**files[0].content),
             ("main.py", &b"1"[..])
         );
-        assert_eq!(budget.held_bytes(), 0);
         let error = source.take_files().err().unwrap();
         assert!(error.to_string().contains("twice"), "{error}");
         // Nobody else has files to give.

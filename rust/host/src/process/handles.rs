@@ -4,7 +4,7 @@
 //! interface it is of.
 
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,7 +15,7 @@ use wasmtime_wasi::p2::{DynPollable, subscribe};
 use super::record::ProcessRecord;
 use super::stated::Told;
 use crate::Error;
-use crate::futures::Awaited;
+use crate::futures::{Awaited, WaitsFor};
 use crate::sandbox::fault::{futures_limit, timers_limit};
 
 /// The handles of one instance.
@@ -27,6 +27,9 @@ pub(crate) struct HandleTable {
     n_futures: usize,
     /// The pollables that are timers, by their place in the table.
     timers: HashSet<u32>,
+    /// What the pollables wait for that only another program can make ready, by their place in the table. It is kept
+    /// where nobody else can wake the program.
+    awaited: Option<HashMap<u32, WaitsFor>>,
 }
 
 impl HandleTable {
@@ -34,12 +37,14 @@ impl HandleTable {
     pub(crate) fn new(record: Arc<ProcessRecord>) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(record.limits.resources);
+        let awaited = record.kin.is_alone.then(HashMap::new);
         Self {
             table,
             record,
             told: Told::default(),
             n_futures: 0,
             timers: HashSet::new(),
+            awaited,
         }
     }
 
@@ -124,8 +129,30 @@ impl HandleTable {
         &mut self,
         future: Resource<F>,
     ) -> wasmtime::Result<Resource<DynPollable>> {
+        let waits_for = self.table.get(&future)?.waits_for();
         // A borrowed handle makes the pollable a child: the future cannot be dropped before it.
-        subscribe(&mut self.table, Resource::<F>::new_borrow(future.rep()))
+        let pollable = subscribe(&mut self.table, Resource::<F>::new_borrow(future.rep()))?;
+        if let Some(waits_for) = waits_for {
+            self.note_wait(&pollable, waits_for);
+        }
+        Ok(pollable)
+    }
+
+    /// Notes what a pollable waits for that only another program can make ready.
+    pub(crate) fn note_wait(&mut self, pollable: &Resource<DynPollable>, waits_for: WaitsFor) {
+        if let Some(awaited) = &mut self.awaited {
+            awaited.insert(pollable.rep(), waits_for);
+        }
+    }
+
+    /// What the pollables wait for, where only other programs can make one of them ready, and those are known.
+    pub(crate) fn waits_for(&self, pollables: &[Resource<DynPollable>]) -> Option<Vec<WaitsFor>> {
+        let awaited = self.awaited.as_ref()?;
+        let mut waits = pollables.iter();
+        waits.try_fold(Vec::new(), |mut waits, pollable| {
+            waits.push(awaited.get(&pollable.rep())?.clone());
+            Some(waits)
+        })
     }
 
     /// Takes back a future that the program drops.
@@ -156,8 +183,11 @@ impl HandleTable {
     }
 
     /// Notes that a pollable is gone, whatever it was.
-    pub(crate) fn uncount_timer(&mut self, rep: u32) {
+    pub(crate) fn forget_pollable(&mut self, rep: u32) {
         self.timers.remove(&rep);
+        if let Some(awaited) = &mut self.awaited {
+            awaited.remove(&rep);
+        }
     }
 
     /// The table, for the system interfaces, whose calls and drops are not counted here.

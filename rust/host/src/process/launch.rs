@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use pie_core::ErrorCode;
 
+use super::kin::Inherited;
 use crate::Error;
-use crate::program::Program;
+use crate::program::{Program, is_program_name};
 use crate::settings::Value;
 
 /// The longest user name, and the most launch arguments.
 const MAX_USERNAME_BYTES: usize = 256;
 const MAX_ARGS: usize = 10_000;
+/// The most programs that a launch names.
+const MAX_PROGRAMS: usize = 256;
 /// Who launches where nobody is named.
 const ANONYMOUS: &str = "anonymous";
 
@@ -31,6 +34,13 @@ pub struct Launch {
     pub token_budget: Option<u64>,
     /// Limits of this process by their names in [`crate::Limits::settings`], none above the engine's.
     pub limits: BTreeMap<String, Value>,
+    /// Programs that it and its children can start, by the names that they call them by.
+    pub programs: BTreeMap<String, Program>,
+    /// Nobody but itself and its children launches anything in this engine while it lives, so that the engine can tell
+    /// when nothing will wake them any more.
+    pub is_alone: bool,
+    /// What it has of the process that starts it; none: a client launches it.
+    pub inherited: Option<Inherited>,
 }
 
 impl Launch {
@@ -44,6 +54,9 @@ impl Launch {
             username: None,
             token_budget: None,
             limits: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            is_alone: false,
+            inherited: None,
         }
     }
 
@@ -51,7 +64,7 @@ impl Launch {
     ///
     /// # Errors
     /// `limit-message` for an input that is longer than a message of `message_bytes`, `invalid-argument` for arguments
-    /// beyond their bounds.
+    /// beyond their bounds, `invalid-name` for a program that cannot be called so.
     pub(crate) fn complete(&mut self, message_bytes: usize) -> Result<(), Error> {
         self.input = json_input(std::mem::take(&mut self.input));
         check_size("the input", self.input.len(), message_bytes)?;
@@ -66,6 +79,19 @@ impl Launch {
                 "the launch has {} arguments and a user name of {} bytes, of at most {MAX_ARGS} and {MAX_USERNAME_BYTES}; put what is longer into the input",
                 self.args.len(),
                 username.len()
+            );
+            return Err(Error::new(ErrorCode::InvalidArgument, message));
+        }
+        if let Some(name) = self.programs.keys().find(|name| !is_program_name(name)) {
+            let message = format!(
+                "the launch names a program {name:?}; give it a name of the form [a-z0-9][a-z0-9._-]{{0,63}}"
+            );
+            return Err(Error::new(ErrorCode::InvalidName, message));
+        }
+        if self.programs.len() > MAX_PROGRAMS {
+            let message = format!(
+                "the launch names {} programs, more than {MAX_PROGRAMS}; leave out those that are not started",
+                self.programs.len()
             );
             return Err(Error::new(ErrorCode::InvalidArgument, message));
         }

@@ -1,13 +1,18 @@
 //! Processes: launched programs, and the way to talk to them.
 
+pub(crate) mod child;
+pub(crate) mod ending;
+pub(crate) mod family;
 pub(crate) mod handles;
 pub(crate) mod joined;
+pub(crate) mod kin;
 mod launch;
 mod log;
 pub(crate) mod mail;
 pub(crate) mod mailbox;
+pub(crate) mod nameable;
 pub(crate) mod pace;
-mod programs;
+pub(crate) mod programs;
 pub(crate) mod queue;
 mod random;
 pub(crate) mod reading;
@@ -15,10 +20,13 @@ pub(crate) mod record;
 mod served;
 mod serving;
 pub(crate) mod standing;
+pub(crate) mod standstill;
 pub(crate) mod state;
 mod stated;
 pub(crate) mod stdio;
 pub(crate) mod surroundings;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod texts;
 
 use std::sync::Arc;
@@ -27,6 +35,7 @@ use std::time::Duration;
 
 use pie_core::ErrorCode;
 
+pub use kin::Inherited;
 pub use launch::Launch;
 pub(crate) use launch::random_seed;
 pub use log::LogText;

@@ -2,12 +2,13 @@
 //!
 //! Whoever launches by a name, and later whatever program starts or finds others, asks here.
 
+use std::any::Any;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 
 use pie_core::ErrorCode;
 
-use super::ServedProcess;
+use super::{Launch, ServedProcess};
 use crate::Error;
 use crate::program::Program;
 use crate::sync::lock;
@@ -34,6 +35,22 @@ pub trait Programs: Send + Sync {
     /// # Errors
     /// `unknown-process`.
     fn process(&self, user: &str, pid: u64) -> Result<ServedProcess, Error>;
+
+    /// Counts a child among the processes of a user, until what it gives is dropped.
+    ///
+    /// # Errors
+    /// `limit-processes`.
+    fn admit(self: Arc<Self>, user: &str) -> Result<Box<dyn Any + Send + Sync>, Error>;
+
+    /// Launches a process that nobody waits for, as one of the launch's user. Lists show it under the label.
+    ///
+    /// # Errors
+    /// Those of a launch.
+    fn launch_detached(
+        self: Arc<Self>,
+        label: String,
+        launch: Launch,
+    ) -> Result<ServedProcess, Error>;
 }
 
 /// Who keeps the programs of a host; at first nobody does.
@@ -46,7 +63,8 @@ impl Directory {
         *lock(&self.0) = Some(programs);
     }
 
-    fn get(&self) -> Option<Arc<dyn Programs>> {
+    /// Who is asked, where somebody is.
+    pub(crate) fn get(&self) -> Option<Arc<dyn Programs>> {
         lock(&self.0).as_ref().and_then(Weak::upgrade)
     }
 

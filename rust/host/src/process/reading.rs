@@ -1,8 +1,9 @@
-//! By whom the events of a process are read: by one reader from the beginning to the end, or by many who come and go.
+//! By whom the events of a process are read: by one reader from the beginning to the end, by
+//! many who come and go, or by those of the parent.
 
 use std::sync::Arc;
 
-use super::queue::{Capacity, DetachableQueue, EventQueue, PipeQueue, Retention};
+use super::queue::{Capacity, DetachableQueue, EventQueue, PassedOn, PipeQueue, Retention};
 use super::serving::{Observer, Serving};
 use crate::stepped_charge::SteppedCharge;
 
@@ -30,6 +31,19 @@ impl Reading for Alone {
 
     fn queue(self, _pid: u64, capacity: Capacity, holding: SteppedCharge) -> PipeQueue {
         PipeQueue::new(capacity, holding)
+    }
+}
+
+/// By the one who reads the events of its parent.
+impl Reading for PassedOn {
+    type Queue = Self;
+
+    fn observer(&self) -> Option<Arc<dyn Observer>> {
+        None
+    }
+
+    fn queue(self, _pid: u64, _capacity: Capacity, _holding: SteppedCharge) -> Self {
+        self
     }
 }
 

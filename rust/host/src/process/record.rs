@@ -8,6 +8,8 @@ use std::time::Instant;
 use pie_core::TokenBudget;
 use tokio::sync::watch;
 
+use super::ending::Ending;
+use super::kin::{Kin, Offspring};
 use super::launch::Launch;
 use super::mailbox::Mailbox;
 use super::queue::{Capacity, EventQueue};
@@ -53,6 +55,7 @@ pub(crate) struct ProcessRecord {
     pub(crate) budget: Option<TokenBudget>,
     /// What it may use.
     pub(crate) limits: Limits,
+    pub(crate) kin: Kin,
     /// Set once, to the reason, when the process shall end.
     pub(crate) stop: watch::Sender<Option<Error>>,
 }
@@ -64,6 +67,9 @@ pub(crate) struct Granted {
     /// That of its user.
     pub(crate) account: Account,
     pub(crate) stack_bytes: usize,
+    pub(crate) kin: Kin,
+    /// The budget that its own is a part of.
+    pub(crate) budget: Option<TokenBudget>,
 }
 
 impl fmt::Debug for ProcessRecord {
@@ -93,6 +99,8 @@ impl ProcessRecord {
             limits,
             account,
             stack_bytes,
+            kin,
+            budget,
         } = granted;
         let footprint = Footprint::new(&account, stack_bytes as u64)?;
         footprint.promise((launch.input.len() + launch.args_bytes()) as u64)?;
@@ -101,6 +109,10 @@ impl ProcessRecord {
         let most_tokens = launch
             .token_budget
             .or(observer.is_some().then_some(u64::MAX));
+        let budget = match budget {
+            Some(whole) => Some(whole.part(most_tokens.unwrap_or(u64::MAX))),
+            None => most_tokens.map(TokenBudget::new),
+        };
         let capacity = Capacity {
             entries: limits.queue_events,
             bytes: limits.queue_bytes,
@@ -124,16 +136,17 @@ impl ProcessRecord {
             n_arrivals: AtomicU64::new(0),
             n_drops: AtomicU64::new(0),
             n_output_bytes: AtomicU64::new(0),
-            budget: most_tokens.map(TokenBudget::new),
+            budget,
             limits,
+            kin,
             stop: watch::Sender::new(None),
         };
         Ok((record, events))
     }
 
-    /// True for a process of a server, whose clients are not the ones who run the engine.
+    /// True for a process of a server, and for children of one: its clients are not the ones who run the engine.
     pub(crate) fn is_served(&self) -> bool {
-        self.observer.is_some()
+        self.observer.is_some() || self.kin.is_served
     }
 
     /// The arguments of the program.
@@ -147,6 +160,7 @@ impl ProcessRecord {
         self.footprint.release();
         self.mailbox.discard();
         self.files.discard();
+        self.kin.end(self.pid, last);
         if let Some(observer) = &self.observer {
             observer.ended(self.pid, last);
         }
@@ -227,5 +241,15 @@ impl ProcessRecord {
             return Ok(());
         }
         Err(output_limit(&self.limits))
+    }
+}
+
+impl Offspring for ProcessRecord {
+    fn stop(&self, reason: Error) {
+        Self::stop(self, reason);
+    }
+
+    fn ending(&self) -> Option<&Arc<Ending>> {
+        self.kin.ending.as_ref()
     }
 }

@@ -25,6 +25,10 @@ impl ServedProcess {
         Self { record, events }
     }
 
+    pub(crate) const fn record(&self) -> &Arc<ProcessRecord> {
+        &self.record
+    }
+
     /// Its number, unique in its host.
     pub fn pid(&self) -> u64 {
         self.record.pid

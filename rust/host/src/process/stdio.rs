@@ -158,26 +158,12 @@ impl StdoutStream for Output {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
-    use super::super::launch::Launch;
-    use super::super::reading::Alone;
-    use super::super::record::Granted;
+    use super::super::testing::record;
     use super::*;
     use crate::Limits;
-    use crate::budget::Budget;
-    use crate::program::Component;
 
     fn output(limits: Limits) -> Output {
-        let mut launch = Launch::new(Component::new(*b""), "");
-        let granted = Granted {
-            launched: Instant::now(),
-            limits,
-            account: Budget::new(16 << 20, None).account(""),
-            stack_bytes: 1 << 20,
-        };
-        let (record, _) = ProcessRecord::new(1, &mut launch, granted, Alone).unwrap();
-        Output::stdout(Arc::new(record))
+        Output::stdout(record(1, limits, false))
     }
 
     #[test]

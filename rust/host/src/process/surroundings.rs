@@ -1,11 +1,15 @@
 //! What a host has for the programs that it runs, the same for all.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::runtime::Handle;
 
+use super::child::Spawner;
 use super::programs::Directory;
+use super::standstill::Standstill;
+use crate::Error;
 use crate::bus::Bus;
+use crate::errors::stopped;
 use crate::model::grammars::Grammars;
 use crate::model::registry::Models;
 use crate::program::fair_turns::FairTurns;
@@ -20,6 +24,10 @@ pub(crate) struct Surroundings {
     pub(crate) models: Models,
     /// What is known by name and by number.
     pub(crate) directory: Directory,
+    /// Who starts children; set once.
+    pub(crate) spawner: OnceLock<Weak<dyn Spawner>>,
+    /// Who waits for whom.
+    pub(crate) standstill: Arc<Standstill>,
     /// What programs send to each other.
     pub(crate) bus: Arc<Bus>,
     /// Grammars that programs made.
@@ -44,11 +52,22 @@ impl Surroundings {
             instance_id,
             models: Models::default(),
             directory: Directory::default(),
+            spawner: OnceLock::new(),
+            standstill: Arc::default(),
             bus,
             grammars: Grammars::default(),
             encoding: FairTurns::new(PARALLEL_TEXTS),
             foreground,
             background,
         }
+    }
+
+    /// Who starts children.
+    ///
+    /// # Errors
+    /// `engine-stopped` where the host is gone.
+    pub(crate) fn spawner(&self) -> Result<Arc<dyn Spawner>, Error> {
+        let spawner = self.spawner.get().and_then(Weak::upgrade);
+        spawner.ok_or_else(stopped)
     }
 }

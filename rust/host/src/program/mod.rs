@@ -13,14 +13,17 @@ pub(crate) mod failures;
 pub(crate) mod fair_turns;
 pub(crate) mod fields;
 pub(crate) mod holders;
+pub(crate) mod language;
 pub(crate) mod manifest;
 pub(crate) mod opened;
 mod own_runtime;
 pub(crate) mod packed;
 pub(crate) mod parameters;
+pub(crate) mod parts;
 pub(crate) mod preparation;
 pub(crate) mod runtimes;
 pub(crate) mod shape;
+pub(crate) mod shared_components;
 pub(crate) mod single_flight;
 pub(crate) mod source;
 pub(crate) mod store;
@@ -31,13 +34,14 @@ pub(crate) mod worker;
 use std::sync::Arc;
 
 pub use component::Component;
+pub use language::Language;
 pub use manifest::{Manifest, is_program_name, is_program_version};
 use opened::{Code, LazyComponent, Opened, RuntimeChoice};
 pub use packed::{Packed, parse_digest, runtime_name};
 pub use parameters::{Kind as ParameterKind, Parameter, Parameters};
 pub use preparation::Preparation;
 use source::LazySource;
-pub use source::{Language, SourceBundle};
+pub use source::SourceBundle;
 
 use crate::Error;
 use crate::budget::{Budget, Charge};
@@ -53,7 +57,7 @@ pub struct Program {
 #[derive(Clone, Debug)]
 enum Form {
     Component(Arc<LazyComponent>),
-    Source(Arc<LazySource>),
+    Source(Arc<LazySource>, RuntimeChoice),
 }
 
 impl Program {
@@ -73,11 +77,11 @@ impl Program {
     pub(crate) fn held(self, budget: &Arc<Budget>, user: &str) -> Result<ChargedProgram, Error> {
         let charge = match &self.form {
             Form::Component(component) => component.hold(budget, user),
-            Form::Source(source) => source.hold(budget, user),
+            Form::Source(source, _) => source.hold(budget, user),
         }?;
         Ok(ChargedProgram {
             program: self,
-            charge,
+            _charge: charge,
         })
     }
 
@@ -88,10 +92,10 @@ impl Program {
     pub(crate) async fn opened(&self, limits: &Limits) -> Result<Opened, Error> {
         let opened = match &self.form {
             Form::Component(component) => component.opened(limits).await?,
-            Form::Source(source) => Opened {
+            Form::Source(source, runtime) => Opened {
                 code: Code::Source {
                     source: source.clone(),
-                    runtime: RuntimeChoice::Any,
+                    runtime: runtime.clone(),
                 },
                 manifest: None,
             },
@@ -101,13 +105,36 @@ impl Program {
             ..opened
         })
     }
+
+    /// The program that a file or a folder of this one is. None: it has no sources, or none of that path that can run.
+    ///
+    /// # Errors
+    /// As [`Program::opened`].
+    pub(crate) async fn part(&self, path: &str, limits: &Limits) -> Result<Option<Self>, Error> {
+        let Code::Source { source, runtime } = self.opened(limits).await?.code else {
+            return Ok(None);
+        };
+        let Some(part) = source.part(path) else {
+            return Ok(None);
+        };
+        // The runtime that a program was built with runs its own language alone.
+        let runtime = match part.language() == source.language() {
+            true => runtime,
+            false => RuntimeChoice::Any,
+        };
+        Ok(Some(Self {
+            form: Form::Source(Arc::new(part), runtime),
+            manifest: None,
+        }))
+    }
 }
 
-/// A program that a process holds until its runtime has it.
+/// A program that a process holds.
+#[derive(Clone)]
 pub(crate) struct ChargedProgram {
     pub(crate) program: Program,
     /// For its bytes.
-    pub(crate) charge: Arc<Charge>,
+    _charge: Arc<Charge>,
 }
 
 impl From<Component> for Program {
@@ -122,7 +149,7 @@ impl From<Component> for Program {
 impl From<SourceBundle> for Program {
     fn from(bundle: SourceBundle) -> Self {
         Self {
-            form: Form::Source(Arc::new(LazySource::new(bundle))),
+            form: Form::Source(Arc::new(LazySource::new(bundle)), RuntimeChoice::Any),
             manifest: None,
         }
     }

@@ -63,6 +63,11 @@ impl LazyComponent {
         }
     }
 
+    /// The digest of its bytes.
+    pub(crate) const fn digest(&self) -> [u8; 32] {
+        self.component.digest
+    }
+
     /// Charges `user` for its bytes.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use pie_core::ErrorCode;
 
 use super::cache::CacheEntry;
 use super::component::Component;
-use super::source::Language;
+use super::language::Language;
 use crate::Error;
 use crate::sync::lock;
 

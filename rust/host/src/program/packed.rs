@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use wasm_encoder::{ComponentSection, CustomSection, Encode};
 use wasmparser::{BinaryReader, BinaryReaderError};
 
-use super::source::{Language, MAX_FILES, MAX_PATH_BYTES};
+use super::language::Language;
+use super::source::{MAX_FILES, MAX_PATH_BYTES};
 use crate::Error;
 
 /// The names of the sections.

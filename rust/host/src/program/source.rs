@@ -7,6 +7,8 @@ use pie_core::ErrorCode;
 use sha2::{Digest, Sha256};
 
 use super::holders::Holders;
+use super::language::Language;
+use super::parts;
 use crate::budget::{Budget, Charge};
 use crate::{Error, Limits};
 
@@ -16,40 +18,6 @@ pub(crate) const MAX_FILES: usize = 10_000;
 const MAX_SCRIPT_BYTES: usize = 1 << 20;
 /// The longest path in a program, in bytes.
 pub(crate) const MAX_PATH_BYTES: usize = 1024;
-
-/// A language that has a runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Language {
-    /// Python.
-    Python,
-    /// JavaScript, and TypeScript, whose types are removed.
-    JavaScript,
-}
-
-impl Language {
-    /// The language of a name as programs and settings write it.
-    ///
-    /// # Errors
-    /// `invalid-argument` for a name without a runtime.
-    pub fn from_name(name: &str) -> Result<Self, Error> {
-        match name {
-            "python" => Ok(Self::Python),
-            "javascript" => Ok(Self::JavaScript),
-            _ => Err(Error::new(
-                ErrorCode::InvalidArgument,
-                format!("there is no runtime for the language {name:?}; use python or javascript"),
-            )),
-        }
-    }
-
-    /// The name, as programs and settings write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Python => "python",
-            Self::JavaScript => "javascript",
-        }
-    }
-}
 
 /// The files of a program in source form.
 #[derive(Clone, Debug)]
@@ -71,8 +39,6 @@ pub(crate) struct RuntimeInput {
     /// None once the runtime has them.
     pub(crate) files: Option<Arc<Files>>,
     pub(crate) entry: String,
-    /// For the files, as long as they are held.
-    pub(crate) charge: Option<Arc<Charge>>,
 }
 
 /// The sources of a program, and what is found out about them when they are first launched.
@@ -84,8 +50,8 @@ pub(crate) struct LazySource {
     checked: OnceLock<Result<(), Error>>,
     scripts_digest: OnceLock<[u8; 32]>,
     /// The files without types, once they are there.
-    plain: OnceLock<Arc<Files>>,
-    holders: Holders,
+    plain: Arc<OnceLock<Arc<Files>>>,
+    holders: Arc<Holders>,
 }
 
 impl LazySource {
@@ -100,9 +66,42 @@ impl LazySource {
             entry: bundle.entry,
             checked: OnceLock::new(),
             scripts_digest: OnceLock::new(),
-            plain: OnceLock::new(),
-            holders: Holders::default(),
+            plain: Arc::default(),
+            holders: Arc::default(),
         }
+    }
+
+    /// The program that one of its files or folders is; what is found out about the same files is shared.
+    pub(crate) fn part(&self, path: &str) -> Option<Self> {
+        let part = parts::part(path, |path| self.files.contains_key(path))?;
+        let has_all = part.base.is_empty();
+        let files = if has_all {
+            self.files.clone()
+        } else {
+            let own = self.files.range(part.base.clone()..);
+            let own = own.map_while(|(path, content)| {
+                let path = path.strip_prefix(&part.base)?;
+                Some((path.to_owned(), content.clone()))
+            });
+            Arc::new(own.collect())
+        };
+        Some(Self {
+            plain: if has_all && part.language == self.language {
+                self.plain.clone()
+            } else {
+                Arc::default()
+            },
+            holders: if has_all {
+                self.holders.clone()
+            } else {
+                Arc::default()
+            },
+            language: part.language,
+            files,
+            entry: part.entry,
+            checked: OnceLock::new(),
+            scripts_digest: OnceLock::new(),
+        })
     }
 
     /// The language of the entry.
@@ -142,7 +141,6 @@ impl LazySource {
         RuntimeInput {
             files: Some(files.clone()),
             entry: self.entry.clone(),
-            charge: None,
         }
     }
 
@@ -294,6 +292,28 @@ mod tests {
             message,
             "the entry \"main.py\" is not among the program's files"
         );
+    }
+
+    #[test]
+    fn a_folder_has_what_lies_below_it_and_a_file_has_all() {
+        let files: &[(&str, &[u8])] = &[
+            ("main.py", b"1"),
+            ("work/main.py", b"2"),
+            ("work/data/a.txt", b"3"),
+            ("work2/main.py", b"4"),
+        ];
+        let whole = bundle(Language::Python, files, "main.py");
+        let paths = |part: &LazySource| part.files.keys().cloned().collect::<Vec<_>>();
+        let folder = whole.part("work").unwrap();
+        assert_eq!(paths(&folder), ["data/a.txt", "main.py"]);
+        assert_eq!(folder.entry, "main.py");
+        let file = whole.part("work/main.py").unwrap();
+        assert_eq!(
+            (paths(&file), file.entry.as_str()),
+            (paths(&whole), "work/main.py")
+        );
+        file.check(&Limits::default()).unwrap();
+        assert!(whole.part("work/data").is_none());
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("username", username),
     super::export!("args", args),
     super::export!("launchSeed", launch_seed),
+    super::export!("spawn", spawn),
     super::export!("modelLoad", model_load),
     super::export!("contextCreate", context_create),
     super::export!("contextOpen", context_open),
@@ -71,6 +72,23 @@ awaited!(futures::FutureUnit);
 awaited!(futures::FutureString);
 
 awaited!(futures::FutureBlob);
+
+handle!(ChildHandle, runtime::Child);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl ChildHandle {
+    fn pid<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.pid().write(&ctx)
+    }
+
+    fn wait<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.wait(), self.held.clone(), settle)
+    }
+
+    fn cancel<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.cancel().write(&ctx)
+    }
+}
 
 handle!(TokenizerHandle, tokenizer::Tokenizer);
 
@@ -714,6 +732,22 @@ fn launch_seed<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
     runtime::launch_seed().write(&ctx)
 }
 
+fn spawn<'js>(
+    ctx: Ctx<'js>,
+    program: Value<'js>,
+    input: Value<'js>,
+    args: Value<'js>,
+    options: Value<'js>,
+) -> Result<Value<'js>> {
+    runtime::spawn(
+        &read::<String>(&ctx, program)?,
+        &read::<String>(&ctx, input)?,
+        &read::<Vec<String>>(&ctx, args)?,
+        read::<runtime::SpawnOptions>(&ctx, options)?,
+    )
+    .write(&ctx)
+}
+
 fn model_load<'js>(ctx: Ctx<'js>, name: Value<'js>) -> Result<Value<'js>> {
     model::Model::load(&read::<String>(&ctx, name)?).write(&ctx)
 }
@@ -1078,6 +1112,18 @@ fn tool_decoder_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Re
     let model = model.borrow().held.clone();
     let made = tools::ToolDecoder::create(&model.raw);
     Held::of(made, model).write(&ctx)
+}
+
+impl Read for runtime::SpawnOptions {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        Ok(Self {
+            output: field(ctx, &object, "output")?,
+            detached: field(ctx, &object, "detached")?,
+            seed: field(ctx, &object, "seed")?,
+            token_budget: field(ctx, &object, "tokenBudget")?,
+        })
+    }
 }
 
 impl Read for grammar::Source {

@@ -111,6 +111,14 @@ impl Table {
     /// `server-draining` after [`Table::drain`], `limit-processes` when too many of the user live.
     pub(super) fn reserve(&mut self, user: &str) -> Result<(), Error> {
         self.check_open()?;
+        self.reserve_child(user)
+    }
+
+    /// Counts a child of a process, which is started while others finish too; [`Table::release`] follows.
+    ///
+    /// # Errors
+    /// `limit-processes` when too many of the user live.
+    pub(super) fn reserve_child(&mut self, user: &str) -> Result<(), Error> {
         let n_live = self.n_live_of.entry(user.to_owned()).or_default();
         if *n_live >= self.max_of_user {
             let message = format!(

@@ -54,7 +54,7 @@ impl Session {
             limits: limits.unwrap_or_default(),
             launcher: Launcher {
                 user: self.user.clone(),
-                connection: self.id,
+                connection: Some(self.id),
                 detached: fields.detached.unwrap_or(false),
                 window_bytes: attach.then_some(window_bytes),
             },

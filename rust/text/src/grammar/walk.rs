@@ -185,8 +185,8 @@ impl Walk {
         Ok(mask)
     }
 
-    /// Goes on by a token that may follow. `is_forced`: it is one of those that must, and `is_amid`: more of those are to
-    /// come.
+    /// Goes on by a token that may follow. `is_forced`: it is one of those that must, and `is_amid`: more of those are
+    /// to come.
     pub(super) fn consume(&mut self, token: TokenId, is_forced: bool, is_amid: bool) -> Result<()> {
         self.run(|state| state.consume(token))?;
         let asked = std::mem::take(&mut self.here);

@@ -21,6 +21,9 @@ pub(crate) async fn run(snippet: &str, model: &Model, ctx: &mut Context) -> Resu
         "passes/3" => passes_3(model, ctx).await,
         "messages/1" => messages_1(model, ctx).await,
         "messages/2" => messages_2(model, ctx).await,
+        "children/1" => children_1(model, ctx).await,
+        "children/2" => children_2(model, ctx).await,
+        "children/3" => children_3(model, ctx).await,
         other => Err(format!("the guide has no snippet {other}")),
     }
 }
@@ -257,5 +260,31 @@ async fn messages_2(model: &Model, ctx: &mut Context) -> Result<()> {
     }
     assert_eq!((sub.get(), sub.lagged()), (None, 0));
     sub.unsubscribe();
+    Ok(())
+}
+
+async fn children_1(model: &Model, ctx: &mut Context) -> Result<()> {
+    let child = runtime::spawn("count", serde_json::json!({ "text": "one two three" }))?;
+    assert!(child.pid() > 0);
+    assert_eq!(child.wait::<u32>().await?, 3);
+    Ok(())
+}
+
+async fn children_2(model: &Model, ctx: &mut Context) -> Result<()> {
+    let texts = ["a", "b c", "d e f"].map(|text| serde_json::json!({ "text": text }));
+    let children = texts.map(|text| runtime::spawn("count", text));
+    let mut counts = Vec::new();
+    for child in children {
+        counts.push(child?.wait::<u32>().await?);
+    }
+    assert_eq!(counts, [1, 2, 3]);
+    Ok(())
+}
+
+async fn children_3(model: &Model, ctx: &mut Context) -> Result<()> {
+    let child = runtime::spawn("count", serde_json::json!({ "words": 3 }))?;
+    let error = child.wait::<u32>().await.unwrap_err();
+    assert_eq!(inferlet::error_code(&error), Some(inferlet::ErrorCode::ProgramError));
+    child.cancel();
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use inferlet::inference::{Grammar, Matcher};
 use inferlet::messaging::Subscription;
 use inferlet::sample::Handle;
-use inferlet::{Context, Forward, Generator, Model, Output, Result, chat, reasoning, tools};
+use inferlet::{Child, Context, Forward, Generator, Model, Output, Result, chat, reasoning, tools};
 use serde_json::{Value, json};
 
 use crate::steering::Logs;
@@ -28,6 +28,7 @@ pub struct Handles {
     grammars: RefCell<HashMap<String, Grammar>>,
     matchers: RefCell<HashMap<String, Matcher>>,
     subscriptions: RefCell<HashMap<String, Rc<Subscription>>>,
+    children: RefCell<HashMap<String, Rc<Child>>>,
 }
 
 /// Reads an output by one handle: what each accessor gives of it.
@@ -49,7 +50,20 @@ impl Handles {
             grammars: RefCell::default(),
             matchers: RefCell::default(),
             subscriptions: RefCell::default(),
+            children: RefCell::default(),
         }
+    }
+
+    pub fn add_child(&self, name: &str, child: Child) {
+        let mut children = self.children.borrow_mut();
+        children.insert(name.to_owned(), Rc::new(child));
+    }
+
+    /// A child, which branches share while they wait.
+    pub fn child(&self, name: &str) -> Result<Rc<Child>> {
+        let children = self.children.borrow();
+        let found = children.get(name).cloned();
+        found.ok_or_else(|| unnamed("child", name))
     }
 
     pub fn add_subscription(&self, name: &str, subscription: Subscription) {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use inferlet::inference::Matcher;
 use inferlet::prelude::*;
+use inferlet::runtime::SpawnOptions;
 use inferlet::{ErrorCode, FutureBlobExt, brle, error_code, session, task};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -368,6 +369,32 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Get { sub } => return Ok(json!(handles.subscription(sub)?.get())),
         Operation::Lagged { sub } => return Ok(json!(handles.subscription(sub)?.lagged())),
         Operation::Unsubscribe { sub } => handles.subscription(sub)?.unsubscribe(),
+        Operation::Spawn {
+            r#as,
+            program,
+            input,
+            output,
+            detached,
+            seed,
+            token_budget,
+        } => {
+            let options = SpawnOptions {
+                output: *output,
+                detached: *detached,
+                seed: *seed,
+                token_budget: *token_budget,
+                ..SpawnOptions::default()
+            };
+            handles.add_child(r#as, runtime::spawn_with(program, input, &options)?);
+        }
+        Operation::Wait { child } => return handles.child(child)?.wait().await,
+        Operation::WaitsInVain { child } => {
+            let child = handles.child(child)?;
+            return Ok(json!(child.wait::<Value>().await.is_err()));
+        }
+        Operation::Cancel { child } => handles.child(child)?.cancel(),
+        Operation::Pid { child } => return Ok(json!(handles.child(child)?.pid() > 0)),
+        Operation::HashOfSeed {} => return Ok(json!(format!("{:016x}", runtime::launch_seed()))),
         Operation::SendFile { data } => session::send_file(data),
         Operation::ReceiveFile {} => {
             return Ok(json!(

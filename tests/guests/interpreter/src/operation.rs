@@ -422,6 +422,30 @@ pub enum Operation {
     Unsubscribe {
         sub: String,
     },
+    Spawn {
+        r#as: String,
+        program: String,
+        input: serde_json::Value,
+        #[serde(default)]
+        output: bool,
+        #[serde(default)]
+        detached: bool,
+        seed: Option<u64>,
+        token_budget: Option<u64>,
+    },
+    Wait {
+        child: String,
+    },
+    WaitsInVain {
+        child: String,
+    },
+    Cancel {
+        child: String,
+    },
+    Pid {
+        child: String,
+    },
+    HashOfSeed {},
     Sleep {
         ms: u64,
     },

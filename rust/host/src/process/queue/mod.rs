@@ -1,10 +1,12 @@
 //! The queue between a process and whoever reads its events.
 //!
 //! Its writer is always the same, the program. Of readers there are two kinds, and a queue for each: one who is there
-//! from the beginning to the end ([`PipeQueue`]), and many who come and go ([`DetachableQueue`]).
+//! from the beginning to the end ([`PipeQueue`]), and many who come and go ([`DetachableQueue`]). A child has none: its
+//! events become those of its parent ([`PassedOn`]).
 
 mod detachable;
 mod line;
+mod passed_on;
 mod piped;
 
 use std::fmt::Debug;
@@ -12,6 +14,7 @@ use std::fmt::Debug;
 use tokio::sync::futures::Notified;
 
 pub(crate) use self::detachable::{DetachableQueue, Next, NotAttached, Retention};
+pub(crate) use self::passed_on::PassedOn;
 pub(crate) use self::piped::PipeQueue;
 use crate::Error;
 use crate::event::Event;
