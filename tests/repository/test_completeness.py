@@ -53,6 +53,7 @@ WITHOUT_VECTOR = {
         ("generation.generator.ask-masks", "generation.generator.give-mask", "generation.generator.draft"),
         "the SDKs call it for constraints and speculators, which are options of `generate` in vectors",
     ),
+    "files.check": "what is refused is refused by a machine; tests/e2e/test_files.py has the programs",
     "generation.generator.probe": "an option of `step` in vectors",
     "generation.generator.clear-sampler": "an option of `step` in vectors",
 }

@@ -9,6 +9,7 @@ use crate::bus::Bus;
 use crate::model::grammars::Grammars;
 use crate::model::registry::Models;
 use crate::program::fair_turns::FairTurns;
+use crate::scratch::folders::Folders;
 
 /// Long texts that are encoded at once.
 const PARALLEL_TEXTS: usize = 2;
@@ -22,6 +23,8 @@ pub(crate) struct Surroundings {
     pub(crate) directory: Directory,
     /// What programs send to each other.
     pub(crate) bus: Arc<Bus>,
+    /// The folders that programs have.
+    pub(crate) folders: Arc<Folders>,
     /// Grammars that programs made.
     pub(crate) grammars: Grammars,
     /// Who may have a long text encoded or a grammar compiled.
@@ -37,6 +40,7 @@ impl Surroundings {
     pub(crate) fn new(
         instance_id: String,
         bus: Arc<Bus>,
+        folders: Arc<Folders>,
         foreground: Handle,
         background: Handle,
     ) -> Self {
@@ -45,6 +49,7 @@ impl Surroundings {
             models: Models::default(),
             directory: Directory::default(),
             bus,
+            folders,
             grammars: Grammars::default(),
             encoding: FairTurns::new(PARALLEL_TEXTS),
             foreground,
