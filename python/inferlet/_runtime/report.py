@@ -86,7 +86,8 @@ def _refusal(error: OSError) -> InferletError | None:
 
 
 _SCRATCH = "/scratch"
-_REFUSED = frozenset({errno.EDQUOT, errno.ENOMEM})
+# The C library knows of a write that failed only that it did.
+_REFUSED = frozenset({errno.EDQUOT, errno.ENOMEM, errno.EIO})
 
 
 def _code(error: BaseException, own_files: Container[str]) -> str | None:

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use pie_core::Capabilities;
-use pie_host::{
-    EngineConfig, Error, ErrorCode, FilesConfig, HostConfig, Limits, Setting, Value,
-};
+use pie_host::{EngineConfig, Error, ErrorCode, FilesConfig, HostConfig, Limits, Setting, Value};
 use pie_server::ServerConfig;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;

@@ -278,13 +278,15 @@ impl<'a> Change<'a> {
         };
         if n_bytes > 0 && wanted.n_bytes > quota.bytes {
             return refused(format!(
-                "the files in /scratch would have {} bytes, more than runtime.fs_bytes = {}; remove some, or raise the limit",
+                "the files in /scratch would have {} bytes, more than runtime.fs_bytes = {}; \
+                 remove some, or raise the limit",
                 wanted.n_bytes, quota.bytes
             ));
         }
         if n_files > 0 && wanted.n_files > quota.files {
             return refused(format!(
-                "there would be {} files and folders in /scratch, more than runtime.fs_files = {}; remove some, or raise the limit",
+                "there would be {} files and folders in /scratch, more than runtime.fs_files = {}; \
+                 remove some, or raise the limit",
                 wanted.n_files, quota.files
             ));
         }
@@ -307,7 +309,8 @@ impl<'a> Change<'a> {
             return Ok(());
         }
         let message = format!(
-            "the disk of /scratch has {free} bytes free, of which programs leave runtime.fs_free_bytes = {least}; free some, or lower the limit"
+            "the disk of /scratch has {free} bytes free, of which programs leave runtime.fs_free_bytes = {least}; \
+             free some, or lower the limit"
         );
         Err(Error::new(ErrorCode::LimitFiles, message))
     }

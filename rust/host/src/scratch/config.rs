@@ -89,8 +89,8 @@ pub struct Mount {
 }
 
 impl Word for Mount {
-    const EXPECTED: &'static str = "DIR=/PATH, as in /srv/documents=/data: an absolute path, and names of letters, digits, '.', '_' and '-', \
-         not in /scratch";
+    const EXPECTED: &'static str = "DIR=/PATH, as in /srv/documents=/data: an absolute path, \
+         and names of letters, digits, '.', '_' and '-', not in /scratch";
 
     fn parse(text: &str) -> Option<Self> {
         let (folder, path) = text.rsplit_once('=')?;

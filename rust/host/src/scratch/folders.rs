@@ -1,9 +1,9 @@
 //! The folders of all programs of a host.
 
 use std::collections::HashMap;
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
@@ -198,8 +198,14 @@ fn make_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Opens a folder to be read, which a lock of it wants: with no more than its path, the system refuses locks.
 fn open_dir(path: &Path) -> io::Result<File> {
-    cap_primitives::fs::open_ambient_dir(path, cap_primitives::ambient_authority())
+    let mut options = OpenOptions::new();
+    let flags = rustix::fs::OFlags::DIRECTORY.bits();
+    options
+        .read(true)
+        .custom_flags(flags.cast_signed())
+        .open(path)
 }
 
 fn off(reason: &str) -> Error {

@@ -193,6 +193,11 @@ impl Refusals {
         *lock(&self.0) = Some(error);
     }
 
+    /// Something failed, and not by the engine.
+    pub(crate) fn forget(&self) {
+        *lock(&self.0) = None;
+    }
+
     /// The last one.
     pub(crate) fn last(&self) -> Option<Error> {
         lock(&self.0).clone()

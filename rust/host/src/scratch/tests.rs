@@ -402,7 +402,9 @@ proptest! {
         }
         open.clear();
         let kept = given.usage();
-        let fresh = Given { folder: Arc::new(Folder::new(File::open(given.path("")).unwrap(), &FilesConfig::default(), None).unwrap()), ..given };
+        let own = File::open(given.path("")).unwrap();
+        let folder = Folder::new(own, &FilesConfig::default(), None).unwrap();
+        let fresh = Given { folder: Arc::new(folder), ..given };
         prop_assert_eq!(kept, fresh.usage());
     }
 }

@@ -57,7 +57,11 @@ impl Writer {
     fn check(&mut self) -> StreamResult<()> {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Closed => Err(StreamError::Closed),
-            State::Failed(Fault::Io(error)) => Err(StreamError::LastOperationFailed(error.into())),
+            State::Failed(Fault::Io(error)) => {
+                // The libraries of most languages have one number for both, and ask whether it was the engine.
+                self.refusals.forget();
+                Err(StreamError::LastOperationFailed(error.into()))
+            }
             State::Failed(Fault::Refused(error)) => {
                 self.refusals.note(error.clone());
                 Err(StreamError::LastOperationFailed(error.into()))
@@ -95,7 +99,8 @@ impl OutputStream for Writer {
         self.check()?;
         if bytes.len() > WRITE_BYTES || !matches!(self.state, State::Ready) {
             return Err(StreamError::trap(
-                "a file was written to before it was ready, or more than it permitted; ask check-write before each write",
+                "a file was written to before it was ready, or more than it permitted; \
+                 ask check-write before each write",
             ));
         }
         let n_bytes = bytes.len() as u64;

@@ -124,6 +124,7 @@ fn name(error: &io::Error) -> String {
         Some(19) => "EDQUOT",
         Some(20) => "EEXIST",
         Some(28) => "EINVAL",
+        Some(29) => "EIO",
         Some(31) => "EISDIR",
         Some(32) => "ELOOP",
         Some(37) => "ENAMETOOLONG",
