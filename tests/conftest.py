@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pie.config import ModelConfig
+from pie.config import EngineConfig, ModelConfig
 from pie.engine import Engine
 from support.engines import started
 
@@ -19,18 +19,18 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session")
-def tiny() -> Iterator[Engine]:
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """The embedded model on the `cpu` back end."""
-    engine = Engine()
+    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("tiny")))
     engine.add_model()
     with started(engine):
         yield engine
 
 
 @pytest.fixture(scope="session")
-def dummy() -> Iterator[Engine]:
+def dummy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """The dummy driver with the embedded tokenizer."""
-    engine = Engine()
+    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("dummy")))
     engine.add_model(options=ModelConfig(driver="dummy"))
     with started(engine):
         yield engine

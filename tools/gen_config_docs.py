@@ -82,6 +82,7 @@ which names the line, what is wrong and what it could be.
 SECTIONS = {
     "engine": "The engine itself.",
     "limits": "What each process may use; `pie run --limit NAME=VALUE` sets one.",
+    "runtime": "What programs find around them.",
     "server": "`pie serve`.",
     "client": "The commands that talk to a server.",
     "model": "A model and how it is served: `[[model]]`, or `[model.NAME]`.",
@@ -133,7 +134,7 @@ def _size(n_bytes: Any) -> str:
 
 def stated() -> str:
     """The module with the types and defaults of what the engine states, for type checkers and for those who read."""
-    return STATED_HEAD + "".join(_section(section) for section in ("engine", "server", "model"))
+    return STATED_HEAD + "".join(_section(section) for section in ("engine", "runtime", "server", "model"))
 
 
 def _section(section: str) -> str:

@@ -76,3 +76,94 @@ declare class AbortController {
   readonly signal: AbortSignal;
   abort(reason?: unknown): void;
 }
+
+/**
+ * Files: the program's own in `/scratch`, and those that it is given to read. A call suspends the program until it is
+ * done. What fails rejects with an error that has the `code` of Node (`ENOENT`, `EDQUOT`); where the engine refused
+ * something, its `cause` is the `InferletError` that says why.
+ */
+declare module 'node:fs/promises' {
+  type Path = string | { readonly href: string };
+  type Data = string | ArrayBuffer | ArrayBufferView;
+  type Flag = 'r' | 'r+' | 'w' | 'wx' | 'w+' | 'wx+' | 'a' | 'ax' | 'a+' | 'ax+';
+  type Text = 'utf8' | 'utf-8' | { readonly encoding: 'utf8' | 'utf-8'; readonly flag?: Flag };
+  type Bytes = null | { readonly encoding?: null; readonly flag?: Flag };
+  type Writing = 'utf8' | 'utf-8' | null | { readonly encoding?: 'utf8' | 'utf-8' | null; readonly flag?: Flag };
+
+  /** What a file or folder is. */
+  export interface Stats {
+    /** In bytes. */
+    readonly size: number;
+    readonly nlink: number;
+    readonly atimeMs: number;
+    readonly mtimeMs: number;
+    readonly ctimeMs: number;
+    readonly atime: Date;
+    readonly mtime: Date;
+    readonly ctime: Date;
+    isFile(): boolean;
+    isDirectory(): boolean;
+    isSymbolicLink(): boolean;
+  }
+
+  /** An entry of a folder. */
+  export interface Dirent {
+    readonly name: string;
+    readonly parentPath: string;
+    isFile(): boolean;
+    isDirectory(): boolean;
+    isSymbolicLink(): boolean;
+  }
+
+  /** A file that is open. */
+  export interface FileHandle {
+    read<B extends Uint8Array>(
+      buffer: B,
+      offset?: number,
+      length?: number,
+      position?: number | null,
+    ): Promise<{ bytesRead: number; buffer: B }>;
+    write(data: string, position?: number | null): Promise<{ bytesWritten: number; buffer: string }>;
+    write<B extends Uint8Array>(
+      data: B,
+      offset?: number | null,
+      length?: number,
+      position?: number | null,
+    ): Promise<{ bytesWritten: number; buffer: B }>;
+    readFile(options?: Bytes): Promise<Uint8Array>;
+    readFile(options: Text): Promise<string>;
+    writeFile(data: Data, options?: Writing): Promise<void>;
+    appendFile(data: Data, options?: Writing): Promise<void>;
+    stat(): Promise<Stats>;
+    truncate(length?: number): Promise<void>;
+    sync(): Promise<void>;
+    datasync(): Promise<void>;
+    close(): Promise<void>;
+    [Symbol.asyncDispose](): Promise<void>;
+  }
+
+  export const constants: Readonly<{ F_OK: 0; X_OK: 1; W_OK: 2; R_OK: 4; COPYFILE_EXCL: 1 }>;
+  export function open(path: Path, flag?: Flag): Promise<FileHandle>;
+  export function readFile(path: Path | FileHandle, options?: Bytes): Promise<Uint8Array>;
+  export function readFile(path: Path | FileHandle, options: Text): Promise<string>;
+  export function writeFile(path: Path | FileHandle, data: Data, options?: Writing): Promise<void>;
+  export function appendFile(path: Path | FileHandle, data: Data, options?: Writing): Promise<void>;
+  export function truncate(path: Path, length?: number): Promise<void>;
+  export function stat(path: Path): Promise<Stats>;
+  export function lstat(path: Path): Promise<Stats>;
+  export function access(path: Path, mode?: number): Promise<void>;
+  /** With `recursive`: the first folder that it made, where it made one. */
+  export function mkdir(path: Path, options?: number | { readonly recursive?: boolean }): Promise<string | undefined>;
+  /** In the order of their names; with `recursive`, paths from the folder on. */
+  export function readdir(path: Path, options?: 'utf8' | { readonly recursive?: boolean; readonly withFileTypes?: false }): Promise<string[]>;
+  export function readdir(path: Path, options: { readonly recursive?: boolean; readonly withFileTypes: true }): Promise<Dirent[]>;
+  export function rmdir(path: Path): Promise<void>;
+  export function unlink(path: Path): Promise<void>;
+  export function rm(path: Path, options?: { readonly recursive?: boolean; readonly force?: boolean }): Promise<void>;
+  export function rename(old: Path, path: Path): Promise<void>;
+  export function copyFile(from: Path, to: Path, mode?: number): Promise<void>;
+  export function symlink(target: string, path: Path): Promise<void>;
+  export function readlink(path: Path): Promise<string>;
+  /** A new folder whose name begins so. */
+  export function mkdtemp(prefix: string): Promise<string>;
+}

@@ -20,7 +20,7 @@ from pie.backends import check_own, open_driver
 from pie.backends.base import Capabilities, DriverLostError, DriverOptions, FollowingDriver
 from pie.backends.dummy import DummyDriver
 from pie.compiler import COMMAND
-from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, folder_name
+from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, RuntimeConfig, folder_name
 from pie.config.environment import with_libraries
 from pie.config.settings import of_engine, settings
 from pie.errors import PieError
@@ -88,12 +88,15 @@ class Engine:
         config: EngineConfig | None = None,
         *,
         limits: Mapping[str, float | None] | None = None,
+        runtime: RuntimeConfig | None = None,
         models: Sequence[ModelConfig] = (),
     ) -> None:
         """Opens an engine, without models.
 
         `limits` are the bounds of each process by their names, as in `cpu_s` or `memory_bytes`; the defaults hold for
         the rest.
+
+        `runtime` is what programs find around them, as their files.
 
         `models` are those that will be added, as far as they are known: what they take of the machine's memory is not
         for programs. One that is unknown or out of its range is PieError `invalid-config`, and so is a cache folder
@@ -113,6 +116,7 @@ class Engine:
             compiler=with_libraries(COMMAND),
             settings=of_engine("engine", replace(config, memory_bytes=users_bytes(models, config.memory_bytes))),
             limits=limits,
+            files=of_engine("runtime", runtime or RuntimeConfig()),
         )
         self._driver_timeout_s = config.driver_timeout_s
         self._driver_open_timeout_s = config.driver_open_timeout_s
@@ -128,7 +132,7 @@ class Engine:
         a setting, and that of `add_model` with the name of the model before the message.
         """
         check_memory(config.models)
-        engine = cls(config.engine, limits=config.limits, models=config.models)
+        engine = cls(config.engine, limits=config.limits, runtime=config.runtime, models=config.models)
         try:
             for model in config.models:
                 try:

@@ -9,11 +9,13 @@ import pytest
 
 from pie import _engine
 from pie.backends.base import Capabilities
-from pie.config import EngineConfig, ModelConfig, ServerConfig
+from pie.config import EngineConfig, ModelConfig, RuntimeConfig, ServerConfig
 from pie.config.settings import settings
 
 
-@pytest.mark.parametrize(("section", "tree"), [("engine", EngineConfig), ("server", ServerConfig), ("model", ModelConfig)])
+@pytest.mark.parametrize(
+    ("section", "tree"), [("engine", EngineConfig), ("runtime", RuntimeConfig), ("server", ServerConfig), ("model", ModelConfig)]
+)
 def test_every_setting_of_the_engine_has_a_field_with_its_default(section: str, tree: type[msgspec.Struct]) -> None:
     defaults = {field.name: field.default for field in msgspec.structs.fields(tree)}
     for row in _engine.settings()[section]:
@@ -23,7 +25,7 @@ def test_every_setting_of_the_engine_has_a_field_with_its_default(section: str, 
 
 def test_no_setting_is_stated_twice() -> None:
     stated = {section: {row.name for row in rows} for section, rows in _engine.settings().items()}
-    for section, tree in (("engine", EngineConfig), ("server", ServerConfig), ("model", ModelConfig)):
+    for section, tree in (("engine", EngineConfig), ("runtime", RuntimeConfig), ("server", ServerConfig), ("model", ModelConfig)):
         assert not stated[section] & set(tree.__annotations__), section
 
 

@@ -82,7 +82,7 @@ def test_the_guide_to_limits_names_what_there_is() -> None:
     limits = {name for row, _ in rows for name in re.findall(r"`([a-z_.]+)`", row)} - {"token_budget"}
     codes = {code for _, row in rows for code in re.findall(r"`([a-z-]+)`", row)}
     named = settings()
-    known = {*named["limits"], *(f"{section}.{name}" for section in ("engine", "model") for name in named[section])}
+    known = {*named["limits"], *(f"{section}.{name}" for section in ("engine", "runtime", "model") for name in named[section])}
     known_codes = {error["code"] for error in tomllib.loads((ROOT / "tools/errors.toml").read_text())["error"]}
     assert len(limits) > 10
     assert (limits - known, codes - known_codes) == (set(), set())
@@ -110,8 +110,8 @@ export async function main() {
   const ctx = new Context(model).user('How much does a violin cost?');
 SNIPPET}
 """
-NAMES = """anyJson brle chat Context Distribution ebnf Entropy Grammar GrammarConstraint InferletError jsonSchema Logits Matcher
-messaging Model reasoning regex runtime Sampler session tools"""
+NAMES = """anyJson brle chat Context Distribution ebnf Entropy files Grammar GrammarConstraint InferletError jsonSchema Logits
+Matcher messaging Model reasoning regex runtime Sampler session tools"""
 PROGRAMS = {"count": python_source("def main(input):\n    return len(input['text'].split())\n")}
 """Those that snippets start."""
 
@@ -129,7 +129,10 @@ def test_a_python_snippet_runs(tiny: Engine, name: str) -> None:
 @pytest.mark.parametrize("name", snippets("typescript"))
 def test_a_typescript_snippet_runs(tiny: Engine, name: str) -> None:
     frame = TYPESCRIPT_FRAME.replace("AnyNames", ", ".join(NAMES.split()))
-    outcome = run_snippet(tiny, typescript_source(frame.replace("SNIPPET", snippets("typescript")[name])))
+    lines = snippets("typescript")[name].splitlines(keepends=True)
+    imports = "".join(line for line in lines if line.startswith("import "))
+    body = "".join(line for line in lines if not line.startswith("import "))
+    outcome = run_snippet(tiny, typescript_source(imports + frame.replace("SNIPPET", body)))
     assert outcome.code is None, outcome.traceback or outcome.message
 
 

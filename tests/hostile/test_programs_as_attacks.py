@@ -223,7 +223,7 @@ def large(number: int, n_bytes: int = 8 << 20) -> Source:
     return Source("javascript", files, "main.js")
 
 
-def test_a_large_program_is_held_by_its_instance_alone() -> None:
+def test_a_large_program_is_held_by_its_process_and_its_instance_alone() -> None:
     n_bytes = 8 << 20
     with Engine() as engine:
         launched = []
@@ -236,9 +236,9 @@ def test_a_large_program_is_held_by_its_instance_alone() -> None:
             assert event.text == "idle"
             launched.append(process)
             grown.append(rss_bytes() - before)
-        # The first one loads the runtime. A copy in the memory of the instance, and what the allocator of this process
-        # keeps of the file.
-        assert min(grown[1:]) < 2 * n_bytes, grown
+        # The first one loads the runtime. The process keeps the program, which it may start again as a child. A copy is
+        # in the memory of the instance.
+        assert min(grown[1:]) < 2.5 * n_bytes, grown
 
 
 def test_a_program_beyond_the_budget_of_its_user_is_refused() -> None:

@@ -53,6 +53,7 @@ WITHOUT_VECTOR = {
         ("generation.generator.ask-masks", "generation.generator.give-mask", "generation.generator.draft"),
         "the SDKs call it for constraints and speculators, which are options of `generate` in vectors",
     ),
+    "files.check": "what is refused is refused by a machine; tests/e2e/test_files.py has the programs",
     "generation.generator.probe": "an option of `step` in vectors",
     "generation.generator.clear-sampler": "an option of `step` in vectors",
 }
@@ -289,6 +290,9 @@ def test_the_types_of_the_bridge_are_what_it_exports() -> None:
     waits = (ROOT / "rust/js-runtime/src/event_loop.rs").read_text()
     assert exported(engine) == found["engine"]
     own_names = exported(own) + [f"Wait.{name}" for name in re.findall(r"^    fn ((?:un)?subscribe)\(", waits, re.MULTILINE)]
+    files = (ROOT / "rust/js-runtime/src/files.rs").read_text()
+    (methods,) = re.findall(r"^#\[rquickjs::methods.*?\]\nimpl OpenFile \{\n(.*?)\n\}", files, re.MULTILINE | re.DOTALL)
+    own_names += [f"OpenFile.{gen_js_bridge.camel(name.replace('_', '-'))}" for name in re.findall(r"^    fn (\w+)", methods, re.MULTILINE)]
     assert sorted(own_names) == found["runtime"]
     # The tests of the SDK stand on a fake of the engine: it has every function that the engine has.
     assert {name for name in found["engine"] if "." not in name} <= set(found["faked"])

@@ -111,6 +111,7 @@ export const push = (...values) => {
 export const pull = (topic, settle) => (record('pull', topic), wait(settle));
 export const broadcast = (...values) => record('broadcast', ...values);
 export const subscribe = (topic) => (record('subscribe', topic), subscription());
+export const check = () => record('check');
 
 export function registerErrors(make) {
   makeError = make;

@@ -104,6 +104,10 @@ export const ERROR_CODES = [
   'invalid-config',
   /** The engine found a fault of its own. */
   'internal',
+  /** The files of a program would take more than they may: bytes, number, depth or the disk. */
+  'limit-files',
+  /** The engine gives programs no folder of their own, `/scratch`. */
+  'files-off',
   /** The program wrote more than one process may write in its life. */
   'limit-output',
   /** The program made more calls to the engine than one process may make. */

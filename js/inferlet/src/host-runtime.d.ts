@@ -33,4 +33,35 @@ declare module 'pie:host' {
   export function decodeUtf8(bytes: Uint8Array, fatal: boolean, more: boolean): [string, number] | undefined;
   /** Loads a module of the runtime at its first use. */
   export function importNow(name: string): unknown;
+
+  /** What is at a path. */
+  export interface PathStat {
+    readonly kind: 'file' | 'folder' | 'link' | 'other';
+    readonly size: number;
+    readonly links: number;
+    readonly accessedMs: number;
+    readonly modifiedMs: number;
+    readonly changedMs: number;
+  }
+
+  /** A file or folder that is open. What fails throws an error whose message is the name of its code. */
+  export interface OpenFile {
+    read(nBytes: number, position: number): Uint8Array;
+    write(bytes: Uint8Array, position: number): void;
+    setSize(nBytes: number): void;
+    sync(): void;
+    stat(): PathStat;
+    entries(): [string, PathStat['kind']][];
+    close(): void;
+  }
+
+  /** `flags` are letters: read, write, create, exclusive (x), truncate, directory. */
+  export function openFile(path: string, flags: string): OpenFile;
+  export function statPath(path: string, follow: boolean): PathStat;
+  export function makeFolder(path: string): void;
+  export function removeFolder(path: string): void;
+  export function removeFile(path: string): void;
+  export function readLink(path: string): string;
+  export function makeLink(target: string, path: string): void;
+  export function renamePath(old: string, path: string): void;
 }

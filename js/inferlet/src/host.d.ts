@@ -275,6 +275,7 @@ declare module 'pie:host' {
   export function pull(topic: string, settle: Settle<string>): Wait;
   export function broadcast(topic: string, message: string): void;
   export function subscribe(topic: string): SubscriptionHandle;
+  export function check(): void;
   export function fill(context: ContextHandle, role: Role, text: string): void;
   export function cue(context: ContextHandle): void;
   export function seal(context: ContextHandle): void;

@@ -11,6 +11,7 @@ export type { Constrain, Constraint, Schema } from './constraint.js';
 export { Context } from './context.js';
 export { ERROR_CODES, type ErrorCode } from './error-codes.js';
 export { InferletError, SessionClosed } from './errors.js';
+export * as files from './files.js';
 export { Forward } from './forward.js';
 export { GenStep, Generator, type GenerateOptions } from './generator.js';
 export { anyJson, ebnf, Grammar, grammar, GrammarConstraint, jsonSchema, Matcher, regex, type SchemaText } from './grammar.js';

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from collections import deque
@@ -9,6 +10,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 from types import TracebackType
 
+from inferlet import files
 from inferlet.errors import ErrorCode, InferletError
 
 # Frames shown of one exception: deep recursion through several functions is not folded by the formatter.
@@ -61,6 +63,8 @@ def _message(error: BaseException) -> str:
         if isinstance(error, RecursionError):
             limit = sys.getrecursionlimit()
             return f"{error}: Python allows {limit} calls within one another; recurse less deeply, or raise it with sys.setrecursionlimit"
+        if isinstance(error, OSError) and (refusal := _refusal(error)) is not None:
+            return f"{error}: {refusal.message}"
         return str(error) or _DEFAULT_MESSAGES.get(type(error), "")
     except Exception as another:
         return f"its message could not be formatted: {type(another).__name__}"
@@ -72,9 +76,26 @@ _DEFAULT_MESSAGES: dict[type[BaseException], str] = {
 }
 
 
+def _refusal(error: OSError) -> InferletError | None:
+    """Why the engine refused what an error has a number of, where it was the engine."""
+    is_missing = error.errno == errno.ENOENT and str(error.filename).startswith(_SCRATCH)
+    if not is_missing and error.errno not in _REFUSED:
+        return None
+    refusal = files.refusal()
+    return refusal if refusal is not None and (refusal.code == ErrorCode.FILES_OFF) == is_missing else None
+
+
+_SCRATCH = "/scratch"
+# The C library knows of a write that failed only that it did.
+_REFUSED = frozenset({errno.EDQUOT, errno.ENOMEM, errno.EIO})
+
+
 def _code(error: BaseException, own_files: Container[str]) -> str | None:
     if isinstance(error, InferletError):
         return error.code
+    if isinstance(error, OSError):
+        refusal = _refusal(error)
+        return None if refusal is None else refusal.code
     if isinstance(error, SyntaxError):
         return ErrorCode.INVALID_PROGRAM.value if error.filename in own_files else None
     if isinstance(error, MemoryError):

@@ -11,7 +11,7 @@ import typer
 
 from pie.cli import bakery_commands, client_commands
 from pie.cli.key_commands import key_app
-from pie.cli.options import ConfigOption, DummyOption, FilesOption, JsonOption, LimitOption, ModelOption, config_flags
+from pie.cli.options import ConfigOption, DummyOption, FilesOption, JsonOption, LimitOption, ModelOption, MountOption, config_flags, mounts
 from pie.cli.program_command import ProgramCommand
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
 
@@ -67,6 +67,7 @@ def run(
         ),
     ] = None,
     limit: LimitOption = None,
+    mount: MountOption = None,
     path: Annotated[Path | None, typer.Option("--path", metavar="PROGRAM", help="The same as PROGRAM.", show_default=False)] = None,
     manifest: Annotated[
         Path | None,
@@ -103,7 +104,9 @@ def run(
     what its manifest says of them. Lines on stdin, of at most 4 MiB, reach the program as messages. The exit code is 0,
     1 after an error, 2 for a command line that is wrong and 130 after Ctrl-C.
     """
-    flags = config_flags(config, model, dummy, limit)
+    if mount and server is not None:
+        raise typer.BadParameter("the folders of a server are set by its configuration: fs_mounts in [runtime]", param_hint="--mount")
+    flags = config_flags(config, model, dummy, limit, mounts(mount))
     chosen, arguments = _program_and_arguments(program, path, context.args)
 
     from pie.cli.launch import Launch, named_programs
@@ -142,6 +145,7 @@ def serve(
         int | None, typer.Option(min=0, max=65535, metavar="N", help="The port; 8080 if not given, 0 for a free one.", show_default=False)
     ] = None,
     limit: LimitOption = None,
+    mount: MountOption = None,
     isolate: Annotated[
         bool | None,
         typer.Option(
@@ -158,7 +162,7 @@ def serve(
     """
     from pie.cli.serve import serve as serve_until_signal
 
-    flags = config_flags(config, model, dummy, limit, {"server.host": host, "server.port": port})
+    flags = config_flags(config, model, dummy, limit, {"server.host": host, "server.port": port} | mounts(mount))
     raise typer.Exit(serve_until_signal(flags, isolate=isolate))
 
 

@@ -31,6 +31,12 @@ LimitOption = Annotated[
     typer.Option("--limit", metavar="NAME=N", help="A limit of each program, as in cpu_s=60 or memory_bytes=1GiB.", show_default=False),
 ]
 
+MountOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mount", metavar="DIR=/PATH", help="A folder that programs read at /PATH, as in docs=/data; may be repeated.", show_default=False
+    ),
+]
 FilesOption = Annotated[
     Path | None,
     typer.Option(
@@ -50,3 +56,12 @@ def config_flags(
     from pie.config import Flags
 
     return Flags(file=config, models=tuple(model or ()), dummy=dummy, limits=tuple(limit or ()), values=values or {})
+
+
+def mounts(given: list[str] | None) -> dict[str, object]:
+    """The setting that `--mount` gives; a relative folder is one of the current folder."""
+    if not given:
+        return {}
+    written = [text.rpartition("=") for text in given]
+    # What names no folder is refused with the others, by the one who knows how they are written.
+    return {"runtime.fs_mounts": [f"{Path(folder).absolute()}={path}" if folder else path for folder, _, path in written]}

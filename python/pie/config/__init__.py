@@ -3,7 +3,7 @@
 from pie.config.load import Flags, config_file, load, own_file
 from pie.config.models import folder_name
 from pie.config.origin import DEFAULT, Origin
-from pie.config.tree import EMBEDDED, EMBEDDED_FOLDER, ClientConfig, Config, EngineConfig, ModelConfig, ServerConfig
+from pie.config.tree import EMBEDDED, EMBEDDED_FOLDER, ClientConfig, Config, EngineConfig, ModelConfig, RuntimeConfig, ServerConfig
 
 __all__ = [
     "DEFAULT",
@@ -15,6 +15,7 @@ __all__ = [
     "Flags",
     "ModelConfig",
     "Origin",
+    "RuntimeConfig",
     "ServerConfig",
     "config_file",
     "folder_name",

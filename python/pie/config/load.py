@@ -18,7 +18,7 @@ from pie.config.models import chosen_models, written_models
 from pie.config.origin import DEFAULT, Origin
 from pie.config.settings import Setting, settings
 from pie.config.suggest import unknown
-from pie.config.tree import EMBEDDED, ClientConfig, Config, EngineConfig, ModelConfig, ServerConfig
+from pie.config.tree import EMBEDDED, ClientConfig, Config, EngineConfig, ModelConfig, RuntimeConfig, ServerConfig
 from pie.errors import PieError
 
 FILE_NAME = "config.toml"
@@ -168,7 +168,7 @@ class _Layers:
         for key, raw in flags.values.items():
             section, _, name = key.partition(".")
             if raw is not None:
-                origin = Origin("flag", "--" + name.replace("_", "-"))
+                origin = Origin("flag", _FLAGS.get(key) or "--" + name.replace("_", "-"))
                 self.sections[section][name] = settings()[section][name].check(raw, key, origin)
                 self.origins[key] = origin
         if flags.models:
@@ -200,6 +200,7 @@ class _Layers:
         return Config(
             engine=EngineConfig(**self.sections["engine"]),
             limits=MappingProxyType(limits),
+            runtime=RuntimeConfig(**self.sections["runtime"]),
             server=ServerConfig(**self.sections["server"]),
             client=ClientConfig(**self.sections["client"]),
             models=tuple(ModelConfig(**values) for values in self.models.values()),
@@ -209,6 +210,8 @@ class _Layers:
 
 
 _NAME_IS_GIVEN = ("name",)
+_FLAGS = {"runtime.fs_mounts": "--mount"}
+"""Flags that are not called as their setting."""
 
 
 def _check_lookalike(text: str, value: str, origin: Origin) -> None:

@@ -75,6 +75,33 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     """
 
 
+class RuntimeSettings(Struct, frozen=True, kw_only=True):
+    """Of `[runtime]`, what the engine states."""
+
+    fs_scope: Literal["user", "program", "process", "shared", "off"] = "user"
+    """Whose folder programs find as `/scratch`: `user`, one of each user; `program`, one of each program of a user;
+    `process`, one of each process, which ends with it; `shared`, one for all users; `off`, none. All but `process` are
+    kept under `engine.data_dir`.
+    """
+
+    fs_bytes: int = 1073741824
+    """Bytes that the files of one such folder may have together."""
+
+    fs_files: int = 10000
+    """Files, folders and links in one such folder."""
+
+    fs_free_bytes: int = 1073741824
+    """Bytes of the disk that programs leave free."""
+
+    fs_open_files: int = 64
+    """Files and folders that one process may have open, and streams of them."""
+
+    fs_mounts: tuple[str, ...] = ()
+    """Folders that every program can read, each as `DIR=/data`: an absolute path here, and the path at which programs
+    find it.
+    """
+
+
 class ServerSettings(Struct, frozen=True, kw_only=True):
     """Of `[server]`, what the engine states."""
 

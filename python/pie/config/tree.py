@@ -20,7 +20,7 @@ from msgspec import field as with_default
 from pie import _engine
 from pie.config.environment import cache_folder, data_folder
 from pie.config.origin import Origin
-from pie.config.stated import EngineSettings, ModelSettings, ServerSettings
+from pie.config.stated import EngineSettings, ModelSettings, RuntimeSettings, ServerSettings
 
 EMBEDDED = "pie-tiny"
 """The path that stands for the model inside the package."""
@@ -44,7 +44,10 @@ class EngineConfig(EngineSettings, frozen=True, kw_only=True):
     data_dir: Annotated[
         Path,
         Meta(
-            description="Where installed programs, the API keys (`keys.json`) and what process numbers are made of are kept.",
+            description=(
+                "Where installed programs, the files of programs (`scratch`), the API keys (`keys.json`) and what process numbers are "
+                "made of are kept."
+            ),
             extra={"default": "~/.pie"},
         ),
     ] = with_default(default_factory=data_folder)
@@ -66,6 +69,10 @@ class EngineConfig(EngineSettings, frozen=True, kw_only=True):
             ),
         ),
     ] = 600.0
+
+
+class RuntimeConfig(RuntimeSettings, frozen=True, kw_only=True):
+    """`[runtime]`: what programs find around them."""
 
 
 class ServerConfig(ServerSettings, frozen=True, kw_only=True):
@@ -262,6 +269,7 @@ class Config:
     engine: EngineConfig = field(default_factory=EngineConfig)
     limits: Mapping[str, Limit] = field(default_factory=dict)
     """By the names of `pie._engine.settings`; None is no limit."""
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     server: ServerConfig = field(default_factory=ServerConfig)
     client: ClientConfig = field(default_factory=ClientConfig)
     models: tuple[ModelConfig, ...] = (ModelConfig(name=EMBEDDED),)

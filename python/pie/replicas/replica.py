@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pie.engine import Engine
 
 _KEYS = "keys.json"
+_SCRATCH = "scratch"
 _DRAIN_SLICE_S = 0.05
 
 
@@ -36,7 +37,7 @@ class Replica:
 
         if self._server is None:
             init_logging(self._config.server.log_level)
-            _share_keys(self._config.engine.data_dir)
+            _share(self._config.engine.data_dir)
             engine = Engine.from_config(self._config)
             try:
                 if not engine.runtimes_are_prepared():
@@ -70,13 +71,14 @@ class Replica:
         self._ended.set()
 
 
-def _share_keys(folder: Path) -> None:
-    """Lets a replica, whose folder is DATA/replicas/N, see the keys of DATA as they change."""
-    keys = folder / _KEYS
+def _share(folder: Path) -> None:
+    """Lets a replica, whose folder is DATA/replicas/N, see the keys of DATA as they change, and the files of programs."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not keys.is_symlink():
-            keys.symlink_to(Path("..") / ".." / _KEYS)
+        (folder.parent.parent / _SCRATCH).mkdir(mode=0o700, exist_ok=True)
+        for name in (_KEYS, _SCRATCH):
+            if not (folder / name).is_symlink():
+                (folder / name).symlink_to(Path("..") / ".." / name)
     except OSError as error:
         message = (
             f"the folder {str(folder)!r} of a replica cannot be made ({error.strerror or error}); set engine.data_dir to a folder of yours"

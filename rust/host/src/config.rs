@@ -9,6 +9,7 @@ use pie_core::{ErrorCode, settings};
 
 use crate::budget::{self, Budget};
 use crate::bus::Bus;
+use crate::scratch::config::FilesConfig;
 use crate::{Error, Limits};
 
 /// One part in this many of the engine's memory is what all compilations together may take at most. It is reserved.
@@ -69,7 +70,7 @@ settings! {
         /// Where compiled programs are kept between runs; none: nowhere.
         cache_dir: Option<PathBuf> = None;
         /// Where the engine keeps what has to outlive it; none: nowhere. The language runtimes that it ran with lie in
-        /// `runtimes` below it.
+        /// `runtimes` below it, the files of programs in `scratch`.
         data_dir: Option<PathBuf> = None;
         /// The component that runs Python sources.
         python_runtime: Option<PathBuf> = None;
@@ -89,6 +90,8 @@ settings! {
         max_programs: usize = 64;
         /// What each process may use.
         limits: Limits = Limits::default();
+        /// What files programs have.
+        files: FilesConfig = FilesConfig::default();
     }
 }
 
@@ -109,7 +112,8 @@ impl HostConfig {
                 return Err(Error::new(ErrorCode::InvalidConfig, message));
             }
         }
-        self.limits.check_settings()
+        self.limits.check_settings()?;
+        self.files.check_settings()
     }
 
     /// Bytes that all users together may hold. The engine in Python looks at the machine where none are said.

@@ -25,6 +25,7 @@ mod numbering;
 mod process;
 mod program;
 mod sandbox;
+mod scratch;
 mod stepped_charge;
 mod sync;
 
@@ -58,3 +59,4 @@ pub use program::{
 pub use sandbox::pages::keep_small_pages;
 pub use sandbox::priority::take_short_turns;
 pub use sandbox::trim::{give_back_freed, keep_little_free};
+pub use scratch::config::{FileScope, FilesConfig, Mount};

@@ -104,6 +104,10 @@ pub enum ErrorCode {
     InvalidConfig,
     /// The engine found a fault of its own.
     Internal,
+    /// The files of a program would take more than they may: bytes, number, depth or the disk.
+    LimitFiles,
+    /// The engine gives programs no folder of their own, `/scratch`.
+    FilesOff,
     /// The program wrote more than one process may write in its life.
     LimitOutput,
     /// The program made more calls to the engine than one process may make.
@@ -231,6 +235,8 @@ impl ErrorCode {
         Self::TemplateError,
         Self::InvalidConfig,
         Self::Internal,
+        Self::LimitFiles,
+        Self::FilesOff,
         Self::LimitOutput,
         Self::LimitCalls,
         Self::LimitTimers,
@@ -322,6 +328,8 @@ impl ErrorCode {
             Self::TemplateError => "template-error",
             Self::InvalidConfig => "invalid-config",
             Self::Internal => "internal",
+            Self::LimitFiles => "limit-files",
+            Self::FilesOff => "files-off",
             Self::LimitOutput => "limit-output",
             Self::LimitCalls => "limit-calls",
             Self::LimitTimers => "limit-timers",

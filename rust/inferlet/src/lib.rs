@@ -46,6 +46,7 @@ mod decoding;
 mod entry;
 mod error_codes;
 mod errors;
+pub mod files;
 mod forward;
 pub mod generation;
 mod grammar;

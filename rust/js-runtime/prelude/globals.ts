@@ -1,7 +1,7 @@
 /**
  * The globals of a program beside those of the language itself. What few programs use is loaded at its first use.
  * This runs when the component is built, so that nothing here calls the engine before a program does.
- * Absent: `fetch`, `URL`, `Intl`, `Worker`, `process` and the modules of Node.
+ * Absent: `fetch`, `URL`, `Intl`, `Worker`, `process` and the modules of Node but `node:fs/promises`.
  */
 
 import * as host from 'pie:host';

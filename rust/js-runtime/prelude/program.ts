@@ -66,6 +66,7 @@ function kindOf(error: Error): string {
 /** The code of an error of the engine, and of what the engine would have reported with one. */
 function codeOf(error: Error): string | undefined {
   if ('code' in error && (ERROR_CODES as readonly unknown[]).includes(error.code)) return String(error.code);
+  if ('syscall' in error && error.cause instanceof Error) return codeOf(error.cause);
   if (error instanceof RangeError && error.message.startsWith('Maximum call stack size')) return 'limit-stack';
   if (error.name === 'InternalError' && error.message === 'out of memory') return 'limit-memory';
   if (error instanceof SyntaxError && error.message.startsWith('Could not find export')) return 'invalid-program';

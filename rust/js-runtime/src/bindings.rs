@@ -1,5 +1,5 @@
-//! The engine as the contract in `wit/` describes it: the world of a language runtime, and the two streams that the
-//! console writes to.
+//! The engine as the contract in `wit/` describes it: the world of a language runtime, the two streams that the
+//! console writes to, and files.
 #![allow(missing_docs)]
 
 wit_bindgen::generate!({
@@ -10,6 +10,8 @@ wit_bindgen::generate!({
             include pie:inferlet/language-runtime@0.1.0;
             import wasi:cli/stdout@0.2.12;
             import wasi:cli/stderr@0.2.12;
+            import wasi:filesystem/types@0.2.12;
+            import wasi:filesystem/preopens@0.2.12;
         }
     ",
     path: "../../wit",

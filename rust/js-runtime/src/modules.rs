@@ -1,4 +1,4 @@
-//! What a program may import: `inferlet`, and its own files by relative paths.
+//! What a program may import: `inferlet`, files as Node has them, and its own files by relative paths.
 //!
 //! Modules of the runtime itself have names that begin with `pie:`; the program's are paths from its folder.
 
@@ -23,6 +23,10 @@ const HOST: &str = "pie:host";
 /// The SDK, and the names by which programs import it.
 pub(crate) const SDK: &str = "pie:inferlet/index.js";
 const SDK_NAMES: [&str; 2] = ["inferlet", "@pie-project/inferlet"];
+
+/// What reads and writes files, and the names by which programs import it.
+const FILES: &str = "pie:runtime/files.js";
+const FILES_NAMES: [&str; 2] = ["node:fs/promises", "fs/promises"];
 
 /// The files of a program.
 #[derive(Default)]
@@ -100,6 +104,9 @@ impl Resolver for ProgramResolver {
         if SDK_NAMES.contains(&name) {
             return Ok(SDK.to_owned());
         }
+        if FILES_NAMES.contains(&name) {
+            return Ok(FILES.to_owned());
+        }
         // The entry itself is asked for by its whole path, from no file.
         let found = if name.starts_with("./") || name.starts_with("../") {
             join(base, name).and_then(|path| self.0.find(&path))
@@ -108,8 +115,8 @@ impl Resolver for ProgramResolver {
         };
         found.ok_or_else(|| {
             let message = format!(
-                "cannot find the module '{name}' that {base} imports; a program imports 'inferlet', and files of its own folder \
-                 by paths that begin with './' or '../'"
+                "cannot find the module '{name}' that {base} imports; a program imports 'inferlet', 'node:fs/promises', and files of its \
+                 own folder by paths that begin with './' or '../'"
             );
             errors::throw(ctx, "invalid-program", message)
         })

@@ -71,7 +71,7 @@ impl PyEngine {
     #[new]
     #[pyo3(signature = (
         *, cache_dir = None, data_dir = None, runtimes_dir = None, instance_id = None, compiler = None, settings = None,
-        limits = None,
+        limits = None, files = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -86,6 +86,7 @@ impl PyEngine {
         compiler: Option<Vec<String>>,
         settings: Given<'_>,
         limits: Given<'_>,
+        files: Given<'_>,
     ) -> PyResult<Self> {
         let runtime = |language: Language| {
             runtimes_dir
@@ -106,6 +107,9 @@ impl PyEngine {
         })?;
         config::apply(py, "limits", &limits, |name, value| {
             config.limits.set(name, value)
+        })?;
+        config::apply(py, "runtime", &files, |name, value| {
+            config.files.set(name, value)
         })?;
         Ok(Self(Arc::new(detached(py, || Host::new(config))?)))
     }

@@ -36,6 +36,7 @@ use crate::program::store::ProgramStore;
 use crate::program::{Component, Language, Preparation, Program};
 use crate::sandbox::ticker::Ticker;
 use crate::sandbox::wasm_engine;
+use crate::scratch::folders::Folders;
 use crate::sync::lock;
 use crate::{Error, HostConfig, Limits};
 
@@ -77,6 +78,7 @@ impl Host {
         let foreground = threads.foreground().clone();
         let background = threads.background().clone();
         let bus = config.shared_bus();
+        let folders = Folders::new(config.files.clone(), config.data_dir.as_deref())?;
         let shared = HostState {
             budget: config.budget(),
             live: Live::new(config.max_processes, ticker),
@@ -84,7 +86,13 @@ impl Host {
             engine,
             programs,
             components: SharedComponents::default(),
-            surroundings: Arc::new(Surroundings::new(instance_id, bus, foreground, background)),
+            surroundings: Arc::new(Surroundings::new(
+                instance_id,
+                bus,
+                Arc::new(folders),
+                foreground,
+                background,
+            )),
             checking: FairTurns::new(PARALLEL_CHECKS),
             standings: Arc::new(Standings::new(threads.n_foreground)),
             threads,

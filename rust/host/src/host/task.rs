@@ -143,10 +143,11 @@ async fn execute(
         None => input,
     };
     let (prepared, source, is_own) = prepare(&host, &opened.code, &record.username).await?;
+    let name = opened.name();
     // What a running process holds of its program is what it can start again.
     drop((program, opened));
     let (stack_bytes, is_source) = (host.config.stack_bytes, source.is_some());
-    let mut store = new_store(&host, record.clone(), source, outputs);
+    let mut store = new_store(&host, record.clone(), name, source, outputs);
     if is_own {
         store.data_mut().memory.share_image();
     }
@@ -191,7 +192,7 @@ async fn examine(
     };
     let stack_bytes = host.config.stack_bytes;
     let compile = host.config.limits.compile;
-    let mut store = new_store(&host, record.clone(), Some(source), outputs);
+    let mut store = new_store(&host, record.clone(), opened.name(), Some(source), outputs);
     if is_own {
         store.data_mut().memory.share_image();
     }
@@ -233,16 +234,23 @@ async fn check_source(
     Ok(answer)
 }
 
-/// The store of a new instance.
+/// The store of a new instance of the program of that name.
 fn new_store(
     host: &HostState,
     record: Arc<ProcessRecord>,
+    program: String,
     source: Option<RuntimeInput>,
     outputs: &[Output; 2],
 ) -> Store<ProcessState> {
     let mut store = Store::new(
         &host.engine,
-        ProcessState::new(host.surroundings.clone(), record.clone(), source, outputs),
+        ProcessState::new(
+            host.surroundings.clone(),
+            record.clone(),
+            program,
+            source,
+            outputs,
+        ),
     );
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(record.limits.message_bytes);

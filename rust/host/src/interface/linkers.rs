@@ -5,8 +5,9 @@ use wasmtime::component::{Component, Linker};
 
 use super::bindings::ProgramPre;
 use super::{
-    adapter, chat, clocks, context, forward, futures, generation, grammar, masks, messaging, model,
-    poll, reasoning, runtime, sampling, session, source, tokenizer, tools, types,
+    adapter, chat, clocks, context, files, filesystem, forward, futures, generation, grammar,
+    masks, messaging, model, poll, reasoning, runtime, sampling, session, source, tokenizer, tools,
+    types,
 };
 use crate::Error;
 use crate::process::state::ProcessState;
@@ -32,6 +33,7 @@ impl Linkers {
         wasmtime_wasi::p2::add_to_linker_async(&mut programs)?;
         poll::add_to_linker(&mut programs)?;
         clocks::add_to_linker(&mut programs)?;
+        filesystem::add_to_linker(&mut programs)?;
         types::add_to_linker(&mut programs)?;
         futures::add_to_linker(&mut programs)?;
         runtime::add_to_linker(&mut programs)?;
@@ -46,6 +48,7 @@ impl Linkers {
         generation::add_to_linker(&mut programs)?;
         session::add_to_linker(&mut programs)?;
         messaging::add_to_linker(&mut programs)?;
+        files::add_to_linker(&mut programs)?;
         chat::add_to_linker(&mut programs)?;
         reasoning::add_to_linker(&mut programs)?;
         tools::add_to_linker(&mut programs)?;

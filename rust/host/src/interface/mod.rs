@@ -14,6 +14,8 @@ mod clocks;
 mod context;
 mod decoding;
 mod errors;
+mod files;
+mod filesystem;
 mod forward;
 mod futures;
 mod generation;

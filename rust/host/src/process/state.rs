@@ -15,6 +15,8 @@ use super::surroundings::Surroundings;
 use super::texts::Texts;
 use crate::program::source::RuntimeInput;
 use crate::sandbox::memory::MemoryLimiter;
+use crate::scratch::folders::Owner;
+use crate::scratch::held::HeldFiles;
 
 /// What the calls of one instance reach. It lives in the store and is thrown away with it.
 pub(crate) struct ProcessState {
@@ -25,6 +27,7 @@ pub(crate) struct ProcessState {
     pub(crate) memory: MemoryLimiter,
     pub(crate) texts: Texts,
     pub(crate) mail: Mail,
+    pub(crate) files: HeldFiles,
     /// The program, where a language runtime runs it.
     pub(crate) source: Option<RuntimeInput>,
     pub(crate) surroundings: Arc<Surroundings>,
@@ -32,20 +35,27 @@ pub(crate) struct ProcessState {
 }
 
 impl ProcessState {
-    /// The state of a new instance, whose output goes to `outputs` (standard output and error).
+    /// The state of a new instance of the program of that name, whose output goes to `outputs` (standard output and
+    /// error).
     pub(crate) fn new(
         surroundings: Arc<Surroundings>,
         record: Arc<ProcessRecord>,
+        program: String,
         source: Option<RuntimeInput>,
         outputs: &[Output; 2],
     ) -> Self {
         let mut wasi = WasiCtxBuilder::new();
-        // No arguments, environment, folders, network or name lookup: what is not given cannot leak.
+        // No arguments, environment, network or name lookup: what is not given cannot leak. Folders are given when the
+        // program asks for them.
         wasi.stdout(outputs[0].clone())
             .stderr(outputs[1].clone())
             .allow_tcp(false)
             .allow_udp(false);
         seed_wasi(&mut wasi, record.launch_seed);
+        let owner = Owner {
+            user: record.username.clone(),
+            program,
+        };
         let memory = MemoryLimiter::new(record.limits.memory_bytes, record.footprint.clone());
         Self {
             joined: Joined::new(record.clone()),
@@ -54,6 +64,7 @@ impl ProcessState {
             memory,
             texts: Texts::new(record.clone(), surroundings.clone()),
             mail: Mail::new(surroundings.bus.clone(), record.clone()),
+            files: HeldFiles::new(surroundings.folders.clone(), owner, record.account.clone()),
             source,
             surroundings,
             record,

@@ -13,6 +13,7 @@ use crate::errors::stopped;
 use crate::model::grammars::Grammars;
 use crate::model::registry::Models;
 use crate::program::fair_turns::FairTurns;
+use crate::scratch::folders::Folders;
 
 /// Long texts that are encoded at once.
 const PARALLEL_TEXTS: usize = 2;
@@ -30,6 +31,8 @@ pub(crate) struct Surroundings {
     pub(crate) standstill: Arc<Standstill>,
     /// What programs send to each other.
     pub(crate) bus: Arc<Bus>,
+    /// The folders that programs have.
+    pub(crate) folders: Arc<Folders>,
     /// Grammars that programs made.
     pub(crate) grammars: Grammars,
     /// Who may have a long text encoded or a grammar compiled.
@@ -45,6 +48,7 @@ impl Surroundings {
     pub(crate) fn new(
         instance_id: String,
         bus: Arc<Bus>,
+        folders: Arc<Folders>,
         foreground: Handle,
         background: Handle,
     ) -> Self {
@@ -55,6 +59,7 @@ impl Surroundings {
             spawner: OnceLock::new(),
             standstill: Arc::default(),
             bus,
+            folders,
             grammars: Grammars::default(),
             encoding: FairTurns::new(PARALLEL_TEXTS),
             foreground,

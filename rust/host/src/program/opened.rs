@@ -89,6 +89,18 @@ impl LazyComponent {
 }
 
 impl Opened {
+    /// What tells the program from others, whatever its version: the name of its manifest; of sources without one the
+    /// path of their entry, and of a component its digest.
+    pub(crate) fn name(&self) -> String {
+        match (&self.manifest, &self.code) {
+            (Some(manifest), _) => format!("name/{}", manifest.package.name),
+            (None, Code::Source { source, .. }) => format!("entry/{}", source.entry()),
+            (None, Code::Component(component)) => {
+                format!("digest/{}", runtime_name(&component.digest))
+            }
+        }
+    }
+
     /// Looks into a component.
     ///
     /// # Errors

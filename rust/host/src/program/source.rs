@@ -104,6 +104,11 @@ impl LazySource {
         })
     }
 
+    /// The path of the file that holds `main`.
+    pub(crate) fn entry(&self) -> &str {
+        &self.entry
+    }
+
     /// The language of the entry.
     pub(crate) fn language(&self) -> Language {
         self.language

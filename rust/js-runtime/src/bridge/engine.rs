@@ -6,8 +6,8 @@ use super::Export;
 use super::held::{Held, awaited, handle, wait};
 use super::values::{Read, Write, field, listed, read, unknown, variant};
 use crate::bindings::pie::core::{
-    adapter, context, forward, futures, generation, grammar, masks, messaging, model, runtime,
-    sampling, session, tokenizer,
+    adapter, context, files, forward, futures, generation, grammar, masks, messaging, model,
+    runtime, sampling, session, tokenizer,
 };
 use crate::bindings::pie::instruct::{chat, reasoning, tools};
 use crate::event_loop::WaitHandle;
@@ -47,6 +47,7 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("pull", pull),
     super::export!("broadcast", broadcast),
     super::export!("subscribe", subscribe),
+    super::export!("check", check),
     super::export!("fill", fill),
     super::export!("cue", cue),
     super::export!("seal", seal),
@@ -936,6 +937,10 @@ fn broadcast<'js>(ctx: Ctx<'js>, topic: Value<'js>, message: Value<'js>) -> Resu
 
 fn subscribe<'js>(ctx: Ctx<'js>, topic: Value<'js>) -> Result<Value<'js>> {
     messaging::subscribe(&read::<String>(&ctx, topic)?).write(&ctx)
+}
+
+fn check<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    files::check().write(&ctx)
 }
 
 fn fill<'js>(

@@ -12,7 +12,8 @@ use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Ctx, Function, Result};
 
 use self::exports::{Export, export};
-use crate::{errors, globals};
+pub(crate) use self::values::{byte_array, bytes_of};
+use crate::{errors, files, globals};
 
 /// What the runtime lends beside the engine. Its types are in `js/inferlet/src/host-runtime.d.ts`.
 const EXPORTS: &[Export] = &[
@@ -26,6 +27,14 @@ const EXPORTS: &[Export] = &[
     export!("encodeUtf8", globals::encode_utf8),
     export!("decodeUtf8", globals::decode_utf8),
     export!("importNow", globals::import_now),
+    export!("openFile", files::open),
+    export!("statPath", files::stat),
+    export!("makeFolder", files::make_folder),
+    export!("removeFolder", files::remove_folder),
+    export!("removeFile", files::remove_file),
+    export!("readLink", files::read_link),
+    export!("makeLink", files::make_link),
+    export!("renamePath", files::rename),
 ];
 
 fn every_export() -> impl Iterator<Item = &'static Export> {

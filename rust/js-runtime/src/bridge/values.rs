@@ -51,6 +51,13 @@ pub(crate) fn byte_array<'js>(ctx: &Ctx<'js>, bytes: Vec<u8>) -> Result<TypedArr
     TypedArray::new(ctx.clone(), bytes)
 }
 
+/// The bytes of such an array.
+pub(crate) fn bytes_of<'js>(ctx: &Ctx<'js>, array: &TypedArray<'js, u8>) -> Result<Vec<u8>> {
+    // SAFETY: no JavaScript runs while the slice lives; it is copied at once.
+    let bytes = unsafe { array.as_bytes() };
+    bytes.map(<[u8]>::to_vec).ok_or_else(|| transferred(ctx))
+}
+
 macro_rules! as_in_quickjs {
     ($($type:ty),*) => {$(
         impl Read for $type {
@@ -113,10 +120,7 @@ impl Read for Vec<u32> {
 
 impl Read for Vec<u8> {
     fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
-        let array = TypedArray::<u8>::from_js(ctx, value)?;
-        // SAFETY: no JavaScript runs while the slice lives; it is copied at once.
-        let bytes = unsafe { array.as_bytes() };
-        bytes.map(<[u8]>::to_vec).ok_or_else(|| transferred(ctx))
+        bytes_of(ctx, &TypedArray::from_js(ctx, value)?)
     }
 }
 

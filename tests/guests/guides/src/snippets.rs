@@ -24,6 +24,8 @@ pub(crate) async fn run(snippet: &str, model: &Model, ctx: &mut Context) -> Resu
         "children/1" => children_1(model, ctx).await,
         "children/2" => children_2(model, ctx).await,
         "children/3" => children_3(model, ctx).await,
+        "files/1" => files_1(model, ctx).await,
+        "files/2" => files_2(model, ctx).await,
         other => Err(format!("the guide has no snippet {other}")),
     }
 }
@@ -286,5 +288,26 @@ async fn children_3(model: &Model, ctx: &mut Context) -> Result<()> {
     let error = child.wait::<u32>().await.unwrap_err();
     assert_eq!(inferlet::error_code(&error), Some(inferlet::ErrorCode::ProgramError));
     child.cancel();
+    Ok(())
+}
+
+async fn files_1(model: &Model, ctx: &mut Context) -> Result<()> {
+    use std::fs;
+
+    let failed = |error: std::io::Error| error.to_string();
+    fs::create_dir_all("/scratch/notes").map_err(failed)?;
+    fs::write("/scratch/notes/today.txt", "a violin costs 340\n").map_err(failed)?;
+    let today = fs::read_to_string("/scratch/notes/today.txt").map_err(failed)?;
+    assert_eq!(today, "a violin costs 340\n");
+    assert_eq!(fs::read_dir("/scratch/notes").map_err(failed)?.count(), 1);
+    Ok(())
+}
+
+async fn files_2(model: &Model, ctx: &mut Context) -> Result<()> {
+    let file = std::fs::File::create("/scratch/large.bin").map_err(|error| error.to_string())?;
+    if file.set_len(1 << 45).is_err() {
+        let refusal = inferlet::files::refusal().unwrap_or_default();
+        assert!(refusal.starts_with("[limit-files] "), "{refusal}");
+    }
     Ok(())
 }

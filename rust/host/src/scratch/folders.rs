@@ -1,0 +1,216 @@
+//! The folders of all programs of a host.
+
+use std::collections::HashMap;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pie_core::ErrorCode;
+use wasmtime_wasi::filesystem::Dir;
+use wasmtime_wasi::{FsPerms, OpenMode};
+
+use super::config::{FileScope, FilesConfig};
+use super::folder::Folder;
+use super::naming::folder_name;
+use crate::Error;
+use crate::sync::lock;
+
+/// The folder below `engine.data_dir` that holds all others.
+const ROOT: &str = "scratch";
+/// The folder within it of those that end with their process.
+const PROCESSES: &str = "process";
+/// A folder that is younger may be about to be locked by the engine that made it.
+const SETTLED: Duration = Duration::from_secs(60);
+/// Folders whose content stays counted while nobody uses them.
+const MAX_IDLE: usize = 256;
+/// One part in this many of the files that the system lets this process have open is for programs.
+const OPEN_PART: u64 = 4;
+/// Files that programs may have open where the system does not tell.
+const DEFAULT_OPEN: u64 = 256;
+
+/// Whose files are wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    pub(crate) user: String,
+    pub(crate) program: String,
+}
+
+/// The folders of a host.
+#[derive(Debug)]
+pub(crate) struct Folders {
+    pub(super) config: FilesConfig,
+    /// None where nothing is kept.
+    root: Option<PathBuf>,
+    known: Mutex<HashMap<PathBuf, Arc<Folder>>>,
+    mounts: Vec<Mounted>,
+    /// Files that programs have open, and the most that they may have.
+    pub(super) n_open: Arc<AtomicUsize>,
+    pub(super) max_open: usize,
+}
+
+/// A folder that programs read.
+#[derive(Clone, Debug)]
+pub(crate) struct Mounted {
+    pub(crate) dir: Arc<File>,
+    pub(crate) path: String,
+}
+
+impl Folders {
+    /// Those of a host that keeps its data in `data_dir`.
+    ///
+    /// # Errors
+    /// `invalid-config` for a folder of `runtime.fs_mounts` that cannot be opened, and for two at one path.
+    pub(crate) fn new(config: FilesConfig, data_dir: Option<&Path>) -> Result<Self, Error> {
+        let mut mounts: Vec<Mounted> = Vec::new();
+        for mount in &config.mounts {
+            let invalid = |reason: String| {
+                let (folder, path) = (mount.folder.display(), &mount.path);
+                Error::new(
+                    ErrorCode::InvalidConfig,
+                    format!("the folder {folder} for {path} (runtime.fs_mounts) {reason}"),
+                )
+            };
+            if mounts.iter().any(|other| other.path == mount.path) {
+                return Err(invalid(
+                    "comes second at that path; give it another".to_owned(),
+                ));
+            }
+            let dir = open_dir(&mount.folder).map_err(|error| {
+                invalid(format!(
+                    "cannot be opened ({error}); name one that is there"
+                ))
+            })?;
+            mounts.push(Mounted {
+                dir: Arc::new(dir),
+                path: mount.path.clone(),
+            });
+        }
+        let root = data_dir.map(|dir| dir.join(ROOT));
+        if let Some(root) = root.as_ref().filter(|_| config.scope == FileScope::Process) {
+            sweep(&root.join(PROCESSES));
+        }
+        let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        Ok(Self {
+            config,
+            root,
+            known: Mutex::default(),
+            mounts,
+            n_open: Arc::default(),
+            max_open: usize::try_from(most.map_or(DEFAULT_OPEN, |most| most / OPEN_PART))
+                .unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Those that programs read.
+    pub(super) fn mounts(&self) -> &[Mounted] {
+        &self.mounts
+    }
+
+    /// The folder that a process finds as `/scratch`.
+    ///
+    /// # Errors
+    /// `files-off` where there is none; those of the system.
+    pub(super) fn scratch(&self, owner: &Owner) -> Result<Arc<Folder>, Error> {
+        if self.config.scope == FileScope::Off {
+            return Err(off(
+                "runtime.fs_scope = \"off\"; set it to \"user\" in the configuration of the engine",
+            ));
+        }
+        let Some(root) = &self.root else {
+            return Err(off("the engine keeps no data; set engine.data_dir"));
+        };
+        self.opened(root, owner).map_err(|error| {
+            off(&format!(
+                "its folder cannot be opened ({error}); ask whoever runs the engine"
+            ))
+        })
+    }
+
+    fn opened(&self, root: &Path, owner: &Owner) -> io::Result<Arc<Folder>> {
+        let user = folder_name(&owner.user);
+        let path = match self.config.scope {
+            FileScope::User => root.join("user").join(user),
+            FileScope::Program => root
+                .join("program")
+                .join(user)
+                .join(folder_name(&owner.program)),
+            FileScope::Shared => root.join("shared"),
+            FileScope::Process | FileScope::Off => return self.temporary(&root.join(PROCESSES)),
+        };
+        let mut known = lock(&self.known);
+        if let Some(folder) = known.get(&path) {
+            return Ok(folder.clone());
+        }
+        make_dir(&path)?;
+        if known.len() >= MAX_IDLE {
+            known.retain(|_, folder| !folder.is_idle());
+        }
+        let folder = Arc::new(Folder::new(open_dir(&path)?, &self.config, None)?);
+        known.insert(path, folder.clone());
+        Ok(folder)
+    }
+
+    /// A folder that is removed when nobody holds it any more.
+    fn temporary(&self, above: &Path) -> io::Result<Arc<Folder>> {
+        make_dir(above)?;
+        let temporary = tempfile::Builder::new().prefix("").tempdir_in(above)?;
+        let dir = open_dir(temporary.path())?;
+        // Other engines see by this that it is in use.
+        dir.try_lock()?;
+        Ok(Arc::new(Folder::new(dir, &self.config, Some(temporary))?))
+    }
+}
+
+/// Opens an open folder once more as programs know it.
+///
+/// # Errors
+/// Those of the system.
+pub(super) fn lent(dir: &File, perms: FsPerms) -> io::Result<Dir> {
+    let mode = match perms {
+        FsPerms::ReadOnly => OpenMode::READ,
+        FsPerms::ReadWrite => OpenMode::READ | OpenMode::WRITE,
+    };
+    Ok(Dir::new(dir.try_clone()?, perms, mode, false))
+}
+
+/// Removes the folders of processes whose engine has gone without doing so. What cannot be removed stays for the next.
+fn sweep(above: &Path) {
+    let Ok(entries) = std::fs::read_dir(above) else {
+        return;
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let Ok(dir) = open_dir(&path) else {
+            continue;
+        };
+        let made = dir.metadata().and_then(|metadata| metadata.created());
+        let age = made.ok().and_then(|made| made.elapsed().ok());
+        if age.is_some_and(|age| age > SETTLED) && dir.try_lock().is_ok() {
+            drop(std::fs::remove_dir_all(&path));
+        }
+    }
+}
+
+fn make_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Opens a folder to be read, which a lock of it wants: with no more than its path, the system refuses locks.
+fn open_dir(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let flags = rustix::fs::OFlags::DIRECTORY.bits();
+    options
+        .read(true)
+        .custom_flags(flags.cast_signed())
+        .open(path)
+}
+
+fn off(reason: &str) -> Error {
+    Error::new(
+        ErrorCode::FilesOff,
+        format!("programs have no /scratch here: {reason}"),
+    )
+}

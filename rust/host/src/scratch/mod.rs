@@ -1,0 +1,18 @@
+//! The files of programs: a folder of their user's that they find as `/scratch`, and folders that they read.
+//!
+//! Paths are resolved within an open folder (`cap-primitives`), so that no name leads out of it. What a program changes
+//! in `/scratch` is counted before it is done ([`change`]); a folder is counted once, at its first change, and then
+//! kept in step. All that works on files does so off the threads that run programs, one change of a folder at a time,
+//! and each change is done to its end whatever becomes of the program.
+
+pub(crate) mod change;
+pub(crate) mod config;
+pub(crate) mod folder;
+pub(crate) mod folders;
+pub(crate) mod held;
+mod naming;
+pub(crate) mod opening;
+pub(crate) mod reader;
+#[cfg(test)]
+mod tests;
+pub(crate) mod writer;

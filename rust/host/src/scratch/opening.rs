@@ -1,0 +1,85 @@
+//! Opening what is there, in a folder that is open.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use cap_primitives::fs::{FollowSymlinks, Metadata, OpenOptions, read_base_dir};
+use wasmtime_wasi::OpenMode;
+
+/// How something is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    /// Made where it is not there.
+    pub(crate) create: bool,
+    /// An error where it is there.
+    pub(crate) exclusive: bool,
+    /// Emptied.
+    pub(crate) truncate: bool,
+    /// An error where it is not a folder.
+    pub(crate) directory: bool,
+    /// A link at the end of the path is followed.
+    pub(crate) follow: bool,
+}
+
+impl Wanted {
+    /// Whether it could change anything.
+    pub(crate) const fn changes(&self) -> bool {
+        self.write || self.create || self.truncate
+    }
+
+    /// What the opened file is for.
+    pub(super) fn mode(&self) -> OpenMode {
+        let mut mode = OpenMode::empty();
+        mode.set(OpenMode::READ, self.read || !self.changes());
+        mode.set(OpenMode::WRITE, self.changes());
+        mode
+    }
+
+    /// The options of the system, which neither make nor empty anything.
+    pub(super) fn options(&self) -> OpenOptions {
+        let mut options = OpenOptions::new();
+        options
+            .read(self.read || !self.changes())
+            .write(self.changes())
+            // A pipe that somebody laid into the folder would hold the thread until its other end is opened.
+            ._cap_fs_ext_nonblock(true)
+            ._cap_fs_ext_follow(if self.follow {
+                FollowSymlinks::Yes
+            } else {
+                FollowSymlinks::No
+            });
+        options
+    }
+}
+
+/// Opens what is there. Nothing but files and folders is opened.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn open(folder: &File, path: &Path, wanted: &Wanted) -> io::Result<(File, Metadata)> {
+    let file = cap_primitives::fs::open(folder, path, &wanted.options())?;
+    let found = Metadata::from_file(&file)?;
+    if wanted.directory && !found.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    if !found.is_dir() && !found.is_file() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok((file, found))
+}
+
+/// How many entries a folder has, and the bytes of their names.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn entries(folder: &File) -> io::Result<(u64, u64)> {
+    let mut sizes = (0, 0);
+    for entry in read_base_dir(folder)? {
+        sizes.0 += 1;
+        sizes.1 += entry?.file_name().len() as u64;
+    }
+    Ok(sizes)
+}
