@@ -21,7 +21,9 @@ async fn main(work: Work) -> Result<u64> {
     };
     let began = Instant::now();
     for _ in 0..n {
-        runtime::spawn(&program, Work::Nothing)?.wait::<u64>().await?;
+        runtime::spawn(&program, Work::Nothing)?
+            .wait::<u64>()
+            .await?;
     }
     Ok(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
