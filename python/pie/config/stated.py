@@ -80,8 +80,8 @@ class RuntimeSettings(Struct, frozen=True, kw_only=True):
 
     fs_scope: Literal["user", "program", "process", "shared", "off"] = "user"
     """Whose folder programs find as `/scratch`: `user`, one of each user; `program`, one of each program of a user;
-    `process`, one of each process, which ends with it; `shared`, one for all users; `off`, none. All but `process` are
-    kept under `engine.data_dir`.
+    `process`, one of each process, which ends with it; `shared`, one for all users; `off`, none. They lie in
+    `engine.data_dir`.
     """
 
     fs_bytes: int = 1073741824
