@@ -284,36 +284,24 @@ pub(super) fn finish_reason(reason: pie_core::FinishReason) -> generation::Finis
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use pie_core::ErrorCode;
     use wasmtime_wasi::p2::Pollable;
 
     use super::*;
-    use crate::Launch;
     use crate::budget::Budget;
     use crate::model::grammars::OwnedSource;
     use crate::model::testing::Driven;
-    use crate::process::reading::Alone;
-    use crate::process::record::Granted;
-    use crate::program::Component;
+    use crate::process::testing;
 
     #[tokio::test]
     async fn a_run_under_a_grammar_meets_the_limit_of_processor_time_at_its_next_step() {
         let driven = Driven::new(None);
         let account = Budget::new(1 << 34, Some(1 << 34)).account("ada");
-        let granted = Granted {
-            launched: Instant::now(),
-            limits: Limits {
-                cpu: Some(Duration::from_nanos(1)),
-                ..Limits::default()
-            },
-            account: account.clone(),
-            stack_bytes: 1 << 20,
+        let limits = Limits {
+            cpu: Some(Duration::from_nanos(1)),
+            ..Limits::default()
         };
-        let mut launch = Launch::new(Component::new(*b""), "");
-        let (record, _) = ProcessRecord::new(1, &mut launch, granted, Alone).unwrap();
-        let record = Arc::new(record);
+        let record = testing::record(1, limits, false);
         let context = driven.context(&account, 20);
         let generator = Arc::new(driven.generator(&context, &account));
         let endless = OwnedSource::Regex("[a-z]*".to_owned());
