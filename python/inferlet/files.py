@@ -1,6 +1,6 @@
 """Beside the files of a program, which it reads and writes as Python does: why the engine refused something.
 
-`open`, `os` and `pathlib` work in `/scratch`, the program's own folder, and in the folders that the engine lets it read.
+`open`, `os` and `pathlib` work in `/scratch`, the program's own folder, and in the folders that it is given to read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of programs, by the standard means of each language: whose they are, how long they last, and what bounds them."""
+"""Files of programs, by the standard means of each language: whose they are, how long they last, what bounds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that attack the file system: by links, by filling it, by hiding what they hold, by many files and deep folders."""
+"""Programs that attack the file system: by links, by filling it, by hiding what they hold, by many and deep folders."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pie import _engine
+from pie import _engine, driver_process
 from pie.backends.base import (
     Answer,
     Command,
@@ -38,7 +38,7 @@ from pie.backends.base import (
 from pie.batch import Batch
 from pie.batch_layout import U32
 from pie.errors import PieError
-from pie.isolation import child, wire
+from pie.isolation import wire
 
 if TYPE_CHECKING:
     from pie.backends.base import Driver
@@ -71,7 +71,7 @@ class Order:
 
 def main(order: Order) -> int:
     """The whole process; returns its exit code."""
-    if not child.begin(order.parent):
+    if not driver_process.begin(order.parent):
         return 0
     _engine.take_short_turns()
     _engine.keep_small_pages(alone=False)  # which the server may have asked for; weights are streamed from huge ones

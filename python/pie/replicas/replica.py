@@ -72,7 +72,7 @@ class Replica:
 
 
 def _share(folder: Path) -> None:
-    """Lets a replica, whose folder is DATA/replicas/N, see the keys of DATA as they change, and the files of programs."""
+    """Lets a replica, whose folder is DATA/replicas/N, see the keys and the files of DATA as they change."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder.parent.parent / _SCRATCH).mkdir(mode=0o700, exist_ok=True)

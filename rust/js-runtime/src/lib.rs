@@ -1,9 +1,9 @@
 //! The JavaScript runtime component: QuickJS with the SDK inside. It runs one program that was launched from source.
 //!
 //! `program` runs it from start to answer, `modules` finds what it imports, `event_loop` waits for it, `bridge` lends
-//! it the engine as the module `pie:host`, `globals` gives it clock, timers, randomness and output, and `files` its files. Whatever is
-//! JavaScript (the SDK and the rest of the globals) is compiled to bytecode when the component is built, and has run by
-//! then: an instance begins with what it left in memory.
+//! it the engine as the module `pie:host`, `globals` gives it clock, timers, randomness and output, and `files` its
+//! files. Whatever is JavaScript (the SDK and the rest of the globals) is compiled to bytecode when the component is
+//! built, and has run by then: an instance begins with what it left in memory.
 //!
 //! An instance runs once and is thrown away by the engine, so nothing here is torn down.
 

@@ -124,7 +124,7 @@ def test_a_share_needs_a_part_of_the_memory(folder: Path) -> None:
 
 
 def test_the_workspace_holds_every_split_of_a_graph() -> None:
-    """Of 256 sequences and 64 heads, 8 of keys and values: 383 items of 512 KiB, which is more than FlashInfer asks for."""
+    """Of 256 sequences and 64 heads, 8 of keys and values: 383 items of 512 KiB, more than FlashInfer asks for."""
     heads = Attention(64, 8, 128, 1.0, head_norms=False)
     assert workspace_bytes(heads, CudaOptions()) == 128 << 20
     found = workspace_bytes(heads, CudaOptions(deterministic=False))

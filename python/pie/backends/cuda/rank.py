@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pie import driver_process
 from pie.backends.cuda.group import Ranks
 from pie.backends.cuda.launching import Last, Launcher
 from pie.backends.cuda.layout import Share
@@ -29,7 +30,6 @@ from pie.backends.cuda.share import Plan
 from pie.backends.cuda.staging import SLOTS
 from pie.batch import Batch
 from pie.errors import PieError
-from pie.isolation import child
 from pie.models.loader import load_checkpoint
 
 LOST = 75
@@ -38,7 +38,7 @@ LOST = 75
 
 def main(order: Order) -> int:
     """The whole process; returns its exit code."""
-    if not child.begin(order.parent):
+    if not driver_process.begin(order.parent):
         return 0
     os.set_inheritable(order.connection, False)
     sys.path[:] = order.path

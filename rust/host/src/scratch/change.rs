@@ -12,7 +12,7 @@ use pie_core::ErrorCode;
 use rustix::fs::{Mode, OFlags};
 use wasmtime_wasi::{FsPerms, filesystem};
 
-use super::folder::{FileId, Folder, MAX_DEPTH, OpenFile, Outcome, State, Usage};
+use super::folder::{Fault, FileId, Folder, MAX_DEPTH, OpenFile, Outcome, State, Usage, count};
 use super::opening::{self, Wanted};
 use crate::Error;
 
@@ -38,8 +38,32 @@ pub(crate) struct Change<'a> {
     state: &'a mut State,
 }
 
+impl Folder {
+    /// Changes the folder off the threads that run programs, when its turn comes. What has begun is done to its end,
+    /// also where nobody waits for it any more.
+    ///
+    /// # Errors
+    /// Those of the change, and those of counting the folder.
+    pub(crate) async fn change<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&mut Change<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Outcome<T> {
+        let mut state = self.state.clone().lock_owned().await;
+        let folder = self.clone();
+        let changing = tokio::task::spawn_blocking(move || {
+            if state.usage.is_none() {
+                state.usage = Some(count(&folder.dir)?);
+            }
+            work(&mut Change::new(&folder, &mut state))
+        });
+        changing
+            .await
+            .unwrap_or_else(|panicked| Err(Fault::Io(io::Error::other(panicked))))
+    }
+}
+
 impl<'a> Change<'a> {
-    pub(super) fn new(folder: &'a Arc<Folder>, state: &'a mut State) -> Self {
+    fn new(folder: &'a Arc<Folder>, state: &'a mut State) -> Self {
         Self { folder, state }
     }
 
@@ -316,11 +340,8 @@ impl<'a> Change<'a> {
     }
 
     /// Gives back what was charged.
-    pub(super) fn release(&mut self, n_bytes: u64, n_files: u64) {
-        if let Some(usage) = &mut self.state.usage {
-            usage.n_bytes = usage.n_bytes.saturating_sub(n_bytes);
-            usage.n_files = usage.n_files.saturating_sub(n_files);
-        }
+    fn release(&mut self, n_bytes: u64, n_files: u64) {
+        self.state.release(n_bytes, n_files);
     }
 }
 

@@ -9,7 +9,6 @@ use cap_primitives::fs::{Metadata, MetadataExt, read_base_dir};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::change::Change;
 use super::config::FilesConfig;
 use crate::Error;
 
@@ -63,7 +62,7 @@ pub(crate) struct Folder {
     pub(super) id: FileId,
     pub(super) quota: Quota,
     /// Whoever holds it changes the folder; all others wait, and hold no thread.
-    state: Arc<Mutex<State>>,
+    pub(super) state: Arc<Mutex<State>>,
     /// Removed with the folder, where that ends with its process.
     temporary: Option<TempDir>,
 }
@@ -82,6 +81,16 @@ pub(super) struct State {
     pub(super) usage: Option<Usage>,
     /// The files that somebody has open.
     pub(super) open: HashMap<FileId, Opens>,
+}
+
+impl State {
+    /// Gives back what was charged.
+    pub(super) fn release(&mut self, n_bytes: u64, n_files: u64) {
+        if let Some(usage) = &mut self.usage {
+            usage.n_bytes = usage.n_bytes.saturating_sub(n_bytes);
+            usage.n_files = usage.n_files.saturating_sub(n_files);
+        }
+    }
 }
 
 /// What is in a folder. A file that was removed while somebody had it open counts with its bytes until it is closed.
@@ -122,35 +131,13 @@ impl Folder {
         })
     }
 
-    /// Changes the folder off the threads that run programs, when its turn comes. What has begun is done to its end,
-    /// also where nobody waits for it any more.
-    ///
-    /// # Errors
-    /// Those of the change, and those of counting the folder.
-    pub(crate) async fn change<T: Send + 'static>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&mut Change<'_>) -> Outcome<T> + Send + 'static,
-    ) -> Outcome<T> {
-        let mut state = self.state.clone().lock_owned().await;
-        let folder = self.clone();
-        let changing = tokio::task::spawn_blocking(move || {
-            if state.usage.is_none() {
-                state.usage = Some(count(&folder.dir)?);
-            }
-            work(&mut Change::new(&folder, &mut state))
-        });
-        changing
-            .await
-            .unwrap_or_else(|panicked| Err(Fault::Io(io::Error::other(panicked))))
-    }
-
     /// True where nobody but the list of folders holds it.
     pub(super) fn is_idle(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1
     }
 
     /// Nobody has the file open any more by one of those who had.
-    fn closed(self: &Arc<Self>, mut state: OwnedMutexGuard<State>, id: FileId, file: &File) {
+    fn closed(mut state: OwnedMutexGuard<State>, id: FileId, file: &File) {
         let Some(opens) = state.open.get_mut(&id) else {
             return;
         };
@@ -161,7 +148,7 @@ impl Folder {
         let is_removed = opens.is_removed;
         state.open.remove(&id);
         if is_removed && let Ok(metadata) = file.metadata() {
-            Change::new(self, &mut state).release(metadata.len(), 0);
+            state.release(metadata.len(), 0);
         }
     }
 }
@@ -196,19 +183,19 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         let (folder, file, id) = (self.folder.clone(), self.file.clone(), self.id);
         if let Ok(state) = folder.state.clone().try_lock_owned() {
-            folder.closed(state, id, &file);
+            Folder::closed(state, id, &file);
         } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             // The folder is being changed: this thread does not wait for that.
             runtime.spawn(async move {
                 let state = folder.state.clone().lock_owned().await;
-                folder.closed(state, id, &file);
+                Folder::closed(state, id, &file);
             });
         }
     }
 }
 
 /// Counts what is in a folder.
-fn count(dir: &File) -> io::Result<Usage> {
+pub(super) fn count(dir: &File) -> io::Result<Usage> {
     let mut usage = Usage::default();
     let mut within = vec![read_base_dir(dir)?];
     while let Some(entries) = within.last_mut() {
