@@ -128,6 +128,11 @@ impl Host {
         self.shared.programs.lacks_of_workers()
     }
 
+    /// How often the host was at odds with itself and went on: 0, unless it has a fault.
+    pub fn n_faults(&self) -> u64 {
+        self.shared.surroundings.standstill.n_faults()
+    }
+
     /// What each process may use.
     pub fn limits(&self) -> &Limits {
         &self.shared.config.limits

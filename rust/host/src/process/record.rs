@@ -181,6 +181,11 @@ impl ProcessRecord {
         });
     }
 
+    /// True once the process was told to end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.borrow().is_some()
+    }
+
     /// Waits until the process shall end; gives the reason.
     pub(crate) async fn stopped(&self) -> Error {
         let mut stop = self.stop.subscribe();
