@@ -17,6 +17,17 @@ pub enum Event {
     Error(Failure),
 }
 
+/// What an event brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    Stdout,
+    Stderr,
+    File,
+    Message,
+    /// The end of the program.
+    Last,
+}
+
 /// Why a process ended without a return value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -72,9 +83,20 @@ impl Event {
         }
     }
 
+    /// What it brings.
+    pub(crate) fn kind(&self) -> EventKind {
+        match self {
+            Self::Stdout(_) => EventKind::Stdout,
+            Self::Stderr(_) => EventKind::Stderr,
+            Self::File(_) => EventKind::File,
+            Self::Message(_) => EventKind::Message,
+            Self::Return(_) | Self::Error(_) => EventKind::Last,
+        }
+    }
+
     /// True for an event after which none comes.
     pub fn is_last(&self) -> bool {
-        matches!(self, Self::Return(_) | Self::Error(_))
+        self.kind() == EventKind::Last
     }
 }
 

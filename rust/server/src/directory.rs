@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use pie_host::{Error, Finding, Launch, Named, Programs, ServedProcess};
+use pie_host::{Error, Finding, Inherited, Launch, Named, Programs, ServedProcess};
 
 use crate::blocking::blocking;
 use crate::processes::Launcher;
@@ -37,12 +37,14 @@ impl Programs for ServerState {
         self: Arc<Self>,
         label: String,
         launch: Launch,
+        inherited: Inherited,
     ) -> Result<ServedProcess, Error> {
         let launcher = Launcher {
             user: launch.username.clone().unwrap_or_default(),
             connection: None,
             detached: true,
             window_bytes: None,
+            inherited: Some(inherited),
         };
         let (process, _) = self.processes.launch(&self.host, launch, label, launcher)?;
         Ok(process)

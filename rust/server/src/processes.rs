@@ -9,7 +9,7 @@ mod table;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pie_host::{Error, ErrorCode, Event, Host, Launch, Reader, ServedProcess, Serving};
+use pie_host::{Error, ErrorCode, Event, Host, Inherited, Launch, Reader, ServedProcess, Serving};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -31,6 +31,8 @@ pub(crate) struct Launcher {
     pub(crate) detached: bool,
     /// The window of the reader, where one shall be attached.
     pub(crate) window_bytes: Option<usize>,
+    /// What it has of the process that starts it; none: a client launches it.
+    pub(crate) inherited: Option<Inherited>,
 }
 
 /// The processes of all clients.
@@ -75,6 +77,7 @@ impl Processes {
             connection,
             detached,
             window_bytes,
+            inherited,
         } = launcher;
         lock(&self.table).reserve(&user)?;
         let launch = Launch {
@@ -87,7 +90,7 @@ impl Processes {
             window_bytes,
             observer: Arc::new(self.observer(label.clone())),
         };
-        let launched = host.launch_served(launch, serving);
+        let launched = host.launch_served(launch, inherited, serving);
         let mut table = lock(&self.table);
         match launched {
             Ok((process, reader)) => {

@@ -10,7 +10,7 @@ use super::state::HostState;
 use super::task::{self, EndReporter};
 use crate::Error;
 use crate::limits::Limits;
-use crate::process::kin::Kin;
+use crate::process::kin::{Inherited, Kin};
 use crate::process::nameable::Nameable;
 use crate::process::queue::PipeQueue;
 use crate::process::reading::{Alone, Reading};
@@ -27,17 +27,17 @@ pub(super) struct Begun<Q, T> {
 }
 
 impl HostState {
-    /// Begins the process of a launch.
+    /// Begins the process of a launch, as a child where it has inherited something.
     ///
     /// # Errors
     /// As [`crate::Host::launch`].
     pub(super) fn begin<R: Reading>(
         self: &Arc<Self>,
         mut launch: Launch,
+        inherited: Option<Inherited>,
         reading: R,
     ) -> Result<Begun<R::Queue, impl Future<Output = ()> + Send + use<R>>, Error> {
         let launched = Instant::now();
-        let inherited = launch.inherited.take();
         let most = inherited.as_ref();
         let most = most.map_or(&self.config.limits, |inherited| &inherited.limits);
         let limits = most.lowered(&launch.limits)?;

@@ -28,7 +28,7 @@ use crate::process::reading::Alone;
 use crate::process::standing::Standings;
 use crate::process::surroundings::Surroundings;
 use crate::process::{
-    Finding, Launch, Process, Programs, Reader, ServedProcess, Serving, random_seed,
+    Finding, Inherited, Launch, Process, Programs, Reader, ServedProcess, Serving, random_seed,
 };
 use crate::program::fair_turns::{FairTurn, FairTurns};
 use crate::program::shared_components::SharedComponents;
@@ -212,22 +212,24 @@ impl Host {
     /// `limit-message` for an input that is too long, `invalid-argument` for arguments or limits beyond their bounds,
     /// `engine-stopped` after [`Host::stop`].
     pub fn launch(&self, launch: Launch) -> Result<Process, Error> {
-        let begun = self.shared.begin(launch, Alone)?;
+        let begun = self.shared.begin(launch, None, Alone)?;
         self.shared.threads.spawn(begun.task)?;
         Ok(Process::new(begun.record, begun.events))
     }
 
-    /// Launches a program that outlives its readers. The reader is there where `serving` gives a window.
+    /// Launches a program that outlives its readers, as a child where it has `inherited` something. The reader is there
+    /// where `serving` gives a window.
     ///
     /// # Errors
     /// As [`Host::launch`].
     pub fn launch_served(
         &self,
         launch: Launch,
+        inherited: Option<Inherited>,
         serving: Serving,
     ) -> Result<(ServedProcess, Option<Reader>), Error> {
         let window_bytes = serving.window_bytes;
-        let begun = self.shared.begin(launch, serving)?;
+        let begun = self.shared.begin(launch, inherited, serving)?;
         let process = ServedProcess::new(begun.record, begun.events);
         let reader = window_bytes
             .map(|window_bytes| process.attach(window_bytes))
@@ -333,7 +335,7 @@ mod tests {
     fn a_process_whose_task_is_dropped_ends() {
         let host = Host::new(HostConfig::default()).unwrap();
         let launch = Launch::new(Component::new(*b"any"), "null");
-        let begun = host.shared.begin(launch, Alone).unwrap();
+        let begun = host.shared.begin(launch, None, Alone).unwrap();
         assert_eq!(host.shared.live.count(), 1);
         drop(begun.task);
         assert_eq!(host.shared.live.count(), 0);

@@ -64,13 +64,9 @@ impl EndReporter {
             return;
         }
         self.host.live.end(&self.record);
-        self.record.ended(&last);
+        let last = self.record.ended(last);
         self.host.surroundings.standstill.leave(self.record.pid);
-        self.record.events.finish(if self.record.is_served() {
-            last.without_internals()
-        } else {
-            last
-        });
+        self.record.events.finish(last);
     }
 }
 
@@ -105,7 +101,7 @@ pub(super) async fn run(mut reporter: EndReporter, program: Program, input: Stri
         error = past_wall_limit(record.limits.wall) => Err(Failure::from(error)),
         outcome = program => outcome,
     };
-    record.kin.end_children(record.pid).await;
+    record.end_children().await;
     reporter.report(outcome, &outputs);
 }
 

@@ -26,7 +26,7 @@ pub(crate) mod messaging;
 mod model;
 mod poll;
 mod reasoning;
-mod runtime;
+pub(crate) mod runtime;
 mod sampling;
 mod session;
 mod source;

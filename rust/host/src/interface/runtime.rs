@@ -59,7 +59,6 @@ impl runtime::Host for Launched<'_> {
         self.table.check_room()?;
         check_json(&input)?;
         let spawn = Spawn {
-            named: named(&program, self.record, &self.surroundings.directory).await?,
             input,
             args,
             seed: options.seed,
@@ -67,7 +66,7 @@ impl runtime::Host for Launched<'_> {
             with_output: options.output,
             is_detached: options.detached,
         };
-        let child = self.surroundings.spawner()?.spawn(self.record, spawn)?;
+        let child = start(&program, spawn, self.record, self.surroundings).await?;
         Ok(self.table.push(child)?)
     }
 }
@@ -91,6 +90,23 @@ impl HostChild for Launched<'_> {
         self.table.delete(this)?;
         Ok(())
     }
+}
+
+/// Starts what a program calls `name`, where `record` is its process.
+///
+/// # Errors
+/// Those of [`Spawner`](crate::process::child::Spawner); `unknown-program`, and those of reading it.
+pub(crate) async fn start(
+    name: &str,
+    spawn: Spawn,
+    record: &Arc<ProcessRecord>,
+    surroundings: &Surroundings,
+) -> Result<Child, Error> {
+    let spawner = surroundings.spawner()?;
+    // Nothing is looked for, or kept, for a child that is refused.
+    let admitted = spawner.admit(record, spawn.is_detached)?;
+    let named = named(name, record, &surroundings.directory).await?;
+    spawner.spawn(record, admitted, named, spawn)
 }
 
 /// What a program calls `name`, where `record` is its process: a program that it finds by itself, or an installed one.

@@ -10,14 +10,15 @@ use std::sync::Arc;
 use pie_core::ErrorCode;
 
 use super::ending::{Ended, Ending};
-use super::programs::Named;
+use super::family::Start;
+use super::kin::Inherited;
+use super::programs::{Named, Programs};
 use super::record::ProcessRecord;
 use crate::Error;
 use crate::futures::Future;
 
 /// What a program wants to be started.
 pub(crate) struct Spawn {
-    pub(crate) named: Named,
     /// A JSON text.
     pub(crate) input: String,
     pub(crate) args: Vec<String>,
@@ -28,14 +29,34 @@ pub(crate) struct Spawn {
     pub(crate) is_detached: bool,
 }
 
+/// A child that is about to be started, counted wherever it counts. Dropping it takes that back.
+pub(crate) struct Admitted {
+    pub(crate) inherited: Inherited,
+    pub(crate) start: Start,
+    /// Who launches it and keeps it, where it is detached.
+    pub(crate) keeper: Option<Arc<dyn Programs>>,
+}
+
 /// Who starts processes for programs.
 pub(crate) trait Spawner: Send + Sync {
-    /// Starts a child of `parent`.
+    /// Counts a child of `parent`, before anything is found or held for it.
     ///
     /// # Errors
-    /// `limit-child-depth`, `limit-children`, `limit-spawns`; `unsupported` for a detached one where nobody keeps
-    /// processes; and those of a launch.
-    fn spawn(self: Arc<Self>, parent: &Arc<ProcessRecord>, spawn: Spawn) -> Result<Child, Error>;
+    /// `limit-child-depth`, `limit-children`, `limit-spawns`, `limit-processes`; `unsupported` for a detached one where
+    /// nobody keeps processes.
+    fn admit(&self, parent: &ProcessRecord, is_detached: bool) -> Result<Admitted, Error>;
+
+    /// Starts a child of `parent` that was admitted, and found.
+    ///
+    /// # Errors
+    /// Those of a launch.
+    fn spawn(
+        self: Arc<Self>,
+        parent: &Arc<ProcessRecord>,
+        admitted: Admitted,
+        named: Named,
+        spawn: Spawn,
+    ) -> Result<Child, Error>;
 }
 
 /// What a program holds of a process that it has started. Dropping it changes nothing.

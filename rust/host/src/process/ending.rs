@@ -40,13 +40,12 @@ impl Ending {
     }
 
     /// The process has ended with `last`, or with an error where there is no room for that.
-    pub(crate) fn settle(&self, last: Event) {
+    pub(crate) fn settle(&self, last: Arc<Event>) {
         let mut state = lock(&self.0);
         let last = match state.holding.set(last.payload_bytes()) {
             Ok(()) => last,
-            Err(error) => Event::Error(error.into()),
+            Err(error) => Arc::new(Event::Error(error.into())),
         };
-        let last = Arc::new(last);
         state.last = Some(last.clone());
         for waiter in state.waiters.drain(..) {
             // A waiter that is gone needs no answer.
@@ -55,13 +54,18 @@ impl Ending {
     }
 
     /// True once the process has ended.
+    #[cfg(test)]
     pub(crate) fn is_settled(&self) -> bool {
         lock(&self.0).last.is_some()
     }
 
     /// Waits for the end of process `pid`.
-    pub(crate) fn wait(&self, pid: u64) -> Future<Ended> {
-        Future::new(Ended(pid), self.heard())
+    pub(crate) fn wait(self: &Arc<Self>, pid: u64) -> Future<Ended> {
+        let ended = Ended {
+            pid,
+            _ending: self.clone(),
+        };
+        Future::new(ended, self.heard())
     }
 
     /// What hears of the end.
@@ -82,7 +86,11 @@ impl Ending {
 
 /// A wait for the end of a process, as the source of a future.
 #[derive(Debug)]
-pub struct Ended(u64);
+pub struct Ended {
+    pid: u64,
+    /// What is heard is charged as long as the program has not taken it.
+    _ending: Arc<Ending>,
+}
 
 impl Operation for Ended {
     type Raw = Arc<Event>;
@@ -91,7 +99,7 @@ impl Operation for Ended {
     fn finish(&mut self, last: Arc<Event>) -> Result<String, Error> {
         match &*last {
             Event::Return(value) => Ok(value.clone()),
-            Event::Error(failure) => Err(error_of(self.0, failure)),
+            Event::Error(failure) => Err(error_of(self.pid, failure)),
             other => Err(Error::internal(format!("{other:?} ended a process"))),
         }
     }
@@ -99,7 +107,7 @@ impl Operation for Ended {
     fn abandon(&mut self, _: Option<Result<Arc<Event>, Error>>) {}
 
     fn waits_for(&self) -> Option<WaitsFor> {
-        Some(WaitsFor::End(self.0))
+        Some(WaitsFor::End(self.pid))
     }
 }
 
@@ -124,9 +132,13 @@ mod tests {
     use crate::budget::{Budget, Purpose};
     use crate::futures::Awaited;
 
-    fn ending(most_bytes: u64) -> Ending {
-        let budget = Budget::new(16 << 20, Some(most_bytes));
-        Ending::new(SteppedCharge::new(budget.account("").empty(Purpose::Queue)))
+    fn ending(most_bytes: u64) -> Arc<Ending> {
+        ending_within(&Budget::new(16 << 20, Some(most_bytes)))
+    }
+
+    fn ending_within(budget: &Arc<Budget>) -> Arc<Ending> {
+        let holding = SteppedCharge::new(budget.account("").empty(Purpose::Queue));
+        Arc::new(Ending::new(holding))
     }
 
     #[test]
@@ -135,7 +147,7 @@ mod tests {
         let (mut early, gone) = (ending.wait(7), ending.wait(7));
         drop(gone);
         assert!(early.take().is_none() && !ending.is_settled());
-        ending.settle(Event::Return("1".to_owned()));
+        ending.settle(Event::Return("1".to_owned()).into());
         let mut late = ending.wait(7);
         assert_eq!(early.take().unwrap().unwrap(), "1");
         assert_eq!(late.take().unwrap().unwrap(), "1");
@@ -144,12 +156,13 @@ mod tests {
     #[test]
     fn a_failure_is_an_error_with_what_is_known_of_it() {
         let ending = ending(1 << 20);
-        ending.settle(Event::Error(Failure {
+        let failure = Failure {
             kind: "ValueError".to_owned(),
             code: Some("program-error".to_owned()),
             message: "no".to_owned(),
             traceback: "main.py:3".to_owned(),
-        }));
+        };
+        ending.settle(Event::Error(failure).into());
         let error = ending.wait(7).take().unwrap().unwrap_err();
         assert_eq!(
             (error.code, error.message.as_str()),
@@ -162,9 +175,21 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_charged_while_somebody_can_take_it() {
+        let budget = Budget::new(16 << 20, None);
+        let ending = ending_within(&budget);
+        let wait = ending.wait(7);
+        ending.settle(Event::Return("x".repeat(1 << 20)).into());
+        drop(ending);
+        assert!(budget.held_bytes() >= 1 << 20);
+        drop(wait);
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
     fn a_value_without_room_is_an_error() {
         let ending = ending(64 << 10);
-        ending.settle(Event::Return("x".repeat(1 << 20)));
+        ending.settle(Event::Return("x".repeat(1 << 20)).into());
         let error = ending.wait(7).take().unwrap().unwrap_err();
         assert_eq!(error.code, ErrorCode::LimitEngineMemory);
     }

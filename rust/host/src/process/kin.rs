@@ -1,38 +1,44 @@
-//! What a process has to do with the one that has started it, and with those that it starts.
+//! What a process has to do with the one that has started it, and what it can start.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
-use pie_core::{ErrorCode, TokenBudget};
+use pie_core::TokenBudget;
 use sha2::{Digest, Sha256};
 
 use super::ending::Ending;
 use super::family::{Family, Member};
 use super::nameable::Nameable;
-use crate::Error;
 use crate::event::Event;
 use crate::limits::Limits;
 use crate::program::Program;
 use crate::sync::lock;
 
-/// What a child has of its parent. A host makes it.
-#[derive(Clone, Debug)]
+/// What a child has of its parent. A host makes it for one child, which gives it up at its end.
+#[derive(Debug)]
 pub struct Inherited {
     /// Its own are at most these.
     pub(crate) limits: Limits,
     /// What enters its contexts is taken from this one too.
     pub(crate) budget: Option<TokenBudget>,
+    pub(crate) lineage: Lineage,
+    /// Told of its end.
+    pub(crate) ending: Arc<Ending>,
+    /// Given up at its end.
+    pub(crate) places: Places,
+}
+
+/// Where a process stands among all that come of one launch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lineage {
     pub(crate) family: Arc<Family>,
     /// Generations below the launch.
     pub(crate) depth: usize,
-    pub(crate) is_alone: bool,
+    /// Its client is not the one who runs the engine.
     pub(crate) is_served: bool,
-    pub(crate) ending: Arc<Ending>,
-    /// Given up at its end.
-    pub(crate) places: Arc<Places>,
 }
 
 /// Where a child that lives is counted, until it is dropped.
@@ -57,70 +63,46 @@ impl fmt::Debug for Places {
     }
 }
 
-/// A child, as far as the one that has started it ends it.
-pub(crate) trait Offspring: Send + Sync {
-    /// Tells it to end for a reason.
-    fn stop(&self, reason: Error);
-
-    /// Its end, for who waits for that; none: it was not started by another.
-    fn ending(&self) -> Option<&Arc<Ending>>;
-}
-
 /// The kin of one process.
 pub(crate) struct Kin {
-    pub(crate) family: Arc<Family>,
-    /// Generations below the launch.
-    pub(crate) depth: usize,
+    pub(crate) lineage: Lineage,
     /// Nobody but its family launches anything while it lives.
     pub(crate) is_alone: bool,
-    /// Its client is not the one who runs the engine.
-    pub(crate) is_served: bool,
-    /// Told of its end; none: it was not started by another.
-    pub(crate) ending: Option<Arc<Ending>>,
     /// What ends with it; none once it has ended.
     alive: Mutex<Option<Alive>>,
-    /// Those that it has started and that end with it.
-    children: Mutex<Vec<Weak<dyn Offspring>>>,
+    /// Its end, for who waits for that; none: it was not started by another, or its end was told. What it has left then
+    /// is held by those who may still ask for it.
+    ending: Mutex<Option<Arc<Ending>>>,
     /// How many it has started.
     n_started: AtomicU64,
 }
 
 struct Alive {
     nameable: Arc<Nameable>,
-    _places: Option<Arc<Places>>,
+    _places: Option<Places>,
 }
 
 impl Kin {
     /// That of a process which can start what `nameable` finds, as a child where it has inherited something.
     pub(crate) fn new(nameable: Nameable, inherited: Option<Inherited>, is_alone: bool) -> Self {
-        let alive = |places| {
-            Mutex::new(Some(Alive {
+        let (lineage, ending, places) = match inherited {
+            None => (Lineage::default(), None, None),
+            Some(Inherited {
+                lineage,
+                ending,
+                places,
+                ..
+            }) => (lineage, Some(ending), Some(places)),
+        };
+        Self {
+            lineage,
+            is_alone,
+            alive: Mutex::new(Some(Alive {
                 nameable: Arc::new(nameable),
                 _places: places,
-            }))
-        };
-        let (children, n_started) = (Mutex::default(), AtomicU64::new(0));
-        match inherited {
-            None => Self {
-                family: Arc::default(),
-                depth: 0,
-                is_alone,
-                is_served: false,
-                ending: None,
-                alive: alive(None),
-                children,
-                n_started,
-            },
-            Some(inherited) => Self {
-                family: inherited.family,
-                depth: inherited.depth,
-                is_alone: inherited.is_alone,
-                is_served: inherited.is_served,
-                ending: Some(inherited.ending),
-                alive: alive(Some(inherited.places)),
-                children,
-                n_started,
-            },
+            })),
+            ending: Mutex::new(ending),
+            n_started: AtomicU64::new(0),
         }
     }
 
@@ -153,49 +135,22 @@ impl Kin {
         self.n_started.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes a child that ends with it.
-    pub(crate) fn keep_child(&self, child: Weak<dyn Offspring>) {
-        let lives = |child: &Weak<dyn Offspring>| {
-            let child = child.upgrade();
-            child.is_some_and(|child| child.ending().is_some_and(|ending| !ending.is_settled()))
-        };
-        let mut children = lock(&self.children);
-        children.retain(lives);
-        children.push(child);
+    /// Its end, for who waits for that; none where nobody does, or where it was told.
+    pub(crate) fn ending(&self) -> Option<Arc<Ending>> {
+        lock(&self.ending).clone()
     }
 
-    /// Ends its children, and waits until they have ended, theirs before them.
-    pub(crate) async fn end_children(&self, pid: u64) {
-        for ending in self.stop_children(pid) {
-            // What is heard is that it has ended, and where its task was dropped, that nothing runs any more.
-            drop(ending.heard().await);
-        }
-    }
-
-    /// Tells its children to end; gives what to wait for.
-    fn stop_children(&self, pid: u64) -> Vec<Arc<Ending>> {
-        let children = std::mem::take(&mut *lock(&self.children));
-        let children = children.iter().filter_map(Weak::upgrade);
-        let stopped = children.filter_map(|child| {
-            let message = format!("the process {pid} that started this one has ended; a child that goes on is spawned detached");
-            child.stop(Error::new(ErrorCode::Cancelled, message));
-            child.ending().cloned()
-        });
-        stopped.collect()
-    }
-
-    /// The process has ended.
-    pub(crate) fn end(&self, pid: u64, last: &Event) {
+    /// The process has ended: it starts nothing more, and its places are free.
+    pub(crate) fn end(&self) {
         lock(&self.alive).take();
-        // None are left, but where its task was dropped.
-        self.stop_children(pid);
-        if let Some(ending) = &self.ending {
-            let last = last.clone();
-            ending.settle(if self.is_served {
-                last.without_internals()
-            } else {
-                last
-            });
+    }
+
+    /// Tells its end to who waits for it.
+    pub(crate) fn settle(&self, last: &Arc<Event>) {
+        // Whoever finds it here waits for it, so that it stays until it is told.
+        if let Some(ending) = self.ending() {
+            ending.settle(last.clone());
+            lock(&self.ending).take();
         }
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use pie_core::ErrorCode;
 
-use super::kin::Inherited;
 use crate::Error;
 use crate::program::{Program, is_program_name};
 use crate::settings::Value;
@@ -39,8 +38,6 @@ pub struct Launch {
     /// Nobody but itself and its children launches anything in this engine while it lives, so that the engine can tell
     /// when nothing will wake them any more.
     pub is_alone: bool,
-    /// What it has of the process that starts it; none: a client launches it.
-    pub inherited: Option<Inherited>,
 }
 
 impl Launch {
@@ -56,7 +53,6 @@ impl Launch {
             limits: BTreeMap::new(),
             programs: BTreeMap::new(),
             is_alone: false,
-            inherited: None,
         }
     }
 

@@ -7,7 +7,7 @@ use pie_core::ErrorCode;
 
 use crate::Error;
 use crate::limits::Limits;
-use crate::program::{ChargedProgram, Program};
+use crate::program::{ChargedProgram, Program, WeakProgram};
 use crate::sync::lock;
 
 /// What a program calls itself.
@@ -23,8 +23,9 @@ pub(crate) struct Nameable {
     own: ChargedProgram,
     /// Those that its launch names.
     given: BTreeMap<String, ChargedProgram>,
-    /// Files and folders of its own that were started: what is found out about one serves the next child too.
-    parts: Mutex<HashMap<String, Program>>,
+    /// Files and folders of its own that children run: what is found out about one serves the next child too. The
+    /// children hold them, and are charged for them.
+    parts: Mutex<HashMap<String, WeakProgram>>,
 }
 
 impl Nameable {
@@ -62,14 +63,23 @@ impl Nameable {
     }
 
     async fn part(&self, path: &str, limits: &Limits) -> Result<Option<Program>, Error> {
-        if let Some(known) = lock(&self.parts).get(path) {
-            return Ok(Some(known.clone()));
+        let known = lock(&self.parts).get(path).and_then(WeakProgram::upgrade);
+        if known.is_some() {
+            return Ok(known);
         }
         let found = self.own.program.part(path, limits).await?;
         if let Some(program) = &found {
-            lock(&self.parts).insert(path.to_owned(), program.clone());
+            let mut parts = lock(&self.parts);
+            parts.retain(|_, part| part.is_held());
+            parts.insert(path.to_owned(), program.downgraded());
         }
         Ok(found)
+    }
+
+    /// How many parts are held, or were when the last one was found.
+    #[cfg(test)]
+    pub(crate) fn n_parts(&self) -> usize {
+        lock(&self.parts).len()
     }
 
     /// The error of a name that nothing is called by.
@@ -85,5 +95,43 @@ impl Nameable {
             "there is no program {shown:?} to start: the launch names {given}, no file or folder of this program that can run is called so, and it is not installed; name it by `pie run --program NAME=FILE`, put it into the folder of the program, or install it"
         );
         Error::new(ErrorCode::UnknownProgram, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::program::{Language, SourceBundle};
+
+    #[tokio::test]
+    async fn a_part_is_shared_while_a_child_holds_it_and_no_longer() {
+        let budget = Budget::new(64 << 20, None);
+        let file = |name: &str| (format!("{name}/main.py"), b"1".to_vec());
+        let own = Program::from(SourceBundle {
+            language: Language::Python,
+            files: Arc::new(["a", "b", "c"].map(file).into()),
+            entry: "a/main.py".to_owned(),
+        });
+        let nameable = Nameable::new(own.held(&budget, "").unwrap(), BTreeMap::new());
+        let own_bytes = budget.held_bytes();
+        let limits = Limits::default();
+        let part = async |name: &str| {
+            let found = nameable.find(name, &limits).await.unwrap();
+            found.unwrap().held(&budget, "").unwrap()
+        };
+        let first = part("a").await;
+        let held_bytes = budget.held_bytes();
+        assert!(held_bytes > own_bytes);
+        let same = part("a").await;
+        assert_eq!((nameable.n_parts(), budget.held_bytes()), (1, held_bytes));
+        let other = part("b").await;
+        assert_eq!(nameable.n_parts(), 2);
+        drop((first, same, other));
+        assert_eq!(budget.held_bytes(), own_bytes);
+        drop(part("c").await);
+        assert_eq!(nameable.n_parts(), 1);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use pie_core::ErrorCode;
 
+use super::kin::Inherited;
 use super::{Launch, ServedProcess};
 use crate::Error;
 use crate::program::Program;
@@ -42,7 +43,7 @@ pub trait Programs: Send + Sync {
     /// `limit-processes`.
     fn admit(self: Arc<Self>, user: &str) -> Result<Box<dyn Any + Send + Sync>, Error>;
 
-    /// Launches a process that nobody waits for, as one of the launch's user. Lists show it under the label.
+    /// Launches a child that outlives its parent, as a process of the launch's user. Lists show it under the label.
     ///
     /// # Errors
     /// Those of a launch.
@@ -50,6 +51,7 @@ pub trait Programs: Send + Sync {
         self: Arc<Self>,
         label: String,
         launch: Launch,
+        inherited: Inherited,
     ) -> Result<ServedProcess, Error>;
 }
 

@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
-use pie_core::TokenBudget;
+use pie_core::{ErrorCode, TokenBudget};
 use tokio::sync::watch;
 
 use super::ending::Ending;
-use super::kin::{Kin, Offspring};
+use super::kin::Kin;
 use super::launch::Launch;
 use super::mailbox::Mailbox;
 use super::queue::{Capacity, EventQueue};
@@ -56,6 +56,8 @@ pub(crate) struct ProcessRecord {
     /// What it may use.
     pub(crate) limits: Limits,
     pub(crate) kin: Kin,
+    /// Those that it has started and that end with it.
+    children: Mutex<Vec<Weak<Self>>>,
     /// Set once, to the reason, when the process shall end.
     pub(crate) stop: watch::Sender<Option<Error>>,
 }
@@ -139,6 +141,7 @@ impl ProcessRecord {
             budget,
             limits,
             kin,
+            children: Mutex::default(),
             stop: watch::Sender::new(None),
         };
         Ok((record, events))
@@ -146,7 +149,7 @@ impl ProcessRecord {
 
     /// True for a process of a server, and for children of one: its clients are not the ones who run the engine.
     pub(crate) fn is_served(&self) -> bool {
-        self.observer.is_some() || self.kin.is_served
+        self.observer.is_some() || self.kin.lineage.is_served
     }
 
     /// The arguments of the program.
@@ -154,16 +157,61 @@ impl ProcessRecord {
         lock(&self.args).clone()
     }
 
-    /// The program has ended: what waits for it is dropped, and its observer is told.
-    pub(crate) fn ended(&self, last: &Event) {
+    /// The program has ended: what waits for it is dropped, its places are free, and its observer is told; whoever
+    /// waits for its end hears of it last, and finds room for another. Gives the last event as readers get it.
+    pub(crate) fn ended(&self, last: Event) -> Arc<Event> {
         *lock(&self.args) = Vec::new();
         self.footprint.release();
         self.mailbox.discard();
         self.files.discard();
-        self.kin.end(self.pid, last);
+        self.kin.end();
+        // None are left, but where its task was dropped.
+        self.stop_children();
         if let Some(observer) = &self.observer {
-            observer.ended(self.pid, last);
+            observer.ended(self.pid, &last);
         }
+        let last = if self.is_served() {
+            last.without_internals()
+        } else {
+            last
+        };
+        let last = Arc::new(last);
+        self.kin.settle(&last);
+        last
+    }
+
+    /// Notes a child that ends with it.
+    pub(crate) fn keep_child(&self, child: &Arc<Self>) {
+        let has_not_ended = |child: &Weak<Self>| {
+            let child = child.upgrade();
+            child.is_some_and(|child| child.kin.ending().is_some())
+        };
+        let mut children = lock(&self.children);
+        children.retain(has_not_ended);
+        children.push(Arc::downgrade(child));
+    }
+
+    /// Ends its children, and waits until they have ended, theirs before them.
+    pub(crate) async fn end_children(&self) {
+        for ending in self.stop_children() {
+            // What is heard is that it has ended, and where its task was dropped, that nothing runs any more.
+            drop(ending.heard().await);
+        }
+    }
+
+    /// Tells its children to end; gives what to wait for.
+    fn stop_children(&self) -> Vec<Arc<Ending>> {
+        let children = std::mem::take(&mut *lock(&self.children));
+        let children = children.iter().filter_map(Weak::upgrade);
+        let stopped = children.filter_map(|child| {
+            let message = format!(
+                "the process {} that started this one has ended; a child that goes on is spawned detached",
+                self.pid
+            );
+            child.stop(Error::new(ErrorCode::Cancelled, message));
+            child.kin.ending()
+        });
+        stopped.collect()
     }
 
     /// The client has disconnected: nothing more will reach the program.
@@ -249,12 +297,50 @@ impl ProcessRecord {
     }
 }
 
-impl Offspring for ProcessRecord {
-    fn stop(&self, reason: Error) {
-        Self::stop(self, reason);
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::process::testing::detached_child;
+
+    /// Who looks, when it is told of an end, whether others were told before.
+    #[derive(Default)]
+    struct Looking {
+        ending: OnceLock<Arc<Ending>>,
+        was_told_first: AtomicBool,
     }
 
-    fn ending(&self) -> Option<&Arc<Ending>> {
-        self.kin.ending.as_ref()
+    impl Observer for Looking {
+        fn stderr(&self, _: u64, _: &str) {}
+
+        fn ended(&self, _: u64, _: &Event) {
+            let is_first = self.ending.get().is_none_or(|ending| !ending.is_settled());
+            self.was_told_first.store(is_first, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_waits_for_an_end_hears_of_it_when_the_place_is_free() {
+        let observer = Arc::new(Looking::default());
+        let (process, ending) = detached_child(&Budget::new(16 << 20, None), observer.clone());
+        observer.ending.set(ending.clone()).unwrap();
+        process.record().ended(Event::Return("1".to_owned()));
+        assert!(ending.is_settled() && observer.was_told_first.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn what_a_child_has_left_is_held_for_those_who_can_ask_for_it() {
+        let budget = Budget::new(64 << 20, None);
+        let (process, ending) = detached_child(&budget, Arc::new(Looking::default()));
+        let last = process.record().ended(Event::Return("x".repeat(1 << 20)));
+        process.record().events.finish(last);
+        // Its parent is there no more; the server keeps the process.
+        drop(ending);
+        assert!((1 << 20..2 << 20).contains(&budget.held_bytes()));
+        process.forget();
+        assert_eq!(budget.held_bytes(), 0);
     }
 }

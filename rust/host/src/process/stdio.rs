@@ -11,7 +11,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use super::queue::writable;
 use super::record::ProcessRecord;
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 use crate::sync::lock;
 
 /// Bytes that one write may carry.
@@ -22,6 +22,7 @@ const WRITE_BYTES: usize = 64 << 10;
 pub(crate) struct Output {
     record: Arc<ProcessRecord>,
     event: fn(String) -> Event,
+    kind: EventKind,
     /// The first bytes of a character whose others have not been written.
     torn: Arc<Mutex<Vec<u8>>>,
     /// Bytes that the last `check_write` allowed and no write has used.
@@ -30,18 +31,18 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn stdout(record: Arc<ProcessRecord>) -> Self {
-        Self {
-            record,
-            event: Event::Stdout,
-            torn: Arc::default(),
-            permit: Arc::default(),
-        }
+        Self::new(record, Event::Stdout, EventKind::Stdout)
     }
 
     pub(crate) fn stderr(record: Arc<ProcessRecord>) -> Self {
+        Self::new(record, Event::Stderr, EventKind::Stderr)
+    }
+
+    fn new(record: Arc<ProcessRecord>, event: fn(String) -> Event, kind: EventKind) -> Self {
         Self {
             record,
-            event: Event::Stderr,
+            event,
+            kind,
             torn: Arc::default(),
             permit: Arc::default(),
         }
@@ -90,7 +91,7 @@ fn whole_characters(pending: &mut Vec<u8>) -> String {
 #[async_trait]
 impl Pollable for Output {
     async fn ready(&mut self) {
-        writable(&*self.record.events).await;
+        writable(&*self.record.events, self.kind).await;
     }
 }
 
@@ -124,7 +125,7 @@ impl OutputStream for Output {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        let permit = if self.record.events.has_room() {
+        let permit = if self.record.events.has_room(self.kind) {
             WRITE_BYTES
         } else {
             0

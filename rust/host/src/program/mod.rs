@@ -31,7 +31,7 @@ pub(crate) mod stripping;
 pub(crate) mod typescript;
 pub(crate) mod worker;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 pub use component::Component;
 pub use language::Language;
@@ -85,6 +85,18 @@ impl Program {
         })
     }
 
+    /// The program, without holding it.
+    pub(crate) fn downgraded(&self) -> WeakProgram {
+        let form = match &self.form {
+            Form::Component(component) => WeakForm::Component(Arc::downgrade(component)),
+            Form::Source(source, runtime) => {
+                WeakForm::Source(Arc::downgrade(source), runtime.clone())
+            }
+        };
+        let manifest = self.manifest.clone();
+        WeakProgram { form, manifest }
+    }
+
     /// What is in it.
     ///
     /// # Errors
@@ -126,6 +138,38 @@ impl Program {
             form: Form::Source(Arc::new(part), runtime),
             manifest: None,
         }))
+    }
+}
+
+/// A program that others hold, or held.
+pub(crate) struct WeakProgram {
+    form: WeakForm,
+    manifest: Option<Arc<Manifest>>,
+}
+
+enum WeakForm {
+    Component(Weak<LazyComponent>),
+    Source(Weak<LazySource>, RuntimeChoice),
+}
+
+impl WeakProgram {
+    /// The program, where somebody holds it still.
+    pub(crate) fn upgrade(&self) -> Option<Program> {
+        let form = match &self.form {
+            WeakForm::Component(component) => Form::Component(component.upgrade()?),
+            WeakForm::Source(source, runtime) => Form::Source(source.upgrade()?, runtime.clone()),
+        };
+        let manifest = self.manifest.clone();
+        Some(Program { form, manifest })
+    }
+
+    /// True while somebody holds it.
+    pub(crate) fn is_held(&self) -> bool {
+        let n_holders = match &self.form {
+            WeakForm::Component(component) => component.strong_count(),
+            WeakForm::Source(source, _) => source.strong_count(),
+        };
+        n_holders > 0
     }
 }
 

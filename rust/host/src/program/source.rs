@@ -16,6 +16,8 @@ use crate::{Error, Limits};
 pub(crate) const MAX_FILES: usize = 10_000;
 /// The longest script that is accepted, in bytes.
 const MAX_SCRIPT_BYTES: usize = 1 << 20;
+/// What a file costs beside its path and its content: its place among the others, and what counts who shares it.
+const FILE_BYTES: usize = 128;
 /// The longest path in a program, in bytes.
 pub(crate) const MAX_PATH_BYTES: usize = 1024;
 
@@ -119,12 +121,14 @@ impl LazySource {
         self.files.values().map(|content| content.len()).sum()
     }
 
-    /// Charges `user` for its bytes.
+    /// Charges `user` for its files, their paths included.
     ///
     /// # Errors
     /// `limit-engine-memory`.
     pub(crate) fn hold(&self, budget: &Arc<Budget>, user: &str) -> Result<Arc<Charge>, Error> {
-        self.holders.hold(budget, user, self.n_bytes())
+        let beside_contents: usize = self.files.keys().map(|path| FILE_BYTES + path.len()).sum();
+        self.holders
+            .hold(budget, user, self.n_bytes() + beside_contents)
     }
 
     /// What the runtime gets, where nothing is left to be done for it.
@@ -319,6 +323,17 @@ mod tests {
         );
         file.check(&Limits::default()).unwrap();
         assert!(whole.part("work/data").is_none());
+    }
+
+    #[test]
+    fn paths_are_charged_as_contents_are() {
+        let paths: Vec<String> = (0..100).map(|n| format!("{n:01000}.py")).collect();
+        let files: Vec<(&str, &[u8])> =
+            paths.iter().map(|path| (path.as_str(), &b""[..])).collect();
+        let budget = Budget::new(64 << 20, None);
+        let source = bundle(Language::Python, &files, &paths[0]);
+        let charge = source.hold(&budget, "ada").unwrap();
+        assert!(charge.n_bytes() > 2 * 100 * 1000);
     }
 
     #[test]

@@ -57,6 +57,7 @@ impl Session {
                 connection: Some(self.id),
                 detached: fields.detached.unwrap_or(false),
                 window_bytes: attach.then_some(window_bytes),
+                inherited: None,
             },
             shared: self.shared.clone(),
             attachments: self.attachments.clone(),

@@ -15,7 +15,7 @@ use super::super::serving::Observer;
 use super::line::{Line, Numbered, Queued};
 use super::{Capacity, EventQueue};
 use crate::Error;
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 use crate::stepped_charge::SteppedCharge;
 use crate::sync::lock;
 
@@ -302,7 +302,7 @@ impl DetachableQueue {
 }
 
 impl EventQueue for DetachableQueue {
-    fn has_room(&self) -> bool {
+    fn has_room(&self, _: EventKind) -> bool {
         let state = lock(&self.state);
         state.line.ended || state.reader.is_none() || state.line.has_room(self.capacity)
     }
@@ -329,7 +329,7 @@ impl EventQueue for DetachableQueue {
         Ok(())
     }
 
-    fn finish(&self, event: Event) {
+    fn finish(&self, event: Arc<Event>) {
         let mut state = lock(&self.state);
         let Some(event) = state.add_last(event) else {
             return;

@@ -53,7 +53,7 @@ pub(super) trait Queued {
     }
 
     /// Adds the last event, or why there is no room for it. None: one came before, and this one is dropped.
-    fn add_last(&mut self, event: Event) -> Option<Arc<Event>> {
+    fn add_last(&mut self, event: Arc<Event>) -> Option<Arc<Event>> {
         let held_bytes = self.held_bytes();
         let line = self.line();
         if line.ended {
@@ -99,13 +99,12 @@ impl Line {
 
     /// Charges the last event in the same way, and gives what stands in its place: itself, or why there is no room for
     /// it.
-    fn charge_last(&mut self, held_bytes: usize, event: Event) -> Arc<Event> {
+    fn charge_last(&mut self, held_bytes: usize, event: Arc<Event>) -> Arc<Event> {
         self.ended = true;
-        let charged = self.holding.set(held_bytes + event.payload_bytes());
-        Arc::new(match charged {
+        match self.holding.set(held_bytes + event.payload_bytes()) {
             Ok(()) => event,
-            Err(error) => Event::Error(error.into()),
-        })
+            Err(error) => Arc::new(Event::Error(error.into())),
+        }
     }
 
     /// Adds an event that is charged.

@@ -10,6 +10,7 @@ mod passed_on;
 mod piped;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use tokio::sync::futures::Notified;
 
@@ -17,7 +18,7 @@ pub(crate) use self::detachable::{DetachableQueue, Next, NotAttached, Retention}
 pub(crate) use self::passed_on::PassedOn;
 pub(crate) use self::piped::PipeQueue;
 use crate::Error;
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 
 /// How much a queue between a program and its client holds before its writer waits or is refused.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +31,8 @@ pub(crate) struct Capacity {
 
 /// What writes events of a process.
 pub(crate) trait EventQueue: Debug + Send + Sync {
-    /// True when an event may be added without waiting.
-    fn has_room(&self) -> bool;
+    /// True when an event of that kind may be added without waiting.
+    fn has_room(&self, kind: EventKind) -> bool;
 
     /// Becomes ready when room was made after the call.
     fn room_made(&self) -> Notified<'_>;
@@ -45,14 +46,14 @@ pub(crate) trait EventQueue: Debug + Send + Sync {
 
     /// Adds the last event, whatever the queue holds; where the user of the process has no room for it, an error that
     /// says so. Later events are dropped.
-    fn finish(&self, event: Event);
+    fn finish(&self, event: Arc<Event>);
 }
 
-/// Waits until a queue has room.
-pub(crate) async fn writable(queue: &dyn EventQueue) {
+/// Waits until a queue has room for an event of that kind.
+pub(crate) async fn writable(queue: &dyn EventQueue, kind: EventKind) {
     loop {
         let room = queue.room_made();
-        if queue.has_room() {
+        if queue.has_room(kind) {
             return;
         }
         room.await;
@@ -64,7 +65,7 @@ pub(crate) async fn writable(queue: &dyn EventQueue) {
 /// # Errors
 /// Those of [`EventQueue::push`].
 pub(crate) async fn send(queue: &dyn EventQueue, event: Event) -> Result<(), Error> {
-    writable(queue).await;
+    writable(queue, event.kind()).await;
     queue.push(event)
 }
 

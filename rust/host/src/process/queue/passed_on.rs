@@ -8,7 +8,7 @@ use tokio::sync::futures::Notified;
 
 use super::EventQueue;
 use crate::Error;
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 
 /// Passes events of a child on to its parent, whose client may make it wait.
 pub(crate) struct PassedOn {
@@ -31,6 +31,15 @@ impl PassedOn {
             with_output,
         }
     }
+
+    /// True for what becomes an event of the parent.
+    fn passes(&self, kind: EventKind) -> bool {
+        match kind {
+            EventKind::Stderr => true,
+            EventKind::Stdout | EventKind::File => self.with_output,
+            EventKind::Message | EventKind::Last => false,
+        }
+    }
 }
 
 impl fmt::Debug for PassedOn {
@@ -43,8 +52,9 @@ impl fmt::Debug for PassedOn {
 }
 
 impl EventQueue for PassedOn {
-    fn has_room(&self) -> bool {
-        self.events.has_room()
+    fn has_room(&self, kind: EventKind) -> bool {
+        // What nobody gets waits for nobody.
+        !self.passes(kind) || self.events.has_room(kind)
     }
 
     fn room_made(&self) -> Notified<'_> {
@@ -52,12 +62,7 @@ impl EventQueue for PassedOn {
     }
 
     fn push(&self, event: Event) -> Result<(), Error> {
-        let passes = match &event {
-            Event::Stderr(_) => true,
-            Event::Stdout(_) | Event::File(_) => self.with_output,
-            Event::Message(_) | Event::Return(_) | Event::Error(_) => false,
-        };
-        if !passes {
+        if !self.passes(event.kind()) {
             return Ok(());
         }
         (self.count)(event.payload_bytes())?;
@@ -65,5 +70,5 @@ impl EventQueue for PassedOn {
     }
 
     /// Whoever waits for the child hears of its end otherwise.
-    fn finish(&self, _: Event) {}
+    fn finish(&self, _: Arc<Event>) {}
 }

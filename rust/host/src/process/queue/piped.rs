@@ -9,7 +9,7 @@ use tokio::sync::futures::Notified;
 use super::line::{Line, Queued};
 use super::{Capacity, EventQueue};
 use crate::Error;
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 use crate::stepped_charge::SteppedCharge;
 use crate::sync::lock;
 
@@ -105,7 +105,7 @@ impl PipeQueue {
 }
 
 impl EventQueue for PipeQueue {
-    fn has_room(&self) -> bool {
+    fn has_room(&self, _: EventKind) -> bool {
         let state = lock(&self.state);
         state.line.ended || state.abandoned || state.line.has_room(self.capacity)
     }
@@ -125,7 +125,7 @@ impl EventQueue for PipeQueue {
         Ok(())
     }
 
-    fn finish(&self, event: Event) {
+    fn finish(&self, event: Arc<Event>) {
         let mut state = lock(&self.state);
         if state.add_last(event).is_none() {
             return;

@@ -34,7 +34,7 @@ fn what_waits_is_charged_until_it_is_taken() {
     assert!(budget.held_bytes() >= 400 << 10);
     let refused = queue.push(Event::File(vec![0; 900 << 10])).unwrap_err();
     assert_eq!(refused.code, ErrorCode::LimitEngineMemory);
-    queue.finish(Event::Return("x".repeat(900 << 10)));
+    queue.finish(Event::Return("x".repeat(900 << 10)).into());
     assert_eq!(queue.next(None), Some(file()));
     assert_eq!(queue.next(None), Some(file()));
     let last = queue.next(None);
@@ -61,7 +61,7 @@ async fn a_full_queue_suspends_its_writer_until_something_is_read() {
     assert!(futures_pending(&mut third).await);
     assert_eq!(queue.next(None), Some(text("a")));
     third.await.unwrap();
-    queue.finish(Event::Return("1".to_owned()));
+    queue.finish(Event::Return("1".to_owned()).into());
     let rest: Vec<_> = std::iter::from_fn(|| queue.next(None)).collect();
     assert_eq!(rest, [text("b"), text("c"), Event::Return("1".to_owned())]);
     assert!(queue.is_drained());
@@ -77,14 +77,14 @@ async fn bytes_are_bounded_with_one_event_beyond() {
         holding(),
     );
     send(&queue, text("abcdef")).await.unwrap();
-    assert!(!queue.has_room());
+    assert!(!queue.has_room(EventKind::Stdout));
     assert_eq!(queue.next(None), Some(text("abcdef")));
-    assert!(queue.has_room());
+    assert!(queue.has_room(EventKind::Stdout));
     let file = Event::File(vec![0xff; 5]);
     send(&queue, file.clone()).await.unwrap();
-    assert!(!queue.has_room());
+    assert!(!queue.has_room(EventKind::Stdout));
     assert_eq!(queue.next(None), Some(file));
-    assert!(queue.has_room());
+    assert!(queue.has_room(EventKind::Stdout));
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn the_last_event_always_fits_and_is_the_last() {
         holding(),
     );
     queue.push(text("x")).unwrap();
-    queue.finish(Event::Return("null".to_owned()));
+    queue.finish(Event::Return("null".to_owned()).into());
     queue.push(text("late")).unwrap();
-    queue.finish(Event::Return("2".to_owned()));
+    queue.finish(Event::Return("2".to_owned()).into());
     assert_eq!(queue.next(None), Some(text("x")));
     assert_eq!(queue.next(None), Some(Event::Return("null".to_owned())));
     assert_eq!(queue.next(None), None);
@@ -151,7 +151,7 @@ async fn without_a_reader_nothing_waits_and_the_oldest_output_is_dropped_and_cou
     for character in ["a", "bb", "c", "d"] {
         send(&queue, text(character)).await.unwrap();
     }
-    queue.finish(Event::Return("null".to_owned()));
+    queue.finish(Event::Return("null".to_owned()).into());
     let (reader, first_seq) = queue.attach(usize::MAX).unwrap();
     assert_eq!(first_seq, 2);
     assert_eq!(
@@ -173,7 +173,7 @@ async fn without_a_reader_nothing_waits_and_the_oldest_output_is_dropped_and_cou
 #[test]
 fn the_last_event_is_never_dropped() {
     let queue = keeping();
-    queue.finish(Event::Return("\"a value longer than all that is kept, by far: ... and on and on, to more than two events and their cost\"".repeat(9)));
+    queue.finish(Event::Return("\"a value longer than all that is kept, by far: ... and on and on, to more than two events and their cost\"".repeat(9)).into());
     queue.push(text("late")).unwrap();
     let (reader, _) = queue.attach(usize::MAX).unwrap();
     assert!(matches!(
@@ -262,7 +262,7 @@ async fn a_reader_that_waits_learns_of_everything() {
     queue.acknowledge(reader, 1);
     changed.await;
     let changed = queue.changed();
-    queue.finish(Event::Return("1".to_owned()));
+    queue.finish(Event::Return("1".to_owned()).into());
     changed.await;
     let changed = queue.changed();
     queue.detach(reader);
@@ -279,7 +279,7 @@ fn the_log_stays_when_events_go() {
     queue.acknowledge(reader, u64::MAX);
     let log = queue.log(0, usize::MAX);
     assert_eq!((log.text.as_str(), log.next, log.ended), ("bcde", 5, false));
-    queue.finish(Event::Return("1".to_owned()));
+    queue.finish(Event::Return("1".to_owned()).into());
     assert!(queue.log(0, 0).ended);
 }
 
@@ -287,7 +287,7 @@ fn the_log_stays_when_events_go() {
 fn what_is_held_is_counted_with_the_last_event_and_the_log() {
     let queue = keeping();
     queue.push(text("ab")).unwrap();
-    queue.finish(Event::Return("null".to_owned()));
+    queue.finish(Event::Return("null".to_owned()).into());
     assert_eq!(queue.held_bytes(), 2 * EVENT_BYTES + 2 + 2 + 4);
     let (reader, _) = queue.attach(usize::MAX).unwrap();
     queue.acknowledge(reader, 2);
@@ -301,7 +301,7 @@ fn the_last_event_can_be_asked_for_until_it_is_forgotten() {
     queue.push(text("ab")).unwrap();
     assert_eq!(queue.outcome(), None);
     let last = Event::Return("null".to_owned());
-    queue.finish(last.clone());
+    queue.finish(last.clone().into());
     assert_eq!(queue.outcome().as_deref(), Some(&last));
     let (reader, _) = queue.attach(usize::MAX).unwrap();
     queue.acknowledge(reader, u64::MAX);
@@ -355,7 +355,7 @@ async fn futures_pending<F: Future + Unpin>(future: &mut F) -> bool {
 #[test]
 fn after_the_last_acknowledgement_there_is_nothing_to_attach_to() {
     let queue = keeping();
-    queue.finish(Event::Return("1".to_owned()));
+    queue.finish(Event::Return("1".to_owned()).into());
     let (reader, _) = queue.attach(usize::MAX).unwrap();
     assert!(queue.is_being_read());
     queue.acknowledge(reader, 1);
@@ -374,7 +374,7 @@ fn what_is_forgotten_holds_nothing_and_a_reader_that_waits_is_told() {
     queue.forget();
     assert_eq!(queue.held_bytes(), 0);
     assert!(matches!(queue.read(reader), Next::Wait));
-    queue.finish(Event::Return("1".repeat(1000)));
+    queue.finish(Event::Return("1".repeat(1000)).into());
     let readable = readable(&queue, reader);
     let [(3, Event::Error(failure))] = readable.as_slice() else {
         panic!("{readable:?}");
@@ -388,9 +388,36 @@ fn what_is_forgotten_holds_nothing_and_a_reader_that_waits_is_told() {
 fn a_reader_that_was_sent_all_is_told_nothing_more() {
     let queue = keeping();
     let (reader, _) = queue.attach(usize::MAX).unwrap();
-    queue.finish(Event::Return("1".to_owned()));
+    queue.finish(Event::Return("1".to_owned()).into());
     assert_eq!(readable(&queue, reader).len(), 1);
     queue.forget();
     assert!(matches!(queue.read(reader), Next::Over));
     assert_eq!(queue.held_bytes(), 0);
+}
+
+#[test]
+fn a_child_waits_with_what_its_parents_reader_gets_and_with_nothing_else() {
+    let capacity = Capacity {
+        entries: 1,
+        bytes: 100,
+    };
+    let full = Arc::new(PipeQueue::new(capacity, holding()));
+    full.push(text("a")).unwrap();
+    let of_child =
+        |with_output| PassedOn::new(full.clone(), Box::new(|_: usize| Ok(())), with_output);
+    let (silent, heard) = (of_child(false), of_child(true));
+    for (kind, silent_has_room, heard_has_room) in [
+        (EventKind::Stdout, true, false),
+        (EventKind::File, true, false),
+        (EventKind::Stderr, false, false),
+        (EventKind::Message, true, true),
+    ] {
+        let has_room = (silent.has_room(kind), heard.has_room(kind));
+        assert_eq!(has_room, (silent_has_room, heard_has_room), "{kind:?}");
+    }
+    for _ in 0..10 {
+        silent.push(text("b")).unwrap();
+    }
+    assert_eq!(full.next(None), Some(text("a")));
+    assert!(heard.has_room(EventKind::Stdout) && silent.has_room(EventKind::Stderr));
 }

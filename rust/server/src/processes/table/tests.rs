@@ -37,7 +37,7 @@ fn launched(host: &Host, table: &mut Table) -> (Entry, mpsc::Receiver<Event>) {
         window_bytes: None,
         observer: Arc::new(Ends(sender)),
     };
-    let (process, _) = host.launch_served(launch, serving).unwrap();
+    let (process, _) = host.launch_served(launch, None, serving).unwrap();
     let entry = Entry {
         place: 0,
         user: "alice".to_owned(),
