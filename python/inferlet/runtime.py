@@ -61,10 +61,11 @@ def spawn(  # noqa: PLR0913  # keywords of one launch
     or folder of this program, or an installed one as `name` or `name@version`.
 
     A child has the user of this program, at most its limits and budgets, and ends with it. `argv` are the arguments
-    that it reads unparsed. What it prints and sends becomes output of this program with `output`; its standard error
-    always does. A `detached` one goes on when this program has ended, which only a server allows. Without a `seed` its
-    launch seed follows from that of this program and from how many children it had before. At most `token_budget`
-    tokens enter its contexts and those of its own children; they count for this program too.
+    that it reads unparsed; without `args` they become its input too, as behind `--` on the command line. What it prints
+    and sends becomes output of this program with `output`; its standard error always does. A `detached` one goes on
+    when this program has ended, which only a server allows. Without a `seed` its launch seed follows from that of this
+    program and from how many children it had before. At most `token_budget` tokens enter its contexts and those of its
+    own children; they count for this program too.
 
     Raises `InferletError` with the code `unknown-program`, or `limit-child-depth`, `limit-children` or `limit-spawns`
     where there are too many.

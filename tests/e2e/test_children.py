@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pie.cli.arguments import parse_arguments
 from pie.config import EngineConfig, ModelConfig
 from pie.engine import Engine, Program
 from pie.events import Event
@@ -121,6 +122,28 @@ def test_a_name_that_cannot_be_one_is_refused_at_the_launch(dummy: Engine) -> No
         with pytest.raises(Exception, match=r"\[a-z0-9\]") as refused:
             dummy.launch(COUNT, programs={name: COUNT})
         assert refused.value.code == "invalid-name"  # type: ignore[attr-defined]
+
+
+ARGUMENTS = ["poem", "--max-tokens", "5", "--word=--", "-v", "--offset", "-3", "--list", "[1, 2]", "--none", "null", "2"]
+READS_ARGUMENTS = {
+    "python": python_source(
+        "from inferlet import runtime\nasync def main(input):\n    if input is None or runtime.args():\n"
+        "        return [input, runtime.args()]\n"
+        "    return [await runtime.spawn('.', argv=input), await runtime.spawn('.', 1, argv=input), await runtime.spawn('.')]\n"
+    ),
+    "typescript": typescript_source(
+        "import { runtime } from 'inferlet';\nexport async function main(input: any): Promise<any> {\n"
+        "  if (input === null || runtime.args().length > 0) return [input, runtime.args()];\n"
+        "  const [args, spawn] = [input, runtime.spawn];\n"
+        "  return [await spawn('.', undefined, { args }), await spawn('.', 1, { args }), await spawn('.')];\n}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("language", READS_ARGUMENTS)
+def test_arguments_without_an_input_are_the_input_as_on_the_command_line(dummy: Engine, language: str) -> None:
+    outcome = run(dummy, READS_ARGUMENTS[language], ARGUMENTS)
+    assert outcome.value == [[parse_arguments(ARGUMENTS), ARGUMENTS], [1, ARGUMENTS], [None, []]], outcome.message
 
 
 FAILURES = {

@@ -37,7 +37,10 @@ export function launchSeed(): bigint {
 
 /** How a child is launched, beside its program and its input. */
 export interface SpawnOptions {
-  /** The arguments that it reads unparsed. */
+  /**
+   * The arguments that it reads unparsed. Without an input they become its input too, as behind `--` on the command
+   * line.
+   */
   readonly args?: readonly string[];
   /** What it prints and sends becomes output of this program. Its standard error always does. */
   readonly output?: boolean;

@@ -29,7 +29,8 @@ use crate::{ErrorCode, Result, errors};
 /// How a child is launched, beside its program and its input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpawnOptions {
-    /// The arguments that it reads unparsed.
+    /// The arguments that it reads unparsed. Where its input is null they become its input too, as behind `--` on the
+    /// command line.
     pub args: Vec<String>,
     /// What it prints and sends becomes output of this program. Its standard error always does.
     pub output: bool,

@@ -11,12 +11,16 @@ use super::errors::CallResult;
 use super::futures::FutureString;
 use super::view::view;
 use crate::Error;
+use crate::limits::Limits;
+use crate::process::MAX_ARGS;
+use crate::process::arguments::folded;
 use crate::process::child::{Child, Spawn};
 use crate::process::handles::HandleTable;
 use crate::process::programs::{Directory, Named};
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::surroundings::Surroundings;
+use crate::program::Program;
 
 view! {
     /// Who runs where, and the handles of its children.
@@ -106,7 +110,26 @@ pub(crate) async fn start(
     // Nothing is looked for, or kept, for a child that is refused.
     let admitted = spawner.admit(record, spawn.is_detached)?;
     let named = named(name, record, &surroundings.directory).await?;
+    let spawn = with_input(spawn, &named.program, &record.limits).await;
     spawner.spawn(record, admitted, named, spawn)
+}
+
+/// The child that is wanted, whose arguments become its input where it has no other, as on the command line.
+async fn with_input(spawn: Spawn, program: &Program, limits: &Limits) -> Spawn {
+    if spawn.args.is_empty() || spawn.args.len() > MAX_ARGS || spawn.input.trim() != "null" {
+        return spawn;
+    }
+    // What is wrong with the program is told where it is launched.
+    let opened = program.opened(limits).await.ok();
+    let manifest = opened.and_then(|opened| opened.manifest);
+    let is_text = |name: &str| {
+        let manifest = manifest.as_ref();
+        manifest.is_some_and(|manifest| manifest.takes_text(name))
+    };
+    Spawn {
+        input: folded(&spawn.args, is_text),
+        ..spawn
+    }
 }
 
 /// What a program calls `name`, where `record` is its process: a program that it finds by itself, or an installed one.

@@ -10,7 +10,7 @@ use crate::settings::Value;
 
 /// The longest user name, and the most launch arguments.
 const MAX_USERNAME_BYTES: usize = 256;
-const MAX_ARGS: usize = 10_000;
+pub(crate) const MAX_ARGS: usize = 10_000;
 /// The most programs that a launch names.
 const MAX_PROGRAMS: usize = 256;
 /// Who launches where nobody is named.

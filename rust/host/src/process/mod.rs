@@ -1,5 +1,6 @@
 //! Processes: launched programs, and the way to talk to them.
 
+pub(crate) mod arguments;
 pub(crate) mod child;
 pub(crate) mod ending;
 pub(crate) mod family;
@@ -37,7 +38,7 @@ use pie_core::ErrorCode;
 
 pub use kin::Inherited;
 pub use launch::Launch;
-pub(crate) use launch::random_seed;
+pub(crate) use launch::{MAX_ARGS, random_seed};
 pub use log::LogText;
 pub use programs::{Finding, Named, Programs};
 use queue::PipeQueue;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use toml::de::DeTable;
 
 use super::fields::{Document, Fields, did_you_mean, shown};
-use super::parameters::Parameters;
+use super::parameters::{Kind, Parameters};
 use super::source::is_relative;
 use crate::Error;
 
@@ -101,6 +101,13 @@ impl Manifest {
                 .transpose()?
                 .unwrap_or_default(),
         })
+    }
+
+    /// True for a parameter whose values are strings: an argument for it is no number, whatever it looks like.
+    pub(crate) fn takes_text(&self, name: &str) -> bool {
+        let parameters = self.parameters.iter().flat_map(|parameters| &parameters.0);
+        let mut of_name = parameters.filter(|parameter| parameter.name == name);
+        of_name.any(|parameter| parameter.kind == Kind::String)
     }
 
     /// The input as the program gets it: checked against `[parameters]`, with the defaults filled in.
