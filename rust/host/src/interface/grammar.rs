@@ -105,7 +105,8 @@ impl GrammarHandle {
     }
 }
 
-/// Runs long work on threads of low priority, where users take turns.
+/// Runs long work on threads of low priority, where users take turns. What has begun is done to its end, also where the
+/// process ends, and has its turn and its charge until then.
 ///
 /// # Errors
 /// `limit-engine-memory`, `limit-queue`, `engine-stopped`.

@@ -47,7 +47,8 @@ impl Texts {
     }
 
     /// Runs work whose time and memory grow with `text`. Users take turns at long ones, which are done on threads of
-    /// low priority.
+    /// low priority. What has begun is done to its end, also where the process ends: the tokenizer cannot be
+    /// interrupted in the middle of a text. It has its turn and its charge until then.
     ///
     /// # Errors
     /// `limit-engine-memory` where there is no room for it, `limit-queue` where too many wait, `engine-stopped`.
