@@ -326,6 +326,32 @@ def test_run_sends_a_program_and_prints_as_a_run_here_does(tmp_path: Path) -> No
     assert lines == ["a", "b"]
 
 
+def test_run_uploads_the_programs_that_the_launched_one_can_start(tmp_path: Path) -> None:
+    (tmp_path / "p.wasm").write_bytes(COMPONENT)
+    (tmp_path / "other.py").write_text("def main(input):\n    return 1\n")
+
+    async def script(peer: Peer) -> None:
+        uploads = []
+        for _ in range(2):
+            uploads.append(await peer.expect("upload"))
+            await peer.answer(uploads[-1])
+        component, source = uploads
+        assert component["payload"] == COMPONENT
+        assert read_packed(source["payload"])["files"] == {"other.py": b"def main(input):\n    return 1\n"}
+        launch = await peer.expect("launch")
+        assert launch["program"] == "chat@1.0"
+        assert launch["programs"] == {"built": component["digest"], "other": source["digest"]}
+        await peer.answer(launch, pid=1, launch_seed=3)
+        await peer.answer(await peer.expect("close_input"))
+        await peer.event(1, "return", value="null")
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        named = ("--program", "built=p.wasm", "--program", "other=other.py")
+        done = pie("run", "chat@1.0", "--server", address, "--seed", "3", *named, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_run_names_an_installed_program_and_tells_of_its_error() -> None:
     async def script(peer: Peer) -> None:
         launch = await peer.expect("launch")

@@ -53,6 +53,12 @@ MISTAKES: dict[str, tuple[Call, str, str]] = {
         "limits['cpu_s']",
         "limits['cpu_s'] is '5' (str); give a number, or None",
     ),  # type: ignore[dict-item]
+    "list of programs": (lambda c, _: c.launch("a", programs=["b"]), "programs", "programs is ['b'] (list); give a dict"),  # type: ignore[arg-type]
+    "bytes as a program of a launch": (
+        lambda c, _: c.launch("a", programs={"b": b"x"}),
+        "programs['b']",
+        "programs['b'] is b'x' (bytes); give a str: NAME@VERSION, NAME, or what `upload`",
+    ),  # type: ignore[dict-item]
     "number as detached": (lambda c, _: c.launch("a", detached=1), "detached", "detached is 1 (int); give True or False"),  # type: ignore[arg-type]
     "empty window": (lambda c, _: c.launch("a", window_bytes=0), "window_bytes", f"window_bytes is 0 (int); {WHOLE} 1"),
     "text as a pid": (lambda c, _: c.attach("4"), "pid", f"pid is '4' (str); {WHOLE} 1"),  # type: ignore[arg-type]
@@ -144,10 +150,12 @@ async def test_what_fits_is_sent_as_it_is() -> None:
         await peer.serve_forever()
 
     async with fake_server(script) as address, connect(address) as client:
-        limits = {"cpu_s": 0.5, "wall_s": None}
-        await client.launch("a", input=value, args=("x", ""), seed=Index(), token_budget=2**64 - 1, limits=limits)  # type: ignore[arg-type]
+        limits, programs = {"cpu_s": 0.5, "wall_s": None}, {"b": "b@1.0.0"}
+        options = {"args": ("x", ""), "seed": Index(), "token_budget": 2**64 - 1, "limits": limits, "programs": programs}
+        await client.launch("a", input=value, **options)  # type: ignore[arg-type]
     assert seen[0]["input"] == {"a": [1, 2.5, None, True, "ü"], "b": [{"c": 10**30}], "": deep}
     assert (seen[0]["args"], seen[0]["seed"], seen[0]["token_budget"], seen[0]["limits"]) == (["x", ""], 7, 2**64 - 1, limits)
+    assert seen[0]["programs"] == programs
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,8 @@ class _Prepared:
     program: str | bytes
     """What it is called at the server, or what is uploaded."""
     input: Json
+    programs: Mapping[str, bytes]
+    """What is uploaded for it to start, by the names that it calls them by."""
 
 
 def run_in_server(server: Server, launch: Launch) -> int:
@@ -51,27 +54,30 @@ def run_in_server(server: Server, launch: Launch) -> int:
 def _prepare(server: Server, launch: Launch) -> _Prepared | None:
     """What can be done without the server; None where `--help` asked for what the manifest says, which is printed."""
     _refuse_engine_flags(server)
-    if launch.programs:
-        message = "--program is for an engine of one's own; install the program in the server (`pie install`), which starts it by name"
-        raise PieError("invalid-argument", message)
     if _is_installed(launch.program):
         if launch.manifest is not None:
             message = (
                 f"--manifest is for a program at a path; {str(launch.program)!r} is one of the server, which has its own: leave it out"
             )
             raise PieError("invalid-argument", message)
-        return _Prepared(str(launch.program), launch.input(None))
+        return _Prepared(str(launch.program), launch.input(None), _named(launch))
     project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
     if project.manifest is not None and wants_help(launch.arguments, project.manifest):
         print(plain(usage(project.manifest), keep=LINES))
         return None
     program_input = launch.input(project.manifest)
-    return _Prepared(packaged(project).launchable(), program_input)
+    return _Prepared(packaged(project).launchable(), program_input, _named(launch))
+
+
+def _named(launch: Launch) -> dict[str, bytes]:
+    """The programs of `--program`, built where they have to be."""
+    return {name: packaged(open_project(path)).launchable() for name, path in launch.programs.items()}
 
 
 async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepared) -> int:
     printer = Printer(FileSink(launch.files))
     program = prepared.program
+    programs = {name: await client.upload(content) for name, content in prepared.programs.items()}
     process = await client.launch(
         program if isinstance(program, str) else await client.upload(program),
         input=prepared.input,
@@ -79,6 +85,7 @@ async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepar
         seed=launch.seed,
         token_budget=launch.token_budget,
         limits=_limits(config),
+        programs=programs,
         detached=launch.detach,
     )
     if launch.detach:

@@ -99,6 +99,16 @@ def limits(name: str, value: Mapping[str, float | None]) -> dict[str, float | No
     return dict(value)
 
 
+def programs(name: str, value: Mapping[str, str]) -> dict[str, str]:
+    """What programs are called at a server, by the names that a launch calls them by."""
+    if not isinstance(value, Mapping):
+        raise refused(name, value, 'a dict of programs by their names, as in {"count": "count@1.0.0"}')
+    for key, program in value.items():
+        text(f"a name in {name}", key)
+        text(f"{name}[{key!r}]", program, "a str: NAME@VERSION, NAME, or what `upload` answered")
+    return dict(value)
+
+
 def json_value(name: str, value: Any) -> Any:
     """A value that JSON holds as it is: nothing is turned into something else on the way."""
     waiting: list[tuple[Any, int]] = [(value, 0)]

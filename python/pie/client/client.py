@@ -296,6 +296,7 @@ class Client:
         seed: int | None = None,
         token_budget: int | None = None,
         limits: Mapping[str, float | None] | None = None,
+        programs: Mapping[str, str] | None = None,
         detached: bool = False,
         window_bytes: int | None = None,
     ) -> Process:
@@ -303,7 +304,8 @@ class Client:
 
         `input` is any JSON value, `args` the unparsed arguments; `seed` repeats a run. `token_budget` bounds the tokens
         that the process may put into its contexts, and `limits` lowers limits of the engine by their names, as in
-        `{"cpu_s": 10}`. A process ends some time after its client has gone, unless it was launched `detached`.
+        `{"cpu_s": 10}`. The process and its children can start `programs` by their names: each is given as `program` is.
+        A process ends some time after its client has gone, unless it was launched `detached`.
         `window_bytes` of events are sent before they are read, and more hold the program up: detach from one whose
         events you do not want.
         """
@@ -319,6 +321,8 @@ class Client:
                 fields[name] = checks.whole(name, number)
         if limits is not None:
             fields["limits"] = checks.limits("limits", limits)
+        if programs is not None and checks.programs("programs", programs):
+            fields["programs"] = dict(programs)  # servers of before know no such field
         if window_bytes is not None:
             fields["window_bytes"] = checks.whole("window_bytes", window_bytes, least=1)
 

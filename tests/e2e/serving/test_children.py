@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pie.client import Client, Event, PieError
+from support.command import pie
 from support.serving import Served, client_of, collect, ended, exit_of, install_source, pages_in_use, refused, scenario, serving
 
 COUNT = """
@@ -72,6 +73,30 @@ async def test_installed_programs_are_started_by_name_and_version(server: Served
         # What is another user's is not there.
         process = await other.launch("parent", input={"program": "count", "input": None})
         assert await process.result() == "unknown-program"
+
+
+@scenario
+async def test_a_launch_names_programs_that_it_and_its_children_can_start(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "count.py").write_text(COUNT)
+    nested = {"program": "again", "input": {"program": "mine", "input": {"text": "a b c"}}}
+    async with client_of(server, "namer") as client:
+        await install_source(client, tmp_path / "parent", PARENT, "parent")
+        digest = await client.upload(tmp_path / "count.py")
+        programs = {"mine": digest, "again": "parent@0.1.0"}
+        assert await (await client.launch("parent", input=nested, programs=programs)).result() == 3
+        # Another launch knows nothing of them.
+        assert await (await client.launch("parent", input={"program": "mine", "input": None})).result() == "unknown-program"
+        for name, program, code in (("mine", "nobody", "unknown-program"), ("a/b", digest, "invalid-name")):
+            assert (await refused(client.launch("parent", programs={name: program}))).code == code
+
+
+def test_the_command_uploads_programs(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(
+        "from inferlet import runtime\nasync def main(input):\n    return await runtime.spawn('count', {'text': 'a b'})\n"
+    )
+    (tmp_path / "count.py").write_text(COUNT)
+    done = pie("run", "main.py", "--program", "count=count.py", "--server", server.url, "--seed", "1", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
 
 
 @scenario

@@ -221,6 +221,8 @@ pub(crate) struct Launch {
     pub(crate) seed: Option<u64>,
     pub(crate) token_budget: Option<u64>,
     pub(crate) limits: Option<Fields>,
+    /// Programs that it can start, by the names that it calls them by.
+    pub(crate) programs: Option<Fields>,
     pub(crate) detached: Option<bool>,
     pub(crate) attach: Option<bool>,
     pub(crate) window_bytes: Option<usize>,

@@ -23,27 +23,33 @@ impl Session {
         };
         let note = self.note("launch", fields.program.clone());
         match self.launching(id, &fields) {
-            Ok((launching, Ok(found))) => launching.launch(fields, found, note).await,
-            Ok((launching, Err(finding))) => self.spawn(async move {
-                match finding.await {
-                    Ok(found) => launching.launch(fields, found, note).await,
-                    Err(error) => launching.replies.answer(id, note.of(Err(error))).await,
+            Ok((launching, wanted)) => {
+                let is_at_hand = wanted.is_at_hand();
+                let launch = launching.launch(fields, wanted, note);
+                if is_at_hand {
+                    launch.await;
+                } else {
+                    self.spawn(launch);
                 }
-            }),
+            }
             Err(error) => self.answer(id, note.of(Err(error))).await,
         }
     }
 
-    /// Checks what is asked for; gives the program too, where it is at hand, or else what finds it.
-    fn launching(
-        &self,
-        id: u64,
-        fields: &wire::Launch,
-    ) -> Result<(Launching, Result<Named, Finding>), Error> {
+    /// Checks what is asked for; gives the programs of the launch too, or what finds them.
+    fn launching(&self, id: u64, fields: &wire::Launch) -> Result<(Launching, Wanted), Error> {
         self.shared.processes.check_open()?;
         // Before anything is read for a launch that fails.
         let limits = fields.limits.as_ref().map(limits).transpose()?;
-        let found = self.found(&fields.program)?;
+        let names = fields.programs.as_ref().map(programs).transpose()?;
+        let wanted = Wanted {
+            program: self.found(&fields.program)?,
+            programs: names
+                .unwrap_or_default()
+                .into_iter()
+                .map(|(name, program)| Ok((name, self.found(&program)?)))
+                .collect::<Result<_, Error>>()?,
+        };
         let window_bytes = self.window(fields.window_bytes)?;
         let attach = fields.attach.unwrap_or(false);
         if attach {
@@ -64,21 +70,21 @@ impl Session {
             outbox: self.outbox.clone(),
             replies: self.replies.clone(),
         };
-        Ok((launching, found))
+        Ok((launching, wanted))
     }
 
     /// The program that a client calls so: what it has uploaded, or what is installed.
-    fn found(&self, name: &str) -> Result<Result<Named, Finding>, Error> {
+    fn found(&self, name: &str) -> Result<Found, Error> {
         if let Some(arrived) = lock(&self.uploads).get(name) {
-            return Ok(Ok(Named {
+            return Ok(Found::Here(Named {
                 label: name.to_owned(),
                 program: arrived.program,
             }));
         }
         let mut finding = self.shared.host.find_program(&self.user, name);
         match (&mut finding).now_or_never() {
-            Some(found) => Ok(Ok(found?)),
-            None => Ok(Err(finding)),
+            Some(found) => Ok(Found::Here(found?)),
+            None => Ok(Found::Later(finding)),
         }
     }
 
@@ -245,6 +251,59 @@ fn limits(given: &Fields) -> Result<BTreeMap<String, Value>, Error> {
     given.iter().map(value).collect()
 }
 
+/// What the programs that a launch names are called at the server, by the names that it calls them by.
+fn programs(given: &Fields) -> Result<BTreeMap<String, String>, Error> {
+    let program = |(name, text): (&str, &str)| match serde_json::from_str::<String>(text) {
+        Ok(program) => Ok((name.to_owned(), program)),
+        Err(_) => {
+            let message = format!(
+                "programs.{name} is not a string; give name@version, name, or the digest of an upload"
+            );
+            Err(Error::new(ErrorCode::InvalidArgument, message))
+        }
+    };
+    given.iter().map(program).collect()
+}
+
+/// A program of a launch.
+enum Found {
+    Here(Named),
+    /// It has to be read first.
+    Later(Finding),
+}
+
+impl Found {
+    async fn named(self) -> Result<Named, Error> {
+        match self {
+            Self::Here(named) => Ok(named),
+            Self::Later(finding) => finding.await,
+        }
+    }
+}
+
+/// The programs of a launch: the one that is launched, and those that it can start.
+struct Wanted {
+    program: Found,
+    programs: BTreeMap<String, Found>,
+}
+
+impl Wanted {
+    fn is_at_hand(&self) -> bool {
+        let mut all = std::iter::once(&self.program).chain(self.programs.values());
+        all.all(|found| matches!(found, Found::Here(_)))
+    }
+
+    /// Waits for those that have to be read.
+    async fn all(self) -> Result<(Named, BTreeMap<String, Program>), Error> {
+        let program = self.program.named().await?;
+        let mut programs = BTreeMap::new();
+        for (name, found) in self.programs {
+            programs.insert(name, found.named().await?.program);
+        }
+        Ok((program, programs))
+    }
+}
+
 /// The launch that a client asks for, of a program that was found.
 fn launch(fields: wire::Launch, limits: BTreeMap<String, Value>, program: Program) -> Launch {
     let input = fields.input.map_or_else(
@@ -273,16 +332,22 @@ struct Launching {
 
 impl Launching {
     /// Launches and answers. The answer is sent before the first event.
-    async fn launch(self, fields: wire::Launch, found: Named, mut note: Note) {
+    async fn launch(self, fields: wire::Launch, wanted: Wanted, mut note: Note) {
         let Self {
             id,
             limits,
             launcher,
             ..
         } = self;
-        let Named { label, program } = found;
-        let (processes, host) = (&self.shared.processes, &self.shared.host);
-        let launched = processes.launch(host, launch(fields, limits, program), label, launcher);
+        let launched = wanted.all().await.and_then(|(named, programs)| {
+            let Named { label, program } = named;
+            let launch = Launch {
+                programs,
+                ..launch(fields, limits, program)
+            };
+            let (processes, host) = (&self.shared.processes, &self.shared.host);
+            processes.launch(host, launch, label, launcher)
+        });
         match launched {
             Ok((process, reader)) => {
                 let pid = process.pid();
