@@ -42,6 +42,7 @@ def test_all_of_it_is_told_everywhere(engine: _engine.Engine, tmp_path: Path) ->
     assert served.keys() == get_type_hints(ServerStats).keys()
     assert served["server"]["models"] == {"tiny": stats}
     assert served["server"]["messages"] == messages
+    assert served["server"]["n_faults"] == 0
     printed = pie("stats", "--server", address, "--user", "root")
     assert (printed.returncode, printed.stderr) == (0, "")
     assert json.loads(printed.stdout)["server"]["models"] == {"tiny": stats}

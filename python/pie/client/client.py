@@ -125,6 +125,8 @@ class WholeServerStats(TypedDict):
     budget_bytes: int
     """What all users together may hold."""
     held_bytes: int
+    n_faults: int
+    """How often the engine was at odds with itself and went on: it is healthy at 0."""
     messages: MessageStats
     """What programs sent to each other so far, and what waits."""
     users: dict[str, UserShare]

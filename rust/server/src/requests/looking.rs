@@ -193,6 +193,7 @@ impl Session {
             "n_ended": n_ended,
             "budget_bytes": budget.total_bytes(),
             "held_bytes": budget.held_bytes(),
+            "n_faults": shared.host.n_faults(),
             "messages": messages,
             "users": users,
             "models": models,
