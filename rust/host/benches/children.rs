@@ -2,8 +2,8 @@
 //!
 //! Ours: a Rust program starts a child and awaits its end, again and again; the time of one. The peer launches the same
 //! program with the same input and reads its last event, in the same host. A child is a process like any other: what it
-//! takes beyond its launch is the way from program to program and back. Needs
-//! `build/programs/children.wasm` and both language runtimes.
+//! takes beyond its launch is the way from program to program and back. Needs `build/programs/children.wasm` and both
+//! language runtimes.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
