@@ -74,17 +74,17 @@ impl Session {
     }
 
     /// The program that a client calls so: what it has uploaded, or what is installed.
-    fn found(&self, name: &str) -> Result<Found, Error> {
+    fn found(&self, name: &str) -> Result<Lookup, Error> {
         if let Some(arrived) = lock(&self.uploads).get(name) {
-            return Ok(Found::Here(Named {
+            return Ok(Lookup::Here(Named {
                 label: name.to_owned(),
                 program: arrived.program,
             }));
         }
         let mut finding = self.shared.host.find_program(&self.user, name);
         match (&mut finding).now_or_never() {
-            Some(found) => Ok(Found::Here(found?)),
-            None => Ok(Found::Later(finding)),
+            Some(found) => Ok(Lookup::Here(found?)),
+            None => Ok(Lookup::Later(finding)),
         }
     }
 
@@ -266,13 +266,13 @@ fn programs(given: &Fields) -> Result<BTreeMap<String, String>, Error> {
 }
 
 /// A program of a launch.
-enum Found {
+enum Lookup {
     Here(Named),
     /// It has to be read first.
     Later(Finding),
 }
 
-impl Found {
+impl Lookup {
     async fn named(self) -> Result<Named, Error> {
         match self {
             Self::Here(named) => Ok(named),
@@ -283,14 +283,14 @@ impl Found {
 
 /// The programs of a launch: the one that is launched, and those that it can start.
 struct Wanted {
-    program: Found,
-    programs: BTreeMap<String, Found>,
+    program: Lookup,
+    programs: BTreeMap<String, Lookup>,
 }
 
 impl Wanted {
     fn is_at_hand(&self) -> bool {
         let mut all = std::iter::once(&self.program).chain(self.programs.values());
-        all.all(|found| matches!(found, Found::Here(_)))
+        all.all(|found| matches!(found, Lookup::Here(_)))
     }
 
     /// Waits for those that have to be read.
