@@ -44,7 +44,9 @@ impl Programs for ServerState {
             detached: true,
             window_bytes: None,
         };
-        let (process, _) = self.processes.launch(&self.host, launch, label, launcher)?;
+        let (process, _) = self
+            .processes
+            .launch_now(&self.host, launch, label, launcher)?;
         Ok(process)
     }
 }

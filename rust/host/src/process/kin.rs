@@ -155,13 +155,14 @@ impl Kin {
 
     /// Notes a child that ends with it.
     pub(crate) fn keep_child(&self, child: Weak<dyn Offspring>) {
-        let lives = |child: &Weak<dyn Offspring>| {
-            let child = child.upgrade();
-            child.is_some_and(|child| child.ending().is_some_and(|ending| !ending.is_settled()))
-        };
         let mut children = lock(&self.children);
         children.retain(lives);
         children.push(child);
+    }
+
+    /// True while a child that ends with it lives.
+    pub(crate) fn has_children(&self) -> bool {
+        lock(&self.children).iter().any(lives)
     }
 
     /// Ends its children, and waits until they have ended, theirs before them.
@@ -198,4 +199,9 @@ impl Kin {
             });
         }
     }
+}
+
+fn lives(child: &Weak<dyn Offspring>) -> bool {
+    let child = child.upgrade();
+    child.is_some_and(|child| child.ending().is_some_and(|ending| !ending.is_settled()))
 }
