@@ -34,13 +34,14 @@ _MODEL = "pie-tiny"
 _ABSENT_DIGEST = "sha256:" + "0a" * 32
 _LEAST_P = 0.01
 _KEEPER = """
-from inferlet import Context, Model, session
+from inferlet import Context, Model, messaging, session
 
 
 async def main(input):
     ctx = Context(Model.load("default")).user("a secret of 1968")
     await ctx.flush()
     ctx.save("vault")
+    messaging.push("jobs", "a secret of 1969")
     session.send("ready")
     await session.receive()
 """
@@ -163,6 +164,7 @@ def rows(digest: str, pids: dict[str, int], absent_pid: int) -> Iterator[Row]:
         "launch, digest": ("launch", {"program": "GIVEN"}, digest, _ABSENT_DIGEST),
         "install, digest": ("install", {"name": "mine", "version": "1", "digest": "GIVEN"}, digest, _ABSENT_DIGEST),
         "uninstall": ("uninstall", {"name": "GIVEN", "version": "1.0.0"}, "keeper", "absent"),
+        "discard_topic": ("discard_topic", {"topic": "GIVEN"}, "jobs", "none"),
         "delete_snapshot": ("delete_snapshot", {"model": _MODEL, "name": "GIVEN"}, "vault", "vaulx"),
     }
     for name, (verb, fields, foreign, absent) in named.items():

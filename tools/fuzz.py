@@ -28,6 +28,7 @@ TARGETS = (
     "brle",
     "bus",
     "components",
+    "grammars",
     "host_calls",
     "packed",
     "pages",
@@ -43,7 +44,16 @@ OPERATIONS = ("bus", "pages", "prefix_tree", "programs", "scheduler")
 """Those whose input is a list of operations, of two bytes each. None is kept: the tests change what bytes stand for."""
 WRAPPER = ROOT / "tools" / "fuzz_rustc.sh"
 PARSERS_WRAPPER = ROOT / "tools" / "fuzz_rustc_parsers.sh"
-PARSERS = ("minijinja", "minijinja-contrib", "swc_ecma_parser", "swc_ts_fast_strip", "tokenizers", "tungstenite")
+PARSERS = (
+    "llguidance",
+    "minijinja",
+    "minijinja-contrib",
+    "regex-syntax",
+    "swc_ecma_parser",
+    "swc_ts_fast_strip",
+    "tokenizers",
+    "tungstenite",
+)
 """The dependencies that read what users supply: libFuzzer sees what it reaches in them too."""
 COUNTERS = ("level=4", "inline-8bit-counters", "pc-table", "trace-compares")
 """What libFuzzer wants to see."""
@@ -52,8 +62,8 @@ MAX_INPUT_BYTES = 4096
 MAX_OPERATIONS_BYTES = 512
 SLOWEST_INPUT_S = 60
 MEMORY_MB = 4096
-SMALL = ("templates", "tokenizers")
-"""Those that may take no more memory than a model folder may."""
+SMALL = ("grammars", "templates", "tokenizers")
+"""Those that may take no more memory than a grammar or a model folder may."""
 SMALL_MEMORY_MB = 512
 
 

@@ -20,7 +20,7 @@ _OWN_GROUPS = Path("/proc/self/cgroup")
 _BASE_BYTES = 256 << 20
 """What the engine takes for itself: the interpreter, compiled code of the language runtimes, threads."""
 _LEAST_BYTES = 64 << 20
-"""What users get at least, however small the machine is."""
+"""What users have to get at least."""
 _SWAP_BYTES = 2 << 30
 """The most that `swap_bytes = 0` takes."""
 _PROCESS_BYTES = 64 << 20
@@ -53,23 +53,34 @@ def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None)
     )
 
 
-def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int | None = None) -> int:
-    """What all users together may make an engine with these models hold, in bytes.
+def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int | None = None, *, engines: int = 1) -> int:
+    """What all users together may make engines with these models hold, in bytes.
 
-    `configured` where that is not 0; else three quarters of what the models, their swap, their drivers and the engine
-    itself leave of `machine` bytes (those of this machine if not given). PieError `invalid-config` where what is
-    configured exceeds the machine.
+    `configured` where that is not 0; else three quarters of what the models, their swap, their drivers and the engines
+    themselves, so many of them, leave of `machine` bytes (those of this machine if not given). PieError
+    `invalid-config` where what is configured, or the least that users have to get, exceeds the machine.
     """
     machine = machine_bytes() if machine is None else machine
     taken = sum(needed_bytes(model) + _swap_bytes(model) + driver_bytes(model) for model in models)
+    own = engines * _BASE_BYTES
+    left = machine - taken - own
     if configured == 0:
-        return max((machine - taken - _BASE_BYTES) // 4 * 3, _LEAST_BYTES)
-    if configured + taken > machine:
+        if left < _LEAST_BYTES:
+            raise PieError(
+                "invalid-config",
+                f"the models take {_gib(taken)}, swap and drivers included, and the engine itself {_gib(own)}: of the {_gib(machine)} of "
+                f"this machine less than the {_gib(_LEAST_BYTES)} are left that users need; lower model.NAME.kv_bytes or swap_bytes, or "
+                "serve on a larger machine",
+                {"models_bytes": taken, "engine_bytes": own, "machine_bytes": machine},
+            )
+        return max(left // 4 * 3, _LEAST_BYTES)
+    if configured > left:
         raise PieError(
             "invalid-config",
-            f"engine.memory_bytes = {configured} ({_gib(configured)}) and what the models take ({_gib(taken)}, swap and drivers included) "
-            f"are more than the {_gib(machine)} of this machine; lower it, or model.NAME.kv_bytes or swap_bytes; 0 takes what there is",
-            {"memory_bytes": configured, "models_bytes": taken, "machine_bytes": machine},
+            f"engine.memory_bytes = {configured} ({_gib(configured)}), what the models take ({_gib(taken)}, swap and drivers included) "
+            f"and the engine itself ({_gib(own)}) are more than the {_gib(machine)} of this machine; lower it, or model.NAME.kv_bytes or "
+            "swap_bytes; 0 takes what there is",
+            {"memory_bytes": configured, "models_bytes": taken, "engine_bytes": own, "machine_bytes": machine},
         )
     return configured
 

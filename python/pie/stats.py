@@ -165,6 +165,9 @@ class MessageStats(TypedDict):
     n_pulled: int
     """Messages that were taken from queues so far."""
 
+    n_dropped: int
+    """Messages that were dropped from queues so far: their user had gone for long, or an operator dropped them."""
+
     n_refused: int
     """Pushes that found no room in time, or whose program ended while they waited."""
 

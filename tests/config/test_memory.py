@@ -19,7 +19,8 @@ GIB = 1 << 30
         (4 * GIB, (), (4 * GIB - GIB // 4) // 4 * 3),
         (4 * GIB, (ModelConfig(driver="dummy"),), (4 * GIB - GIB // 4) // 4 * 3),
         (4 * GIB, (ModelConfig(kv_bytes=GIB, swap_bytes=GIB // 2),), None),
-        (GIB // 4, (), 64 << 20),
+        (GIB // 4 + (64 << 20), (), 64 << 20),
+        (GIB // 4 + (80 << 20), (), 64 << 20),
     ],
 )
 def test_users_get_three_quarters_of_what_models_and_engine_leave(
@@ -39,6 +40,23 @@ def test_what_is_stated_is_taken_where_the_machine_has_it() -> None:
     with pytest.raises(PieError, match=r"engine\.memory_bytes = 3221225472 .* more than the 2\.00 GiB") as raised:
         users_bytes((ModelConfig(kv_bytes=GIB),), 3 * GIB, machine=2 * GIB)
     assert raised.value.code == "invalid-config"
+
+
+def test_what_is_stated_leaves_room_for_the_engines_themselves() -> None:
+    for engines in (1, 3):
+        most = 2 * GIB - engines * ENGINE
+        assert users_bytes((), most, machine=2 * GIB, engines=engines) == most
+        with pytest.raises(PieError, match=r"the engine itself .* are more than the 2\.00 GiB") as raised:
+            users_bytes((), most + 1, machine=2 * GIB, engines=engines)
+        assert raised.value.code == "invalid-config"
+        assert users_bytes((), machine=2 * GIB, engines=engines) == most // 4 * 3
+
+
+def test_a_machine_that_is_too_small_is_refused_and_not_promised_away() -> None:
+    for models, machine in [((), ENGINE + (64 << 20) - 1), ((ModelConfig(kv_bytes=GIB, swap_bytes=1),), GIB + ENGINE)]:
+        with pytest.raises(PieError, match=r"less than the 0\.06 GiB are left that users need; lower") as raised:
+            users_bytes(models, machine=machine)
+        assert raised.value.code == "invalid-config"
 
 
 INTERPRETER = 64 << 20
@@ -86,7 +104,7 @@ def test_rows_that_wait_for_masks_are_counted_as_far_as_they_may_wait() -> None:
 
 def test_what_is_stated_leaves_room_for_the_processes_of_drivers() -> None:
     model = ModelConfig(isolate=True)
-    most = 4 * GIB - needed_bytes(model) - model.kv_bytes - driver_bytes(model)
+    most = 4 * GIB - ENGINE - needed_bytes(model) - model.kv_bytes - driver_bytes(model)
     assert users_bytes([model], most, machine=4 * GIB) == most
     with pytest.raises(PieError, match=r"swap and drivers included"):
         users_bytes([model], most + 1, machine=4 * GIB)

@@ -8,8 +8,10 @@ bounds, each attack takes several times what its test allows.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,6 +23,10 @@ from support.serving import Served, client_of, install_source, scenario, serving
 
 # Beside what is charged: what the allocator keeps, and the threads.
 SLACK = 24 * MIB
+# How many times as long as alone a neighbour may take beside an attack, at best of a few tries: many times what it is, so
+# that a busy machine fails no test. How long it is, benchmarks say.
+SLOWER = 30.0
+TRIES = 3
 
 SPEAK = """
 from inferlet import Context, Model, Sampler
@@ -29,6 +35,13 @@ from inferlet import Context, Model, Sampler
 async def main(input):
     ctx = Context(Model.load("default")).user("Say something.")
     return ctx.generate(Sampler.top_p(0.9, 0.95), max_tokens=24, seed=7).tokens()
+"""
+KEEP = """
+from inferlet import session
+
+
+async def main(input):
+    return await session.receive()
 """
 FAIL = """
 def main(input):
@@ -45,38 +58,63 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield started
 
 
-@pytest.fixture(scope="module")
-def alone(served: Served, tmp_path_factory: pytest.TempPathFactory) -> object:
-    """What the neighbour says when nobody else is there; the memory of what it needs is there from then on."""
+@dataclass(frozen=True)
+class Alone:
+    """What the neighbour says when nobody else is there, and how long it takes at best."""
 
-    async def speak() -> object:
+    tokens: object
+    duration_s: float
+
+
+async def spoken(served: Served) -> tuple[object, float]:
+    """What the neighbour says, and how long it takes from connecting to the end, at best of a few tries."""
+    said, durations = [], []
+    for _ in range(TRIES):
+        began = time.monotonic()
+        async with connect(served.url, user="neighbour") as client:
+            said.append(await (await client.launch("speak", seed=1)).result())
+        durations.append(time.monotonic() - began)
+    assert said == said[:1] * TRIES
+    return said[0], min(durations)
+
+
+@pytest.fixture(scope="module")
+def alone(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Alone:
+    """The neighbour when nobody else is there; the memory of what it needs is there from then on."""
+
+    async def speak() -> Alone:
         async with client_of(served, "neighbour") as client:
             await install_source(client, tmp_path_factory.mktemp("speak"), SPEAK, "speak")
-            return await (await client.launch("speak", seed=1)).result()
+            await (await client.launch("speak", seed=1)).result()
+        return Alone(*await spoken(served))
 
     return asyncio.run(speak())
 
 
 @asynccontextmanager
-async def attack(served: Served, alone: object, most: int) -> AsyncIterator[Growth]:
+async def attack(served: Served, alone: Alone, most: int) -> AsyncIterator[Growth]:
     """What the body does leaves the memory of the server within `most` bytes of before, and a neighbour its tokens."""
     growth = Growth(served)
     watching = asyncio.create_task(growth.watch())
     try:
         yield growth
-        async with connect(served.url, user="neighbour") as client:
-            assert await (await client.launch("speak", seed=1)).result() == alone
+        tokens, duration_s = await spoken(served)
         growth.look()
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
-    print(f"at most {growth.most / MIB:.1f} MiB more, {growth.look() / MIB:.1f} MiB in the end")
+    slower = duration_s / alone.duration_s
+    print(
+        f"at most {growth.most / MIB:.1f} MiB more, {growth.look() / MIB:.1f} MiB in the end; a neighbour took {slower:.2f} times as long"
+    )
+    assert tokens == alone.tokens
+    assert slower < SLOWER
     assert growth.most < most, f"{growth.most / MIB:.1f} MiB"
 
 
 @scenario
-async def test_pings_before_the_hello_are_few(served: Served, alone: object) -> None:
+async def test_pings_before_the_hello_are_few(served: Served, alone: Alone) -> None:
     async with attack(served, alone, SLACK), connected(served) as raw:
         pings = frame(PING, b"x" * 125) * 1000
         for _ in range(400):
@@ -90,7 +128,7 @@ async def test_pings_before_the_hello_are_few(served: Served, alone: object) -> 
 
 
 @scenario
-async def test_frames_before_the_hello_are_small(served: Served, alone: object) -> None:
+async def test_frames_before_the_hello_are_small(served: Served, alone: Alone) -> None:
     async with attack(served, alone, SLACK), AsyncExitStack() as stack:
         raws = [await stack.enter_async_context(connected(served)) for _ in range(60)]
         await asyncio.gather(*(raw.begin(TEXT, 15 * MIB, 2 * MIB) for raw in raws))
@@ -100,7 +138,7 @@ async def test_frames_before_the_hello_are_small(served: Served, alone: object) 
 
 
 @scenario
-async def test_frames_that_do_not_end_are_charged_and_end(served: Served, alone: object) -> None:
+async def test_frames_that_do_not_end_are_charged_and_end(served: Served, alone: Alone) -> None:
     async with attack(served, alone, 24 * MIB + SLACK), AsyncExitStack() as stack:
         raws = [await stack.enter_async_context(connected(served, "mallory")) for _ in range(40)]
         await asyncio.gather(*(raw.begin(BINARY, 15 * MIB, 4 * MIB) for raw in raws))
@@ -113,7 +151,7 @@ async def test_frames_that_do_not_end_are_charged_and_end(served: Served, alone:
 
 
 @scenario
-async def test_fragments_with_pings_between_them_end(served: Served, alone: object) -> None:
+async def test_fragments_with_pings_between_them_end(served: Served, alone: Alone) -> None:
     async def drip(raw: Raw) -> None:
         while await raw.send(frame(PING, b""), frame(0, b"x" * 1000, last=False)):
             await asyncio.sleep(0.1)
@@ -130,7 +168,7 @@ async def test_fragments_with_pings_between_them_end(served: Served, alone: obje
 
 
 @scenario
-async def test_a_message_of_many_fields_costs_a_small_multiple_of_itself(served: Served, alone: object) -> None:
+async def test_a_message_of_many_fields_costs_a_small_multiple_of_itself(served: Served, alone: Alone) -> None:
     fields = ",".join(f'"{n:x}":0' for n in range(700_000))
     message = ('{"id":1,"type":"ping",' + fields + "}").encode()
     assert len(message) > 6 * MIB
@@ -143,7 +181,7 @@ async def test_a_message_of_many_fields_costs_a_small_multiple_of_itself(served:
 
 
 @scenario
-async def test_answers_that_nobody_takes_are_bounded(served: Served, alone: object, tmp_path: Path) -> None:
+async def test_answers_that_nobody_takes_are_bounded(served: Served, alone: Alone, tmp_path: Path) -> None:
     async with client_of(served, "mallory") as client:
         await install_source(client, tmp_path, FAIL, "fail")
         process = await client.launch("fail", detached=True)
@@ -193,7 +231,40 @@ async def test_places_are_shared(tmp_path: Path) -> None:
 
 
 @scenario
-async def test_uploads_of_one_user_leave_room_for_others(served: Served, alone: object) -> None:
+async def test_processes_are_shared(tmp_path: Path) -> None:
+    with serving(tmp_path, engine__max_processes=8) as served:
+
+        async def launch(user: str) -> int:
+            async with connect(served.url, user=user) as client:
+                await install_source(client, tmp_path, KEEP, "keep")
+                return (await client.launch("keep", detached=True)).pid
+
+        # Four names take every place, and leave.
+        kept = {user: {await launch(user), await launch(user)} for user in ("mallory1", "mallory2", "mallory3", "mallory4")}
+        async with AsyncExitStack() as stack:
+            for n in range(4):
+                client = await stack.enter_async_context(client_of(served, f"honest{n}"))
+                await install_source(client, tmp_path, KEEP, "keep")
+                process = await client.launch("keep")
+                if n == 0:
+                    await process.send("done")
+                    assert await process.result() == "done"
+                    await client.launch("keep")
+            # Everybody has one by now, and nobody loses it to somebody who would have as many.
+            late = await stack.enter_async_context(client_of(served, "late"))
+            await install_source(late, tmp_path, KEEP, "keep")
+            with pytest.raises(PieError, match="max_processes") as caught:
+                await late.launch("keep")
+            assert caught.value.code == "limit-processes"
+            for user, pids in kept.items():
+                async with connect(served.url, user=user) as client:
+                    exits = {one.pid: one.exit for one in await client.list(all=True)}
+                    assert exits.keys() == pids, user
+                    assert set(exits.values()) == {None, "limit-processes"}, user
+
+
+@scenario
+async def test_uploads_of_one_user_leave_room_for_others(served: Served, alone: Alone) -> None:
     def part(number: int, at: int) -> bytes:
         head = {"id": number, "type": "upload", "digest": f"sha256:{number:064x}", "bytes": 32 * MIB, "offset": at, "last": False}
         return binary(head, b"\0" * MIB)
@@ -216,7 +287,7 @@ async def test_uploads_of_one_user_leave_room_for_others(served: Served, alone: 
 
 
 @scenario
-async def test_who_sends_without_a_pause_holds_nobody_up(served: Served, alone: object) -> None:
+async def test_who_sends_without_a_pause_holds_nobody_up(served: Served, alone: Alone) -> None:
     acks = text({"type": "ack", "pid": 1, "seq": 1}) * 1000
 
     async def flood(raw: Raw) -> None:
@@ -226,8 +297,10 @@ async def test_who_sends_without_a_pause_holds_nobody_up(served: Served, alone: 
     async with attack(served, alone, SLACK), AsyncExitStack() as stack:
         raws = [await stack.enter_async_context(connected(served, "mallory")) for _ in range(2)]
         flooding = [asyncio.create_task(flood(raw)) for raw in raws]
-        async with connect(served.url, user="neighbour") as client:
-            assert await (await client.launch("speak", seed=1)).result() == alone
+        tokens, duration_s = await spoken(served)
+        print(f"beside two floods a neighbour took {duration_s / alone.duration_s:.2f} times as long as alone")
+        assert tokens == alone.tokens
+        assert duration_s < SLOWER * alone.duration_s
         for task in flooding:
             task.cancel()
 

@@ -18,18 +18,42 @@ from websockets.sync.client import ClientConnection, connect
 
 from support.command import PATIENCE_S
 from support.serving import MODEL, Served, serving
+from support.verbs import documented, verbs
 
-# Saves a context, tells so, and waits for a message.
+# Saves a context, leaves a message, tells so, and waits for a message.
 KEEPER = """
-from inferlet import Context, Model, session
+from inferlet import Context, Model, messaging, session
 
 
 async def main(input):
     ctx = Context(Model.load("default")).user("a secret of 1968")
     await ctx.flush()
     ctx.save("vault")
+    messaging.push("jobs", "a secret of 1969")
     session.send("ready")
     await session.receive()
+"""
+
+# Looks for what it is told by each way that programs have to names.
+SPY = """
+import asyncio
+
+from inferlet import Context, Model, messaging
+
+
+async def main(input):
+    model = Model.load("default")
+    told = []
+    for look in (Context.open, Context.take, Context.delete):
+        try:
+            told.append(str(look(model, input["snapshot"])))
+        except Exception as error:
+            told.append(f"{getattr(error, 'code', None)} {error}")
+    try:
+        told.append(await asyncio.wait_for(messaging.pull(input["topic"]), 0.2))
+    except asyncio.TimeoutError:
+        told.append("nothing")
+    return told
 """
 MANIFEST = '[package]\nname = "keeper"\nversion = "1.0.0"\n'
 ABSENT_DIGEST = "sha256:" + "0a" * 32
@@ -62,6 +86,11 @@ class Raw:
         assert "ok" in answer, answer
         return answer["ok"]
 
+    def ask_after_ack(self, pid: int) -> str:
+        """The answer to an attachment behind an event."""
+        self._socket.send(json.dumps({"type": "ack", "pid": pid, "seq": 1}))
+        return self.ask("attach", pid=pid)
+
     def close(self) -> None:
         self._open.close()
 
@@ -86,7 +115,7 @@ class Scene:
     """What the spy was told before vera came."""
 
 
-LOOKS = ("programs", "processes", "snapshots", "stats")
+LOOKS = ("programs", "processes", "snapshots", "topics", "stats")
 
 
 def looked(spy: Raw) -> dict[str, str]:
@@ -136,6 +165,7 @@ def absent_pid(scene: Scene) -> int:
 
 OF_PROCESSES: dict[str, dict[str, Any]] = {
     "attach": {},
+    "attach with a window": {"window_bytes": 1},
     "detach": {},
     "send": {"text": "x"},
     "signal": {"text": "x"},
@@ -157,6 +187,16 @@ def test_a_process_of_another_is_none(scene: Scene, verb: str, state: str) -> No
     nowhere = scene.spy.ask(kind, pid=absent, **OF_PROCESSES[verb])
     assert there.replace(str(foreign), "PID") == nowhere.replace(str(absent), "PID")
     assert json.loads(there)["error"]["code"] == "unknown-process"
+
+
+@pytest.mark.parametrize("state", ["running", "ended"])
+def test_what_another_has_not_taken_cannot_be_acknowledged(scene: Scene, state: str) -> None:
+    """A client that goes on behind a number acknowledges it and attaches: `attach(pid, after_seq=...)`."""
+    foreign: int = getattr(scene, state)
+    absent = absent_pid(scene)
+    there, nowhere = (scene.spy.ask_after_ack(pid) for pid in (foreign, absent))
+    assert there.replace(str(foreign), "PID") == nowhere.replace(str(absent), "PID")
+    assert "ready" in scene.vera.ok("logs", pid=foreign)["text"]
 
 
 @pytest.mark.parametrize("state", ["running", "ended"])
@@ -184,6 +224,8 @@ OF_NAMES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"model": MODEL, "name": "vault", "user": "vera"},
         {"model": MODEL, "name": "vault", "user": "nobo"},
     ),
+    "discard_topic": ("discard_topic", {"topic": "jobs"}, {"topic": "none"}),
+    "discard_topic of": ("discard_topic", {"topic": "jobs", "user": "vera"}, {"topic": "jobs", "user": "nobo"}),
     "uninstall of": (
         "uninstall",
         {"name": "keeper", "version": "1.0.0", "user": "vera"},
@@ -201,12 +243,54 @@ def test_a_name_of_another_is_none(scene: Scene, case: str) -> None:
         if one != other:
             there, nowhere = there.replace(one, "GIVEN"), nowhere.replace(other, "GIVEN")
     assert there == nowhere
-    assert "error" in json.loads(there)
+    assert "error" in json.loads(there) or json.loads(there)["ok"] == {"dropped": 0}
 
 
-@pytest.mark.parametrize("kind", ["programs", "processes", "snapshots"])
+def test_a_program_finds_nothing_of_another_by_its_name(scene: Scene, tmp_path: Path) -> None:
+    from pie.client.programs import read_package
+
+    (tmp_path / "spy.py").write_text(SPY)
+    data = read_package(tmp_path / "spy.py", None).launchable()
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    # Somebody else, so that the first spy has no process of its own.
+    spy = Raw(scene.served, "reader")
+    assert '"ok"' in spy.ask_binary("upload", data, digest=digest, bytes=len(data), offset=0, last=True)
+
+    def looked_for(snapshot: str, topic: str) -> str:
+        pid = spy.ok("launch", program=digest, input={"snapshot": snapshot, "topic": topic})["pid"]
+        while not spy.ok("logs", pid=pid, after=2**40, follow=True)["ended"]:
+            pass
+        outcome = spy.ok("outcome", pid=pid)["outcome"]
+        assert outcome["kind"] == "return", outcome
+        return str(outcome["value"])
+
+    there, nowhere = looked_for("vault", "jobs"), looked_for("vaulx", "none")
+    assert there.replace("vault", "NAME") == nowhere.replace("vaulx", "NAME")
+    assert "secret" not in there
+    assert json.loads(there)[3] == "nothing"
+    spy.close()
+
+
+OF_OPERATORS: dict[str, dict[str, Any]] = {
+    "programs": {"all_users": True},
+    "processes": {"all_users": True},
+    "snapshots": {"all_users": True},
+    "topics": {"all_users": True},
+    "connections": {},
+    "disconnect": {"connection": 1},
+}
+
+
+@pytest.mark.parametrize("kind", OF_OPERATORS)
 def test_only_operators_see_everybody(scene: Scene, kind: str) -> None:
-    assert json.loads(scene.spy.ask(kind, all_users=True))["error"]["code"] == "not-permitted"
+    assert json.loads(scene.spy.ask(kind, **OF_OPERATORS[kind]))["error"]["code"] == "not-permitted"
+
+
+def test_every_verb_of_the_protocol_is_tried() -> None:
+    tried = {case.split(maxsplit=1)[0] for case in (*OF_PROCESSES, *OF_NAMES)} | set(LOOKS) | set(OF_OPERATORS)
+    # A file goes to a process by the test of its own. A ping names nothing, and an upload only what it carries.
+    assert verbs() == tried | {"file", "ping", "upload"}
+    assert verbs() | {"ack"} == documented()
 
 
 def test_nothing_that_one_may_look_at_tells_of_others(scene: Scene) -> None:
@@ -214,6 +298,7 @@ def test_nothing_that_one_may_look_at_tells_of_others(scene: Scene) -> None:
     assert [process["pid"] for process in scene.vera.ok("processes")["processes"]] == [scene.running]
     assert [program["name"] for program in scene.vera.ok("programs")["programs"]] == ["keeper"]
     assert [snapshot["name"] for snapshot in scene.vera.ok("snapshots")["snapshots"]] == ["vault"]
+    assert [(topic["topic"], topic["queued"]) for topic in scene.vera.ok("topics")["topics"]] == [("jobs", 2)]
     stats = scene.vera.ok("stats")
     assert (stats["n_live"], stats["n_ended"], stats["models"][MODEL]["n_snapshots"]) == (1, 1, 1)
     assert stats["n_tokens"] > 0
@@ -234,3 +319,4 @@ def test_what_vera_has_is_as_it_was(scene: Scene) -> None:
     assert scene.vera.ok("outcome", pid=scene.running)["outcome"]["kind"] == "return"
     scene.vera.ok("delete_snapshot", model=MODEL, name="vault")
     scene.vera.ok("uninstall", name="keeper", version="1.0.0")
+    assert scene.vera.ok("discard_topic", topic="jobs")["dropped"] == 2

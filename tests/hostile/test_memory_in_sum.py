@@ -32,6 +32,9 @@ REFUSED = {
 }
 """What the attackers that do not end well are told. The others are within their bounds."""
 
+SLOWER = 60.0
+"""How many times as long as alone a neighbour may take, at best of a few tries: far beyond what it does."""
+
 
 def attacked(name: str) -> Met:
     """What became of an attack in a process of its own."""
@@ -47,7 +50,9 @@ def test_an_attack_on_the_memory_of_the_engine_is_refused_and_nobody_else_notice
     met = attacked(name)
     expected = REFUSED.get(name)
     assert (expected in met.codes) if expected else set(met.codes) == {None}, met
+    print(f"{name}: a neighbour took {met.slower:.2f} times as long as alone")
     assert met.neighbour, met
+    assert met.slower < SLOWER, met
     assert met.most_bytes - met.before_bytes <= USER_BYTES + AHEAD_BYTES, met
     assert sum(met.charged.values()) <= USER_BYTES, met
     held = {user: {purpose: n for purpose, n in of.items() if purpose != "snapshots"} for user, of in met.held.items()}

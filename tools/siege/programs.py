@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 
 from pie import _engine
 from pie.client import Client, PieError, connect
@@ -14,6 +15,8 @@ from tools.siege.doors import Target
 _JS = "import { Context, Model, Sampler, session } from 'inferlet';\n"
 _PY = "import asyncio\nfrom inferlet import Context, Model, Sampler, session\n"
 _PATIENCE_S = 20.0
+_STAY_S = 4.0
+_MISTAKES = Path(__file__).resolve().parents[2] / "build/programs/mistakes.wasm"
 
 Attack = Callable[[Target], Coroutine[None, None, None]]
 
@@ -172,6 +175,38 @@ async def foreign(target: Target) -> None:
                         raise
 
 
+async def fresh_names(target: Target) -> None:
+    """Thirty users whom nobody has heard of, each with programs that nobody has read yet, and who leave them behind."""
+
+    async def come_and_go() -> None:
+        name = os.urandom(6).hex()
+        async with connect(_url(target), user=name) as client:
+            text = f"from inferlet import session\nasync def main(input):\n    await session.receive()  # {name}\n".encode()
+            digest = await client.upload(packed("main.py", text))
+            await asyncio.gather(*(client.launch(digest, detached=True) for _ in range(2)))
+            await asyncio.sleep(_STAY_S)
+            await _end_all(client)
+
+    found = await asyncio.gather(*(come_and_go() for _ in range(30)), return_exceptions=True)
+    faults = [fault for fault in found if isinstance(fault, PieError)]
+    if faults:
+        raise faults[0]
+
+
+async def deep_recursion(target: Target) -> None:
+    """A component, compiled from Rust, whose calls nest until the stack is full: sixteen at once."""
+    program = _MISTAKES.read_bytes()
+    async with connect(_url(target), user=target.user) as client:
+        digest = await client.upload(program)
+        deep = {"recursion": {"depth": 10**9}}
+        launched = await asyncio.gather(*(client.launch(digest, input=deep) for _ in range(16)), return_exceptions=True)
+        processes = [process for process in launched if not isinstance(process, BaseException)]
+        ends = await asyncio.gather(*(process.result() for process in processes), return_exceptions=True)
+        codes = {end.code for end in ends if isinstance(end, PieError)}
+        if not codes <= {"limit-stack", "limit-engine-memory", "limit-processes"}:
+            raise AssertionError(f"programs that recurse ended with {codes}")
+
+
 async def _end_all(client: Client) -> None:
     await asyncio.gather(*(client.terminate(process.pid) for process in await client.list()), return_exceptions=True)
 
@@ -188,4 +223,4 @@ def _named(program: Program) -> Attack:
     return attack
 
 
-ATTACKS: tuple[Attack, ...] = (*(map(_named, PROGRAMS)), large_programs, launches, installs, messages, foreign)
+ATTACKS: tuple[Attack, ...] = (*(map(_named, PROGRAMS)), large_programs, launches, installs, messages, foreign, fresh_names, deep_recursion)

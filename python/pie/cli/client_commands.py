@@ -18,6 +18,8 @@ OfOption = Annotated[
     str | None, typer.Option("--of", metavar="USER", help="For operators: whose it is, where it is another's.", show_default=False)
 ]
 
+connection_app = typer.Typer(help="List and end the connections of a server: for operators.", no_args_is_help=True)
+topic_app = typer.Typer(help="List the topics by which programs send to each other, and drop what waits in them.", no_args_is_help=True)
 snapshot_app = typer.Typer(help="List and delete the contexts that programs saved in a server.", no_args_is_help=True)
 
 
@@ -26,6 +28,8 @@ def register(app: typer.Typer) -> None:
     for command in (ps, attach, logs, stop, install, uninstall, programs, stats):
         app.command()(command)
     app.add_typer(snapshot_app, name="snapshot")
+    app.add_typer(topic_app, name="topic")
+    app.add_typer(connection_app, name="connection")
 
 
 @snapshot_app.command("list")
@@ -60,6 +64,74 @@ def delete_snapshot(
     from pie.cli.snapshots import delete
 
     raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: delete(client, model, name, owner)))
+
+
+@topic_app.command("list")
+def list_topics(
+    all_users: AllUsersOption = False,
+    as_json: JsonOption = False,
+    server: ServerOption = None,
+    user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
+) -> None:
+    """List the topics that are in use in a server."""
+    from pie.cli.operating import print_topics
+    from pie.cli.remote import talk
+
+    asking = Server(server, user, key, private_key)
+    raise typer.Exit(talk(asking, lambda client, _: print_topics(client, all_users=all_users, as_json=as_json)))
+
+
+@topic_app.command("discard")
+def discard_topic(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The name of the topic.", show_default=False)],
+    owner: OfOption = None,
+    server: ServerOption = None,
+    user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
+) -> None:
+    """Drop the messages that wait in the queue of a topic, and print how many those were."""
+    from pie.cli.operating import discard
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: discard(client, topic, owner)))
+
+
+@connection_app.command("list")
+def list_connections(
+    as_json: JsonOption = False,
+    server: ServerOption = None,
+    user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
+) -> None:
+    """List the clients that are connected to a server."""
+    from pie.cli.operating import print_connections
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_connections(client, as_json=as_json)))
+
+
+@connection_app.command("end")
+def end_connection(
+    connections: Annotated[
+        list[int], typer.Argument(metavar="NUMBER...", min=0, help="Numbers that `pie connection list` shows.", show_default=False)
+    ],
+    server: ServerOption = None,
+    user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
+) -> None:
+    """End connections of a server.
+
+    What their clients have launched goes on as after any disconnect.
+    """
+    from pie.cli.operating import end_connections
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: end_connections(client, connections)))
 
 
 def ps(

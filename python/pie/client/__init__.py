@@ -9,7 +9,7 @@ async with pie.client.connect("ws://127.0.0.1:8080") as client:
     value = await process.result()
 """
 
-from pie.client.client import Client, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, connect
+from pie.client.client import Client, ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo, connect
 from pie.client.process import Events, Process
 from pie.client.signing import PrivateKey
 from pie.errors import PieError
@@ -18,6 +18,7 @@ from pie.events import AnyEvent, Event, LastEvent
 __all__ = [
     "AnyEvent",
     "Client",
+    "ConnectionInfo",
     "Event",
     "Events",
     "LastEvent",
@@ -29,5 +30,6 @@ __all__ = [
     "ProgramInfo",
     "ServerStats",
     "SnapshotInfo",
+    "TopicInfo",
     "connect",
 ]

@@ -83,6 +83,39 @@ class SnapshotInfo:
 
 
 @dataclass(frozen=True)
+class ConnectionInfo:
+    """A client that is connected, as operators see it."""
+
+    connection: int
+    """Its number, for the life of the server."""
+    user: str
+    role: Literal["read", "user", "operator"]
+    key: str | None
+    """The id of the key by which it came in."""
+    address: str
+    client: str
+    """What it calls itself."""
+    since: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class TopicInfo:
+    """A topic by which programs send to each other, while it is in use."""
+
+    topic: str
+    queued: int
+    """Messages that wait in its queue."""
+    queued_bytes: int
+    waiting_pushes: int
+    """Pushes that wait for room."""
+    waiting_pulls: int
+    subscriptions: int
+    user: str | None = None
+    """Whose it is, in a list of everybody's."""
+
+
+@dataclass(frozen=True)
 class Logs:
     """A part of what a process wrote to stdout and stderr, as one text.
 
@@ -182,11 +215,26 @@ class _Programs(msgspec.Struct, frozen=True):
     programs: list[ProgramInfo]
 
 
+class _Connections(msgspec.Struct, frozen=True):
+    connections: list[ConnectionInfo]
+
+
+class _Topics(msgspec.Struct, frozen=True):
+    topics: list[TopicInfo]
+
+
+class _Discarded(msgspec.Struct, frozen=True):
+    dropped: int
+
+
 _launched = msgspec.json.Decoder(_Launched)
 _attached = msgspec.json.Decoder(_Attached)
 _processes = msgspec.json.Decoder(_Processes)
 _programs = msgspec.json.Decoder(_Programs)
 _snapshots = msgspec.json.Decoder(_Snapshots)
+_connections = msgspec.json.Decoder(_Connections)
+_topics = msgspec.json.Decoder(_Topics)
+_discarded = msgspec.json.Decoder(_Discarded)
 _outcomes = msgspec.json.Decoder(_Outcome)
 _logs = msgspec.json.Decoder(Logs)
 _stats = msgspec.json.Decoder(dict[str, Any])
@@ -288,6 +336,33 @@ class Client:
         """Forgets a snapshot of this user; an operator may name another. Raises PieError `snapshot-missing`."""
         fields = {"model": checks.text("model", model), "name": checks.text("name", name)} | _of(user)
         await self._connection.request("delete_snapshot", fields, nothing)
+
+    async def topics(self, *, all_users: bool = False) -> list[TopicInfo]:
+        """The topics by which programs of this user send to each other, by name.
+
+        For an operator, with `all_users`, those of everybody.
+        """
+        return await self._connection.request("topics", _everybody(all_users), lambda raw: parse(raw, _topics).topics)
+
+    async def discard_topic(self, topic: str, *, user: str | None = None) -> int:
+        """Drops the messages that wait in the queue of a topic of this user; an operator may name another.
+
+        Returns how many those were. Programs that wait for a message go on waiting, and subscriptions are left alone.
+        """
+        fields = {"topic": checks.text("topic", topic)} | _of(user)
+        return await self._connection.request("discard_topic", fields, lambda raw: parse(raw, _discarded).dropped)
+
+    async def connections(self) -> list[ConnectionInfo]:
+        """The clients that are connected, as they came: for operators. Raises PieError `not-permitted`."""
+        return await self._connection.request("connections", {}, lambda raw: parse(raw, _connections).connections)
+
+    async def disconnect(self, connection: int) -> None:
+        """Ends the connection of a client, who gets the error `cancelled`: for operators.
+
+        Raises PieError `not-permitted`, and `invalid-argument` where no client has that number.
+        """
+        fields = {"connection": checks.whole("connection", connection, least=0)}
+        await self._connection.request("disconnect", fields, nothing)
 
     async def launch(  # noqa: PLR0913  # a field each
         self,

@@ -56,6 +56,9 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     bus_push_s: float = 5.0
     """How long a push waits for room in a queue until it is refused."""
 
+    bus_idle_s: float = 3600.0
+    """How long messages wait in the queues of a user of whom no program lives, until they are dropped and counted."""
+
     bus_subscription_messages: int = 1024
     """Broadcasts that wait in one subscription before it drops the oldest."""
 
@@ -146,17 +149,33 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     max_user_upload_bytes: int = 268435456
     """Bytes of all uploads that the connections of one user hold."""
 
+    max_address_upload_bytes: int = 536870912
+    """Bytes of all uploads that the clients of one address hold, where clients may give themselves any name."""
+
+    max_address_installs: int = 32
+    """Installs of the clients of one address that are looked at, or wait for it, where clients may give themselves any
+    name.
+    """
+
     upload_timeout_s: float = 60.0
     """How long an upload may stand still before it is given up."""
 
     max_installed_bytes: int = 17179869184
     """Bytes of all installed programs."""
 
+    max_user_installed_bytes: int = 0
+    """Bytes of the installed programs of one user; 0: an eighth of `max_installed_bytes`."""
+
     max_processes_per_user: int = 64
     """Processes of one user that may live at once."""
 
     grace_s: float = 60.0
     """How long a process that is not detached outlives the connection of its client."""
+
+    detached_s: float | None = 86400.0
+    """How long a detached process may stand still while no client of its user is connected: it computes nothing, takes
+    and writes no token, and has no children that live. Then it ends; none: never.
+    """
 
     drain_s: float = 30.0
     """How long processes may go on when the server is told to end."""
@@ -229,7 +248,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     """Contexts of one process that may live at once; 0: a quarter of `max_contexts`."""
 
     max_user_contexts: int = 0
-    """Contexts of one user that may live at once; 0: half of `max_contexts`."""
+    """Contexts of one user that may live at once; 0: half of those that the other users leave of `max_contexts`."""
 
     max_snapshots: int = 4096
     """Snapshots that may be kept at once."""
@@ -244,7 +263,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     """Requests of one process among them; 0: a quarter of `max_waiting`."""
 
     max_user_waiting: int = 0
-    """Requests of one user among them; 0: half of `max_waiting`."""
+    """Requests of one user among them; 0: half of those that the other users leave of `max_waiting`."""
 
     max_late_rows: int = 256
     """Rows that may wait for token masks that come late, a quarter of them of one process. `max_late_bytes` may allow
@@ -252,7 +271,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     """
 
     max_user_late_rows: int = 0
-    """Rows of one user among them; 0: half of what may wait."""
+    """Rows of one user among them; 0: half of those that the other users leave."""
 
     max_late_bytes: int = 268435456
     """Bytes that the logits of these rows may take, four for each token of the vocabulary."""

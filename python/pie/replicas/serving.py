@@ -63,7 +63,8 @@ def replica_configs(config: Config, port: int, inner_header: str) -> list[Config
         replicas=1,
     )
     # Each would take the memory of the machine for its own.
-    memory_bytes = users_bytes(_all_models(config), config.engine.memory_bytes * server.replicas) // server.replicas
+    configured = config.engine.memory_bytes * server.replicas
+    memory_bytes = users_bytes(_all_models(config), configured, engines=server.replicas) // server.replicas
     engines = [
         changed(config.engine, data_dir=config.engine.data_dir / "replicas" / str(index), memory_bytes=memory_bytes)
         for index in range(server.replicas)

@@ -30,7 +30,8 @@ crate::settings! {
         max_contexts "max_contexts": u32 = 4096, 1 => MAX_COUNT;
         /// Contexts of one process that may live at once; 0: a quarter of `max_contexts`.
         max_process_contexts "max_process_contexts": u32 = 0, 0 => MAX_COUNT;
-        /// Contexts of one user that may live at once; 0: half of `max_contexts`.
+        /// Contexts of one user that may live at once; 0: half of those that the other
+        /// users leave of `max_contexts`.
         max_user_contexts "max_user_contexts": u32 = 0, 0 => MAX_COUNT;
         /// Snapshots that may be kept at once.
         max_snapshots "max_snapshots": u32 = 4096, 1 => MAX_COUNT;
@@ -40,12 +41,13 @@ crate::settings! {
         max_waiting "max_waiting": u32 = 4096, 1 => MAX_COUNT;
         /// Requests of one process among them; 0: a quarter of `max_waiting`.
         max_process_waiting "max_process_waiting": u32 = 0, 0 => MAX_COUNT;
-        /// Requests of one user among them; 0: half of `max_waiting`.
+        /// Requests of one user among them; 0: half of those that the other users leave of
+        /// `max_waiting`.
         max_user_waiting "max_user_waiting": u32 = 0, 0 => MAX_COUNT;
         /// Rows that may wait for token masks that come late, a quarter of them of one process. `max_late_bytes` may
         /// allow fewer.
         max_late_rows "max_late_rows": u32 = 256, 1 => 1 << 16;
-        /// Rows of one user among them; 0: half of what may wait.
+        /// Rows of one user among them; 0: half of those that the other users leave.
         max_user_late_rows "max_user_late_rows": u32 = 0, 0 => 1 << 16;
         /// Bytes that the logits of these rows may take, four for each token of the vocabulary.
         max_late_bytes "max_late_bytes": u64 = 256 << 20, MAX_ROW_BYTES => 1 << 40;
@@ -153,14 +155,14 @@ impl EngineConfig {
         part(self.max_process_contexts, self.max_contexts, 4)
     }
 
-    /// Contexts that one user may have.
-    pub(crate) const fn user_contexts(&self) -> u32 {
-        part(self.max_user_contexts, self.max_contexts, 2)
+    /// Contexts that one user may have while others have so many.
+    pub(crate) fn user_contexts(&self, of_others: usize) -> u32 {
+        share(self.max_user_contexts, self.max_contexts, of_others)
     }
 
-    /// Requests that one user may have entered and not taken.
-    pub(crate) const fn user_waiting(&self) -> u32 {
-        part(self.max_user_waiting, self.max_waiting, 2)
+    /// Requests that one user may have entered and not taken while others have so many.
+    pub(crate) fn user_waiting(&self, of_others: usize) -> u32 {
+        share(self.max_user_waiting, self.max_waiting, of_others)
     }
 
     /// Snapshots that one user may have.
@@ -190,11 +192,14 @@ impl EngineConfig {
         }
     }
 
-    /// Those of one user among them.
-    pub(crate) fn user_late_rows(&self) -> LateLimit {
+    /// Those of one user among them while others have so many.
+    pub(crate) fn user_late_rows(&self, of_others: usize) -> LateLimit {
         let (given, all) = (self.max_user_late_rows, self.late_rows());
         if given == 0 {
-            return all.part(2);
+            return LateLimit {
+                n_rows: share(0, all.n_rows, of_others),
+                ..all
+            };
         }
         LateLimit {
             n_rows: given,
@@ -263,6 +268,16 @@ const fn part(given: u32, whole: u32, divisor: u32) -> u32 {
     } else {
         whole.div_ceil(divisor)
     }
+}
+
+/// What is given or, where nothing is, half of what others leave of the whole, rounded up: one or two who take all that
+/// they may leave something to the next.
+fn share(given: u32, whole: u32, of_others: usize) -> u32 {
+    if given > 0 {
+        return given;
+    }
+    let of_others = u32::try_from(of_others).unwrap_or(u32::MAX);
+    whole.saturating_sub(of_others).div_ceil(2)
 }
 
 #[cfg(test)]
@@ -345,7 +360,7 @@ mod tests {
             ..EngineConfig::new("m", 1 << 20)
         };
         let rows = |config: &EngineConfig| {
-            let (all, user) = (config.late_rows(), config.user_late_rows());
+            let (all, user) = (config.late_rows(), config.user_late_rows(0));
             let process = config.process_late_rows();
             (
                 all.setting,
@@ -360,6 +375,7 @@ mod tests {
             rows(&config),
             ("max_late_bytes", 8, ("max_late_bytes", 4), 2)
         );
+        assert_eq!(config.user_late_rows(4).n_rows, 2);
         config.max_user_late_rows = 7;
         assert_eq!(
             rows(&config),
@@ -374,7 +390,10 @@ mod tests {
             max_user_contexts: 7,
             ..EngineConfig::new("m", 100)
         };
-        assert_eq!((config.process_contexts(), config.user_contexts()), (3, 7));
+        assert_eq!((config.process_contexts(), config.user_contexts(8)), (3, 7));
+        // Half of what others leave: of 4096 first 2048, then 1024, and so on.
+        let halves = [0, 2048, 3072, 4095, 4096, 5000].map(|n| config.user_waiting(n));
+        assert_eq!(halves, [2048, 1024, 512, 1, 0, 0]);
     }
 
     #[test]

@@ -516,7 +516,7 @@ fn whoever_fills_what_may_wait_leaves_room_for_other_users() {
         },
         1,
     );
-    for (process, user) in [(2, 1), (3, 1), (4, 2), (5, 2)] {
+    for (process, user) in [(2, 1), (3, 1), (4, 2), (5, 3), (6, 4)] {
         world
             .engine
             .new_process(ProcessId(process), UserId(user), 0)
@@ -534,9 +534,12 @@ fn whoever_fills_what_may_wait_leaves_room_for_other_users() {
         "1 rows are to wait for their token masks, 4 of the user do, and at most 4 may, since max_late_rows is 8; give \
          the masks of others first, or raise max_late_rows"
     );
-    for (salt, process) in [4, 4, 5, 5].into_iter().enumerate() {
-        step_of(&mut world, ProcessId(process), 20 + salt as u32).unwrap();
+    // Each of the others has half of what is left.
+    for (salt, process) in [4, 4, 5, 6].into_iter().enumerate() {
+        let process = ProcessId(process);
+        step_of(&mut world, process, 20 + salt as u32).unwrap();
     }
+    assert!(step_of(&mut world, ProcessId(4), 30).is_err());
     world.pump();
     assert_eq!(world.engine.stats().n_late_rows, 8);
     // What runs ahead has the room of its step until its program ends.
@@ -544,6 +547,7 @@ fn whoever_fills_what_may_wait_leaves_room_for_other_users() {
     assert_eq!(tokens(&mut world, own[0]), expected(&prompt(4, 0), &[ODD]));
     assert!(step_of(&mut world, ProcessId(1), 10).is_err());
     world.engine.end_process(ProcessId(2));
+    world.engine.end_process(ProcessId(3));
     step_of(&mut world, ProcessId(1), 11).unwrap();
 }
 

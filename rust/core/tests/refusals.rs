@@ -9,7 +9,10 @@
 
 mod support;
 
-use pie_core::{EngineConfig, ErrorCode, Forward, Method, Probe, RowRequest, Sampler, Submission};
+use pie_core::{
+    EngineConfig, Error, ErrorCode, Forward, Method, Probe, ProcessId, RequestId, RowRequest,
+    Sampler, Submission, UserId,
+};
 use support::world::{World, config, options, output, prompt};
 
 // rows: RS-084 RS-086
@@ -94,4 +97,100 @@ fn a_forward_pass_has_no_more_late_rows_than_may_wait() {
     world.pump();
     world.give_mask(request, 0, &[]).unwrap();
     assert!(world.engine.take(request).is_some());
+}
+
+/// An engine with so many processes of each of three users: 1 to 4 of the first, 5 to 8 of the second, 9 to 12 of the
+/// third.
+fn three_users(config: EngineConfig) -> World {
+    let mut world = World::new(config);
+    for process in 1..13 {
+        let user = UserId(1 + (process - 1) / 4);
+        world
+            .engine
+            .new_process(ProcessId(process), user, process)
+            .unwrap();
+    }
+    world
+}
+
+/// How often `take` succeeds for the processes of a user, until each was refused.
+fn taken(user: u64, mut take: impl FnMut(ProcessId) -> Result<(), Error>) -> usize {
+    let processes = (1..5).map(|process| ProcessId(4 * (user - 1) + process));
+    processes
+        .map(|process| (0..100).take_while(|_| take(process).is_ok()).count())
+        .sum()
+}
+
+#[test]
+fn two_users_who_take_all_that_they_may_leave_contexts_to_a_third() {
+    let mut world = three_users(EngineConfig {
+        max_contexts: 16,
+        ..config()
+    });
+    let n_taken = [1, 2, 3].map(|user| {
+        taken(user, |process| {
+            world.engine.new_context(process).map(|_| ())
+        })
+    });
+    assert_eq!(n_taken, [8, 4, 2]);
+    world.engine.check().unwrap();
+    // What the first gives back is for all.
+    for process in 1..5 {
+        world.engine.end_process(ProcessId(process));
+    }
+    let more = taken(3, |process| world.engine.new_context(process).map(|_| ()));
+    assert_eq!(more, 4);
+    world.engine.check().unwrap();
+}
+
+#[test]
+fn two_users_who_take_all_that_they_may_leave_requests_to_a_third() {
+    let mut world = three_users(EngineConfig {
+        max_waiting: 16,
+        ..config()
+    });
+    let mut entered: Vec<RequestId> = Vec::new();
+    let n_taken = [1, 2, 3].map(|user| {
+        taken(user, |process| {
+            let context = world.engine.new_context(process)?;
+            world.engine.append(context, &[1])?;
+            entered.push(world.submit(Submission::Flush(context))?);
+            Ok(())
+        })
+    });
+    assert_eq!(n_taken, [8, 4, 2]);
+    for request in entered {
+        world.wait(request).unwrap();
+    }
+    world.engine.check().unwrap();
+}
+
+#[test]
+fn two_users_who_take_all_that_they_may_leave_late_rows_to_a_third() {
+    let mut world = three_users(EngineConfig {
+        max_late_rows: 16,
+        ..config()
+    });
+    let n_taken = [1, 2, 3].map(|user| {
+        taken(user, |process| {
+            let context = world.context_of(process, &prompt(2, 1));
+            let row = RowRequest {
+                index: 1,
+                sampler: Some(Sampler {
+                    method: Method::Argmax,
+                    seed: None,
+                }),
+                probes: Vec::new(),
+                late_mask: true,
+            };
+            let forward = Forward {
+                rows: vec![row],
+                ..Forward::default()
+            };
+            world
+                .submit(Submission::Forward(context, Box::new(forward)))
+                .map(|_| ())
+        })
+    });
+    assert_eq!(n_taken, [8, 4, 2]);
 }

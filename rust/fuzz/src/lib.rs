@@ -12,6 +12,7 @@
 mod brle;
 mod components;
 mod engine;
+mod grammars;
 #[allow(
     dead_code,
     reason = "the programs of the host's tests; this needs some of them"
@@ -33,6 +34,7 @@ mod written;
 
 pub use brle::brle;
 pub use components::components;
+pub use grammars::grammars;
 pub use host_calls::{Wild, functions, host_calls, wild_call};
 pub use packed::packed;
 #[cfg(feature = "libfuzzer")]

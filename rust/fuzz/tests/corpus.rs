@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// The targets that have kept inputs, each with a test below.
-const KEPT: [&str; 4] = ["protocol", "scripts", "templates", "tokenizers"];
+const KEPT: [&str; 5] = ["grammars", "protocol", "scripts", "templates", "tokenizers"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
@@ -72,6 +72,11 @@ fn check(name: &str, target: impl Fn(&[u8])) {
 #[test]
 fn clients() {
     check("protocol", pie_fuzz::protocol);
+}
+
+#[test]
+fn grammars() {
+    check("grammars", pie_fuzz::grammars);
 }
 
 #[test]

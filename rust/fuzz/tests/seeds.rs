@@ -70,6 +70,11 @@ fn templates_of_random_words_end() {
 }
 
 #[test]
+fn grammars_of_random_words_are_compiled_or_refused() {
+    check(pie_fuzz::grammars, 300);
+}
+
+#[test]
 fn tokenizers_of_random_steps_are_loaded_or_refused() {
     check(pie_fuzz::tokenizers, 300);
 }

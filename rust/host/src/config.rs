@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pie_core::bus::BusLimits;
+use pie_core::bus::{BusLimits, BusSettingNames};
 use pie_core::{ErrorCode, settings};
 
 use crate::budget::{self, Budget};
@@ -17,6 +17,17 @@ const COMPILE_PART: u64 = 4;
 
 /// What all users together may hold where nothing else is said.
 const DEFAULT_MEMORY_BYTES: u64 = 4 << 30;
+
+/// Where users find the bounds of messages.
+const BUS_NAMES: BusSettingNames = BusSettingNames {
+    message_bytes: "engine.bus_message_bytes",
+    queue_messages: "engine.bus_queue_messages",
+    queue_bytes: "engine.bus_queue_bytes",
+    user_bytes: "engine.bus_user_bytes",
+    topics: "engine.bus_topics",
+    subscriptions: "engine.bus_subscriptions",
+    push_wait: "engine.bus_push_s",
+};
 
 settings! {
     /// The configuration of a host.
@@ -52,6 +63,9 @@ settings! {
         /// How long a push waits for room in a queue until it is refused.
         bus_push "bus_push_s": Duration = Duration::from_secs(5),
             Duration::ZERO => Duration::from_secs(86_400);
+        /// How long messages wait in the queues of a user of whom no program lives, until they are dropped and counted.
+        bus_idle "bus_idle_s": Duration = Duration::from_secs(3600),
+            Duration::from_millis(1) => Duration::from_secs(300_000_000);
         /// Broadcasts that wait in one subscription before it drops the oldest.
         bus_subscription_messages "bus_subscription_messages": usize = 1024, 1 => 10_000_000;
         /// Bytes of the broadcasts that wait in one subscription before it drops the oldest.
@@ -133,7 +147,7 @@ impl HostConfig {
 
     /// What programs send to each other by.
     pub(crate) fn shared_bus(&self) -> Arc<Bus> {
-        let own = || Arc::new(Bus::new(self.bus_limits(), self.bus_push));
+        let own = || Arc::new(Bus::new(self.bus_limits(), self.bus_push, self.bus_idle));
         self.bus.clone().unwrap_or_else(own)
     }
 
@@ -147,6 +161,7 @@ impl HostConfig {
             subscription_bytes: self.bus_subscription_bytes,
             topics: self.bus_topics,
             subscriptions: self.bus_subscriptions,
+            names: BUS_NAMES,
         }
     }
 

@@ -40,7 +40,7 @@ pub use model::driver::{Batch, Command, Work};
 pub use model::state::ModelState;
 pub use model::{Model, ModelConfig, SnapshotInfo};
 pub use numbering::{KEY_BYTES, Numbering};
-pub use pie_core::bus::{BusLimits, BusStats};
+pub use pie_core::bus::{BusLimits, BusSettingNames, BusStats, TopicStats};
 pub use pie_core::settings;
 pub use pie_core::settings::{Setting, Value};
 pub use pie_core::{

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loom::thread;
-use pie_core::bus::BusLimits;
+use pie_core::bus::{BusLimits, BusSettingNames};
 
 use crate::sync::{Condvar, Instant, Mutex, lock, wait_until};
 use crate::topics::{Bell, Topics};
@@ -57,6 +57,7 @@ fn topics(queue_messages: usize) -> Arc<Numbers> {
         subscription_bytes: 100,
         topics: 1,
         subscriptions: 1,
+        names: BusSettingNames::PLAIN,
     }))
 }
 

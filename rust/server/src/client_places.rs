@@ -4,10 +4,11 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use pie_host::{Account, Budget, Error, ErrorCode};
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::ServerConfig;
@@ -43,11 +44,83 @@ pub(crate) struct User {
     pub(crate) part: Arc<Part>,
 }
 
+/// What the clients of one address hold together, however many names they have.
+#[derive(Debug, Default)]
+pub(crate) struct AddressShare {
+    /// Bytes of uploads.
+    upload_bytes: AtomicUsize,
+    /// Installs that are looked at, or wait for it.
+    n_installs: AtomicUsize,
+    /// The most of both; none: names cannot be made up, and users are counted.
+    most: Option<AddressMost>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct AddressMost {
+    upload_bytes: usize,
+    installs: usize,
+}
+
+impl AddressShare {
+    /// Counts bytes of uploads.
+    ///
+    /// # Errors
+    /// `limit-upload`.
+    pub(crate) fn hold_upload(&self, n_bytes: usize) -> Result<(), Error> {
+        let most = self.most.map_or(usize::MAX, |most| most.upload_bytes);
+        add_within(&self.upload_bytes, n_bytes, most).map_err(|_| {
+            let message = format!(
+                "the uploads of your address would hold more than server.max_address_upload_bytes = {most}; install what has arrived, close a connection, or raise the limit"
+            );
+            Error::new(ErrorCode::LimitUpload, message)
+        })
+    }
+
+    /// Bytes of uploads are given up.
+    pub(crate) fn free_upload(&self, n_bytes: usize) {
+        self.upload_bytes.fetch_sub(n_bytes, Ordering::Relaxed);
+    }
+
+    /// Counts an install until what it gives is dropped.
+    ///
+    /// # Errors
+    /// `limit-queue`.
+    pub(crate) fn install(self: &Arc<Self>) -> Result<Installing, Error> {
+        let most = self.most.map_or(usize::MAX, |most| most.installs);
+        add_within(&self.n_installs, 1, most).map_err(|_| {
+            let message = format!(
+                "{most} installs of your address are looked at or wait for it, the most that server.max_address_installs allows; come back when some are done, or raise the limit"
+            );
+            Error::new(ErrorCode::LimitQueue, message)
+        })?;
+        Ok(Installing(self.clone()))
+    }
+}
+
+/// An install of a client of an address, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Installing(Arc<AddressShare>);
+
+impl Drop for Installing {
+    fn drop(&mut self) {
+        self.0.n_installs.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Adds to what is held, where it stays within the most; what was held, where it would not.
+fn add_within(held: &AtomicUsize, n: usize, most: usize) -> Result<(), usize> {
+    let within = |held: usize| held.checked_add(n).filter(|held| *held <= most);
+    held.try_update(Ordering::Relaxed, Ordering::Relaxed, within)
+        .map(drop)
+}
+
 /// The places of connected clients.
 pub(crate) struct ClientPlaces {
     most: usize,
     most_of_user: usize,
     most_of_address: usize,
+    /// What an address may hold, where clients make up their names.
+    most_held: Option<AddressMost>,
     budget: Arc<Budget>,
     threads: Threads,
     table: Mutex<Table>,
@@ -63,6 +136,7 @@ struct Table {
 
 #[derive(Default)]
 struct OfAddress {
+    share: Weak<AddressShare>,
     by_user: HashMap<String, Vec<TakenPlace>>,
     n: usize,
 }
@@ -72,11 +146,25 @@ struct OfUser {
     n: usize,
 }
 
+/// What operators see of a client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Visitor {
+    pub(crate) role: &'static str,
+    /// The id of the key by which it came in.
+    pub(crate) key: Option<String>,
+    pub(crate) address: String,
+    /// What it calls itself.
+    pub(crate) client: String,
+    /// Seconds since 1970.
+    pub(crate) since_s: f64,
+}
+
 /// One place that is taken.
 struct TakenPlace {
     number: u64,
-    /// Dropping it tells the connection that it has lost the place.
-    _kept: oneshot::Sender<()>,
+    visitor: Visitor,
+    /// Dropping it tells the connection that it has lost the place, sending that an operator has ended it.
+    kept: oneshot::Sender<()>,
 }
 
 /// A place among the connected clients, which becomes free when it is dropped.
@@ -84,12 +172,23 @@ pub(crate) struct ClientPlace {
     places: Arc<ClientPlaces>,
     user: Arc<User>,
     address: Address,
+    share: Arc<AddressShare>,
     number: u64,
 }
 
 impl ClientPlace {
+    /// What it holds together with the others of its address.
+    pub(crate) const fn address_share(&self) -> &Arc<AddressShare> {
+        &self.share
+    }
+
     pub(crate) fn user(&self) -> &Arc<User> {
         &self.user
+    }
+
+    /// Its number, for the life of the server.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
     }
 }
 
@@ -99,9 +198,22 @@ impl ClientPlaces {
             most: config.max_connections,
             most_of_user: config.max_user_connections,
             most_of_address: config.max_address_connections,
+            most_held: None,
             budget,
             threads: Threads::new(),
             table: Mutex::default(),
+        }
+    }
+
+    /// The same where clients may give themselves any name: then an address may hold only so much, under all of them.
+    pub(crate) fn with_free_names(self, config: &ServerConfig) -> Self {
+        let most = AddressMost {
+            upload_bytes: config.max_address_upload_bytes,
+            installs: config.max_address_installs,
+        };
+        Self {
+            most_held: Some(most),
+            ..self
         }
     }
 
@@ -115,7 +227,30 @@ impl ClientPlaces {
         lock(&self.table).by_user.get(user).map_or(0, |of| of.n)
     }
 
-    /// The place of one more client. The receiver tells when it is lost to another one.
+    /// A row for each client that has a place, as they came.
+    pub(crate) fn list(&self) -> Vec<Value> {
+        let table = lock(&self.table);
+        let by_user = table.by_address.values().flat_map(|of| &of.by_user);
+        let mut rows: Vec<(u64, Value)> = by_user
+            .flat_map(|(user, places)| places.iter().map(move |place| (user, place)))
+            .map(|(user, TakenPlace { number, visitor, .. })| {
+                let row = json!({
+                    "connection": number, "user": user, "role": visitor.role, "key": visitor.key,
+                    "address": visitor.address, "client": visitor.client, "since": visitor.since_s,
+                });
+                (*number, row)
+            })
+            .collect();
+        rows.sort_by_key(|(number, _)| *number);
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// Ends the connection that has the place of that number; false where there is none.
+    pub(crate) fn end(&self, number: u64) -> bool {
+        lock(&self.table).end(number)
+    }
+
+    /// The place of one more client. The receiver tells when it is lost to another one, or was ended.
     ///
     /// # Errors
     /// `limit-connections`.
@@ -123,6 +258,7 @@ impl ClientPlaces {
         self: &Arc<Self>,
         user: &str,
         address: Address,
+        visitor: Visitor,
     ) -> Result<(ClientPlace, oneshot::Receiver<()>), Error> {
         let mut table = lock(&self.table);
         let of_user = table.by_user.get(user).map_or(0, |of| of.n);
@@ -144,9 +280,11 @@ impl ClientPlaces {
             )));
         }
         let (kept, lost) = oneshot::channel();
-        let (user, number) = table.place(user, address, kept, || self.user(user));
+        let taken = (visitor, kept);
+        let (user, number) = table.place(user, address, taken, || self.user(user));
         let place = ClientPlace {
             places: self.clone(),
+            share: table.share(address, self.most_held),
             user,
             address,
             number,
@@ -177,7 +315,7 @@ impl Table {
         &mut self,
         name: &str,
         address: Address,
-        kept: oneshot::Sender<()>,
+        (visitor, kept): (Visitor, oneshot::Sender<()>),
         new: impl FnOnce() -> User,
     ) -> (Arc<User>, u64) {
         self.next += 1;
@@ -187,7 +325,8 @@ impl Table {
         let places = of_address.by_user.entry(name.to_owned()).or_default();
         places.push(TakenPlace {
             number: self.next,
-            _kept: kept,
+            visitor,
+            kept,
         });
         let of_user = self.by_user.entry(name.to_owned()).or_insert(OfUser {
             user: Weak::new(),
@@ -197,6 +336,19 @@ impl Table {
         let user = of_user.user.upgrade().unwrap_or_else(|| Arc::new(new()));
         of_user.user = Arc::downgrade(&user);
         (user, self.next)
+    }
+
+    /// What the clients of an address hold together.
+    fn share(&mut self, address: Address, most: Option<AddressMost>) -> Arc<AddressShare> {
+        let of_address = self.by_address.entry(address).or_default();
+        of_address.share.upgrade().unwrap_or_else(|| {
+            let share = Arc::new(AddressShare {
+                most,
+                ..AddressShare::default()
+            });
+            of_address.share = Arc::downgrade(&share);
+            share
+        })
     }
 
     /// Frees a place of the address that holds the most, for a client of `address`. False where nobody holds more than
@@ -245,18 +397,31 @@ impl Table {
         }
     }
 
-    /// Frees a place; nothing where it is free.
-    fn free(&mut self, address: Address, user: &str, number: u64) {
-        let Some(of_address) = self.by_address.get_mut(&address) else {
-            return;
+    /// Frees the place of that number, whose connection is told that an operator has ended it; false where there is
+    /// none.
+    fn end(&mut self, number: u64) -> bool {
+        let found = self.by_address.iter().find_map(|(address, of)| {
+            let mut by_user = of.by_user.iter();
+            let (user, _) =
+                by_user.find(|(_, places)| places.iter().any(|place| place.number == number))?;
+            Some((*address, user.clone()))
+        });
+        let Some((address, user)) = found else {
+            return false;
         };
-        let Some(places) = of_address.by_user.get_mut(user) else {
-            return;
-        };
-        let Some(at) = places.iter().position(|place| place.number == number) else {
-            return;
-        };
-        places.remove(at);
+        if let Some(kept) = self.free(address, &user, number) {
+            // One that disconnects at this moment need not be told.
+            drop(kept.send(()));
+        }
+        true
+    }
+
+    /// Frees a place, and gives what tells its connection; none where it is free.
+    fn free(&mut self, address: Address, user: &str, number: u64) -> Option<oneshot::Sender<()>> {
+        let of_address = self.by_address.get_mut(&address)?;
+        let places = of_address.by_user.get_mut(user)?;
+        let at = places.iter().position(|place| place.number == number)?;
+        let TakenPlace { kept, .. } = places.remove(at);
         if places.is_empty() {
             of_address.by_user.remove(user);
         }
@@ -271,6 +436,7 @@ impl Table {
                 self.by_user.remove(user);
             }
         }
+        Some(kept)
     }
 }
 
@@ -304,7 +470,7 @@ mod tests {
 
     fn enter(places: &Arc<ClientPlaces>, user: &str, address: u8) -> Result<Entered, String> {
         places
-            .enter(user, at(address))
+            .enter(user, at(address), Visitor::default())
             .map_err(|error| error.message)
     }
 
@@ -372,6 +538,84 @@ mod tests {
         let message = enter(&places, "e", 3).err().unwrap();
         assert!(message.contains("max_connections"), "{message}");
         assert_eq!(places.count(), 6);
+    }
+
+    #[test]
+    fn what_an_address_holds_is_bounded_where_names_are_free() {
+        let config = ServerConfig {
+            max_address_upload_bytes: 2048,
+            max_address_installs: 2,
+            ..ServerConfig::new(PathBuf::new())
+        };
+        let budget = Budget::new(1 << 30, None);
+        let places = ClientPlaces::new(&config, budget.clone()).with_free_names(&config);
+        let places = Arc::new(places);
+        let shares = |places: &Arc<ClientPlaces>| {
+            [("a", 1), ("b", 1), ("c", 2)]
+                .map(|(user, address)| enter(places, user, address).unwrap())
+        };
+        let [first, second, elsewhere] = &shares(&places);
+        let [first, second, elsewhere] =
+            [first, second, elsewhere].map(|(place, _)| place.address_share());
+        first.hold_upload(1500).unwrap();
+        let refused = second.hold_upload(549).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::LimitUpload);
+        assert!(
+            refused
+                .message
+                .contains("server.max_address_upload_bytes = 2048"),
+            "{refused}"
+        );
+        second.hold_upload(548).unwrap();
+        elsewhere.hold_upload(2048).unwrap();
+        first.free_upload(1500);
+        second.hold_upload(1500).unwrap();
+        let installing = [first.install().unwrap(), second.install().unwrap()];
+        let refused = second.install().unwrap_err();
+        assert_eq!(refused.code, ErrorCode::LimitQueue);
+        assert!(
+            refused.message.contains("server.max_address_installs"),
+            "{refused}"
+        );
+        drop(elsewhere.install().unwrap());
+        drop(installing);
+        drop(second.install().unwrap());
+        // Where names have to be proved, users are counted.
+        let places = Arc::new(ClientPlaces::new(&config, budget));
+        let [known, ..] = &shares(&places);
+        let known = known.0.address_share();
+        known.hold_upload(1 << 30).unwrap();
+        let many: Vec<_> = (0..100).map(|_| known.install().unwrap()).collect();
+        assert_eq!(many.len(), 100);
+    }
+
+    #[test]
+    fn an_operator_sees_and_ends_each() {
+        let places = places(6, 6, 6);
+        let mut entered: Vec<Entered> = [("a", 1), ("b", 2), ("a", 2)]
+            .map(|(user, address)| enter(&places, user, address).unwrap())
+            .into();
+        let listed = || -> Vec<(u64, String)> {
+            let rows = places.list().into_iter();
+            let row = |row: Value| {
+                let user = row["user"].as_str().unwrap().to_owned();
+                (row["connection"].as_u64().unwrap(), user)
+            };
+            rows.map(row).collect()
+        };
+        let numbers: Vec<u64> = entered.iter().map(|(place, _)| place.number()).collect();
+        let users = ["a", "b", "a"].map(str::to_owned);
+        assert_eq!(
+            listed(),
+            numbers.iter().copied().zip(users).collect::<Vec<_>>()
+        );
+        assert!(places.end(numbers[1]));
+        assert!(!places.end(numbers[1]));
+        assert_eq!(entered[1].1.try_recv(), Ok(()));
+        assert_eq!((places.count(), places.count_of("b")), (2, 0));
+        assert!(!is_lost(&mut entered[0]) && !is_lost(&mut entered[2]));
+        drop(entered);
+        assert!(listed().is_empty());
     }
 
     #[test]

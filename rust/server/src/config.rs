@@ -12,6 +12,17 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// Ten years, so that deadlines can be computed.
 const LONGEST: Duration = Duration::from_secs(300_000_000);
 
+/// Users who take everything that may be installed, at their most, where nothing else is said.
+const USERS_TO_FILL_DISK: u64 = 8;
+
+/// Bytes that installed programs may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DiskShares {
+    /// Those of all users.
+    pub(crate) all: u64,
+    pub(crate) of_user: u64,
+}
+
 settings! {
     /// The configuration of a server.
     pub struct ServerConfig in "server" {
@@ -42,14 +53,24 @@ settings! {
         max_upload_bytes "max_upload_bytes": usize = 64 << 20, 1 << 10 => 1 << 30;
         /// Bytes of all uploads that the connections of one user hold.
         max_user_upload_bytes "max_user_upload_bytes": usize = 256 << 20, 1 << 10 => 1 << 40;
+        /// Bytes of all uploads that the clients of one address hold, where clients may give themselves any name.
+        max_address_upload_bytes "max_address_upload_bytes": usize = 512 << 20, 1 << 10 => 1 << 40;
+        /// Installs of the clients of one address that are looked at, or wait for it, where clients may give themselves
+        /// any name.
+        max_address_installs "max_address_installs": usize = 32, 1 => 100_000;
         /// How long an upload may stand still before it is given up.
         upload_timeout "upload_timeout_s": Duration = Duration::from_secs(60), SHORTEST => LONGEST;
         /// Bytes of all installed programs.
         max_installed_bytes "max_installed_bytes": u64 = 16 << 30, 1 << 10 => 1 << 50;
+        /// Bytes of the installed programs of one user; 0: an eighth of `max_installed_bytes`.
+        max_user_installed_bytes "max_user_installed_bytes": u64 = 0, 0 => 1 << 50;
         /// Processes of one user that may live at once.
         max_processes_per_user "max_processes_per_user": usize = 64, 1 => 20_000;
         /// How long a process that is not detached outlives the connection of its client.
         grace "grace_s": Duration = Duration::from_secs(60), SHORTEST => LONGEST;
+        /// How long a detached process may stand still while no client of its user is connected: it computes nothing,
+        /// takes and writes no token, and has no children that live. Then it ends; none: never.
+        detached "detached_s": Option<Duration> = Some(Duration::from_secs(86_400)), SHORTEST => LONGEST;
         /// How long processes may go on when the server is told to end.
         drain "drain_s": Duration = Duration::from_secs(30), SHORTEST => LONGEST;
         /// How long the events of an ended process wait for somebody to attach.
@@ -130,6 +151,16 @@ impl ServerConfig {
         } else {
             self.set(key, value)
         }
+    }
+
+    /// Bytes that programs may take on the disk.
+    pub(crate) const fn disk_shares(&self) -> DiskShares {
+        let all = self.max_installed_bytes;
+        let of_user = match self.max_user_installed_bytes {
+            0 => all / USERS_TO_FILL_DISK,
+            of_user => of_user,
+        };
+        DiskShares { all, of_user }
     }
 
     /// Checks every value.

@@ -46,7 +46,9 @@ impl Programs for ServerState {
             window_bytes: None,
             inherited: Some(inherited),
         };
-        let (process, _) = self.processes.launch(&self.host, launch, label, launcher)?;
+        let (process, _) = self
+            .processes
+            .launch_now(&self.host, launch, label, launcher)?;
         Ok(process)
     }
 }

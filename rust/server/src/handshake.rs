@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 use tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::auth::{Claim, Identity, Presented, Verdict};
-use crate::client_places::ClientPlace;
+use crate::client_places::{ClientPlace, Visitor};
+use crate::clock::now_s;
 use crate::names;
 use crate::protocol::{self, OPEN_REQUESTS, incoming, outgoing, violation};
 use crate::state::ServerState;
@@ -34,7 +35,7 @@ pub(crate) struct Client {
 pub(crate) struct Admitted {
     pub(crate) client: Client,
     pub(crate) place: ClientPlace,
-    /// Tells when the place is lost to another client.
+    /// Tells when the place is lost to another client, or an operator has ended the connection.
     pub(crate) lost: oneshot::Receiver<()>,
     /// What the connection holds as long as it lives.
     pub(crate) charge: Charge,
@@ -94,7 +95,14 @@ fn admit(client: Client, shared: &Arc<ServerState>) -> Result<Admitted, Error> {
     // Before the place, for which another client may have to go.
     let account = shared.host.budget().account(user);
     let charge = account.charge(Purpose::Frame, CONNECTION_BYTES)?;
-    let (place, lost) = shared.places.enter(user, (*address).into())?;
+    let visitor = Visitor {
+        role: client.identity.role.name(),
+        key: client.identity.key.clone(),
+        address: address.to_string(),
+        client: client.name.clone(),
+        since_s: now_s(),
+    };
+    let (place, lost) = shared.places.enter(user, (*address).into(), visitor)?;
     Ok(Admitted {
         client,
         place,

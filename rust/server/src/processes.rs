@@ -6,6 +6,7 @@ mod observer;
 mod shelf;
 mod table;
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -17,11 +18,14 @@ pub(crate) use self::child_place::ChildPlace;
 pub(crate) use self::numbers::Numbers;
 use self::observer::ProcessObserver;
 pub(crate) use self::table::{ConnectionId, Counts};
-use self::table::{End, Entry, Table};
+use self::table::{End, Entry, Still, Table, WaitsFor};
 use crate::ServerConfig;
 use crate::clock::now_s;
 use crate::plain::plain;
 use crate::sync::lock;
+
+/// How long a launch waits for the place of a process that was told to end for it.
+const PLACE_TIME: Duration = Duration::from_secs(20);
 
 /// Who launches, and how.
 pub(crate) struct Launcher {
@@ -43,29 +47,86 @@ pub(crate) struct Processes {
     due: Notify,
     /// The last process has ended.
     idle: Notify,
+    /// A process has ended.
+    left: Notify,
     grace: Duration,
     kept_bytes: usize,
     log_bytes: usize,
 }
 
 impl Processes {
-    pub(crate) fn new(config: &ServerConfig, numbers: Numbers) -> Self {
+    /// At most so many live at once.
+    pub(crate) fn new(config: &ServerConfig, numbers: Numbers, most_live: usize) -> Self {
         Self {
             numbers: Arc::new(numbers),
-            table: Mutex::new(Table::new(config)),
+            table: Mutex::new(Table::new(config, most_live)),
             due: Notify::new(),
             idle: Notify::new(),
+            left: Notify::new(),
             grace: config.grace,
             kept_bytes: config.kept_bytes,
             log_bytes: config.log_bytes,
         }
     }
 
-    /// Launches a program for whoever `launcher` says. Lists show it under the given label.
+    /// Launches a program for whoever `launcher` says. Lists show it under the given label. Where every place is taken,
+    /// a process of a user with more of them ends for it, which is waited for.
     ///
     /// # Errors
-    /// `server-draining`, `limit-processes` when too many of the user live, and those of the host.
-    pub(crate) fn launch(
+    /// `server-draining`, `limit-processes` when too many of the user live or no place became free, and those of the
+    /// host.
+    pub(crate) async fn launch(
+        self: &Arc<Self>,
+        host: &Host,
+        launch: Launch,
+        label: String,
+        launcher: Launcher,
+    ) -> Result<(ServedProcess, Option<Reader>), Error> {
+        self.reserve(&launcher.user).await?;
+        self.launch_reserved(host, launch, label, launcher)
+    }
+
+    /// The same for a program that another one starts, which does not wait.
+    ///
+    /// # Errors
+    /// As [`Processes::launch`].
+    pub(crate) fn launch_now(
+        self: &Arc<Self>,
+        host: &Host,
+        launch: Launch,
+        label: String,
+        launcher: Launcher,
+    ) -> Result<(ServedProcess, Option<Reader>), Error> {
+        let mut table = lock(&self.table);
+        table.check_open()?;
+        table.reserve_child(&launcher.user, Instant::now())?;
+        drop(table);
+        self.launch_reserved(host, launch, label, launcher)
+    }
+
+    /// Counts a process of the user, when there is a place for it.
+    async fn reserve(&self, user: &str) -> Result<(), Error> {
+        let mut waits_for = WaitsFor::default();
+        let reserved = async {
+            loop {
+                let mut left = pin!(self.left.notified());
+                // What ends from here on is heard of.
+                left.as_mut().enable();
+                if lock(&self.table).reserve(user, &mut waits_for, Instant::now())? {
+                    return Ok::<(), Error>(());
+                }
+                left.await;
+            }
+        };
+        tokio::time::timeout(PLACE_TIME, reserved)
+            .await
+            .unwrap_or_else(|_| {
+                let message = "every place of engine.max_processes is taken, and the process that should give one up has not ended yet; launch again";
+                Err(Error::new(ErrorCode::LimitProcesses, message))
+            })
+    }
+
+    fn launch_reserved(
         self: &Arc<Self>,
         host: &Host,
         launch: Launch,
@@ -79,7 +140,6 @@ impl Processes {
             window_bytes,
             inherited,
         } = launcher;
-        lock(&self.table).reserve(&user)?;
         let launch = Launch {
             username: Some(user.clone()),
             ..launch
@@ -106,11 +166,16 @@ impl Processes {
                     grace_until: None,
                     started_s: now_s(),
                     end: None,
+                    still: Still::new(Instant::now()),
                 });
+                if connection.is_none() {
+                    self.due.notify_one();
+                }
                 Ok((process, reader))
             }
             Err(error) => {
                 table.release(&user);
+                self.left.notify_waiters();
                 Err(error)
             }
         }
@@ -122,7 +187,7 @@ impl Processes {
     /// # Errors
     /// `limit-processes` when too many of the user live.
     pub(crate) fn admit(self: &Arc<Self>, user: &str, next: u64) -> Result<ChildPlace, Error> {
-        lock(&self.table).reserve_child(user)?;
+        lock(&self.table).reserve_child(user, Instant::now())?;
         self.reserve_numbers(next);
         // Weak: the table holds processes, and they hold the places of their children.
         let (processes, user) = (Arc::downgrade(self), user.to_owned());
@@ -139,6 +204,7 @@ impl Processes {
         table.release(user);
         let idle = table.counts().0 == 0;
         drop(table);
+        self.left.notify_waiters();
         if idle {
             self.idle.notify_waiters();
         }
@@ -222,10 +288,18 @@ impl Processes {
         Ok(reader)
     }
 
-    /// The connection has ended. Its processes wait for another one; those that are not detached wait for the time of
+    /// A client of the user is connected; [`Processes::orphan`] follows.
+    pub(crate) fn connect(&self, user: &str) {
+        lock(&self.table).connect(user, Instant::now());
+    }
+
+    /// The connection of the user has ended. Its processes wait for another one; those that are not detached wait for the time of
     /// grace.
-    pub(crate) fn orphan(&self, connection: ConnectionId) {
-        lock(&self.table).orphan(connection, Instant::now() + self.grace);
+    pub(crate) fn orphan(&self, user: &str, connection: ConnectionId) {
+        let (mut table, now) = (lock(&self.table), Instant::now());
+        table.orphan(connection, now, self.grace);
+        table.disconnect(user, now);
+        drop(table);
         self.due.notify_one();
     }
 
@@ -356,6 +430,7 @@ impl Processes {
         let idle = table.counts().0 == 0;
         drop(table);
         self.due.notify_one();
+        self.left.notify_waiters();
         if idle {
             self.idle.notify_waiters();
         }

@@ -1,10 +1,13 @@
 //! The requests of one connection, one function each.
 
+mod clients;
 mod looking;
 mod open;
 mod permits;
 mod programs;
 mod running;
+mod told;
+mod topics;
 
 use std::sync::{Arc, Mutex};
 
@@ -14,9 +17,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::open::{Answer, Replies};
+use self::told::Told;
 use crate::auth::Identity;
 use crate::blocking::blocking;
-use crate::client_places::User;
+use crate::client_places::{AddressShare, ClientPlace};
 use crate::connection::attachments::Attachments;
 use crate::connection::writer::Outbox;
 use crate::processes::ConnectionId;
@@ -56,11 +60,15 @@ pub(crate) struct Session {
     user: String,
     /// What the user has of the threads.
     part: Arc<Part>,
+    /// What it holds together with the others of its address.
+    address: Arc<AddressShare>,
     shared: Arc<ServerState>,
     outbox: Outbox,
     replies: Replies,
     uploads: Arc<Mutex<Uploads>>,
     attachments: Arc<Mutex<Attachments>>,
+    /// What the audit has told of and does not tell of again.
+    told: Mutex<Told>,
     /// Requests that take their time.
     tasks: JoinSet<()>,
 }
@@ -69,21 +77,25 @@ impl Session {
     pub(crate) fn new(
         id: ConnectionId,
         who: Arc<Identity>,
-        user: Arc<User>,
+        place: &ClientPlace,
         shared: Arc<ServerState>,
         outbox: Outbox,
     ) -> Self {
-        let uploads = Uploads::new(&shared.config, user.clone());
+        let (user, address) = (place.user(), place.address_share().clone());
+        let uploads = Uploads::new(&shared.config, user.clone(), address.clone());
+        shared.processes.connect(&user.name);
         Self {
             id,
             who,
             user: user.name.clone(),
             part: user.part.clone(),
+            address,
             shared,
             replies: Replies::new(outbox.clone(), user.account.clone()),
             outbox,
             uploads: Arc::new(Mutex::new(uploads)),
             attachments: Arc::new(Mutex::new(Attachments::new(user.part.clone()))),
+            told: Mutex::default(),
             tasks: JoinSet::new(),
         }
     }
@@ -107,6 +119,10 @@ impl Session {
             "ping" => request.fields::<incoming::Nothing>().map(|_| json!({})),
             "programs" => return self.programs(request).await,
             "snapshots" => return self.snapshots(request).await,
+            "connections" => return self.connections(request).await,
+            "disconnect" => self.disconnect(&mut request),
+            "topics" => return self.topics(request).await,
+            "discard_topic" => self.discard_topic(&mut request),
             "delete_snapshot" => self.delete_snapshot(&mut request),
             "stats" => self.stats(&mut request),
             "attach" => return self.attach(request).await,
@@ -215,7 +231,7 @@ impl Session {
     pub(crate) async fn end(&mut self) {
         self.tasks.shutdown().await;
         lock(&self.attachments).clear();
-        self.shared.processes.orphan(self.id);
+        self.shared.processes.orphan(&self.user, self.id);
     }
 
     /// When an upload that gets no more parts is given up.

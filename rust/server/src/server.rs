@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -91,14 +90,18 @@ impl Server {
         let authority = Authority::open(&config.auth, &config.data_dir, address)?;
         let registry = Registry::open(
             config.data_dir.join("programs"),
-            config.max_installed_bytes,
+            config.disk_shares(),
             host.budget().clone(),
         )?;
         // The folder is this server's own from here on.
         let numbers = Numbers::open(config.data_dir.join(NUMBERS))?;
         host.number_by(numbers.numbering());
-        let processes = Arc::new(Processes::new(&config, numbers));
-        let places = Arc::new(ClientPlaces::new(&config, host.budget().clone()));
+        let processes = Arc::new(Processes::new(&config, numbers, host.max_processes()));
+        let mut places = ClientPlaces::new(&config, host.budget().clone());
+        if authority.names_are_free() {
+            places = places.with_free_names(&config);
+        }
+        let places = Arc::new(places);
         let shared = Arc::new(ServerState {
             host,
             address,
@@ -108,7 +111,6 @@ impl Server {
             registry,
             phase: watch::Sender::new(Phase::Serving),
             places,
-            next_connection: AtomicU64::new(1),
             started: Instant::now(),
             config,
         });
@@ -117,7 +119,10 @@ impl Server {
             .know_programs(Arc::downgrade(&shared) as Weak<dyn Programs>);
         runtime.spawn(async move { processes.tend().await });
         let (budget, forgetting) = (shared.host.budget().clone(), shared.clone());
-        let forget_unused = move || forgetting.registry.forget_unused();
+        let forget_unused = move || {
+            forgetting.registry.forget_unused();
+            forgetting.host.bus().forget_gone(Instant::now());
+        };
         runtime.spawn(trimming::give_back(budget, forget_unused));
         let following = shared.clone();
         runtime.spawn(async move { following.authority.follow(&following.audit).await });

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use pie_host::Host;
@@ -36,7 +35,6 @@ pub(crate) struct ServerState {
     pub(crate) registry: Registry,
     pub(crate) phase: watch::Sender<Phase>,
     pub(crate) places: Arc<ClientPlaces>,
-    pub(crate) next_connection: AtomicU64,
     pub(crate) started: Instant,
 }
 

@@ -9,7 +9,7 @@ use pie_host::{Charge, Component, Error, ErrorCode, Program, Purpose};
 use tokio::time::Instant;
 
 use crate::ServerConfig;
-use crate::client_places::User;
+use crate::client_places::{AddressShare, User};
 use crate::names;
 use crate::protocol::incoming::Upload;
 use crate::protocol::{OPEN_REQUESTS, UPLOAD_PART_BYTES, violation};
@@ -23,6 +23,7 @@ const STEP_BYTES: usize = UPLOAD_PART_BYTES;
 /// The uploads of one connection.
 pub(crate) struct Uploads {
     user: Arc<User>,
+    address: Arc<AddressShare>,
     /// Bytes that this connection, and that all of its user, may hold.
     most: usize,
     most_of_user: usize,
@@ -73,13 +74,14 @@ pub(crate) enum Part {
 }
 
 impl Uploads {
-    pub(crate) fn new(config: &ServerConfig, user: Arc<User>) -> Self {
+    pub(crate) fn new(config: &ServerConfig, user: Arc<User>, address: Arc<AddressShare>) -> Self {
         Self {
             most: config.max_upload_bytes,
             most_of_user: config.max_user_upload_bytes,
             time: config.upload_timeout,
             charge: user.account.empty(Purpose::Upload),
             user,
+            address,
             arriving: HashMap::new(),
             refused: HashSet::new(),
             arrived: HashMap::new(),
@@ -282,7 +284,12 @@ impl Uploads {
             );
             return Err(Error::new(ErrorCode::LimitUpload, message));
         }
-        if let Err(error) = self.charge.grow(n_bytes as u64) {
+        let of_address = self.address.hold_upload(n_bytes);
+        let charged = of_address.and_then(|()| {
+            let charged = self.charge.grow(n_bytes as u64);
+            charged.inspect_err(|_| self.address.free_upload(n_bytes))
+        });
+        if let Err(error) = charged {
             held.fetch_sub(n_bytes, Ordering::Relaxed);
             return Err(error);
         }
@@ -305,6 +312,7 @@ impl Uploads {
         self.held_bytes -= n_bytes;
         self.charge.shrink(n_bytes as u64);
         self.user.upload_bytes.fetch_sub(n_bytes, Ordering::Relaxed);
+        self.address.free_upload(n_bytes);
     }
 
     /// What was uploaded under a digest.
@@ -334,7 +342,7 @@ mod tests {
     use pie_host::Budget;
 
     use super::*;
-    use crate::client_places::ClientPlaces;
+    use crate::client_places::{ClientPlaces, Visitor};
 
     fn part(total_bytes: u64, offset: u64, last: bool) -> Upload {
         Upload {
@@ -352,9 +360,10 @@ mod tests {
         let config = ServerConfig::new(PathBuf::new());
         let places = Arc::new(ClientPlaces::new(&config, budget.clone()));
         let (place, _lost) = places
-            .enter("a", IpAddr::from([1, 2, 3, 4]).into())
+            .enter("a", IpAddr::from([1, 2, 3, 4]).into(), Visitor::default())
             .unwrap();
-        let mut uploads = Uploads::new(&config, place.user().clone());
+        let mut uploads =
+            Uploads::new(&config, place.user().clone(), place.address_share().clone());
         let step = STEP_BYTES as u64;
         // What it says that it will be is not held.
         assert!(matches!(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,22 @@ from websockets.sync.client import connect as raw_connect
 from pie import _engine
 from pie.client import Client, PieError, PrivateKey, connect
 from support.command import PATIENCE_S, command
-from support.serving import ECHO, Served, install_source, refused, scenario, server_environment, serving
+from support.serving import ECHO, MODEL, Served, install_source, refused, scenario, server_environment, serving
+from support.verbs import verbs
 
 CLIENT = {"type": "hello", "protocol": 1}
+
+# What only looks, or says what was taken. The audit says nothing of it.
+LOOKS = {"ping", "programs", "processes", "snapshots", "topics", "connections", "logs", "outcome", "stats", "detach"}
+
+PUSH = """
+from inferlet import messaging
+
+
+def main(input):
+    for _ in range(3):
+        messaging.push("jobs", "x" * 100)
+"""
 
 
 def run(folder: Path, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
@@ -229,6 +243,97 @@ def test_the_audit_names_who_did_what(closed: Served, folder: Path, keys: dict[s
         (None, None, "keys", "ok"),
     } <= told
     assert (folder / "audit.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+@scenario
+async def test_the_audit_tells_of_every_verb_that_changes_something(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    with serving(tmp_path, server__audit_log=audit, server__operators="root") as served:
+        async with connect(served.url, user="alice") as alice, connect(served.url, user="bob") as bob:
+            program = await install_source(alice, tmp_path, ECHO, "echo")
+            process = await alice.launch(program, detached=True)
+            for _ in range(20):
+                await process.send("x")
+            await process.signal("y")
+            await process.transfer_file(b"z")
+            for _ in range(3):
+                assert (await refused(bob.terminate(process.pid))).code == "unknown-process"
+            await process.detach()
+            again = await alice.attach(process.pid)
+            await again.close_input()
+            assert (await refused(again.send("late"))).code == "session-closed"
+            await alice.terminate(process.pid)
+            await alice.uninstall("echo", "0.1.0")
+            assert (await refused(alice.delete_snapshot(MODEL, "none"))).code == "snapshot-missing"
+            assert await alice.discard_topic("jobs") == 0
+            async with connect(served.url, user="root") as root:
+                number = next(one.connection for one in await root.connections() if one.user == "alice")
+                await root.disconnect(number)
+            assert (await refused(pinging(alice))).code == "cancelled"
+        deadline, told = time.monotonic() + PATIENCE_S, Counter[tuple[str, str, str]]()
+        while told["root", "disconnect", "ok"] == 0 and time.monotonic() < deadline:
+            lines = [json.loads(line) for line in audit.read_text().splitlines()]
+            told = Counter((line["user"], line["verb"], line["outcome"]) for line in lines)
+    assert told == {
+        ("alice", "upload", "ok"): 1,
+        ("alice", "install", "ok"): 1,
+        ("alice", "launch", "ok"): 1,
+        ("alice", "send", "ok"): 1,
+        ("alice", "send", "session-closed"): 1,
+        ("alice", "signal", "ok"): 1,
+        ("alice", "file", "ok"): 1,
+        ("alice", "attach", "ok"): 1,
+        ("alice", "close_input", "ok"): 1,
+        ("alice", "terminate", "ok"): 1,
+        ("bob", "terminate", "unknown-process"): 3,
+        ("alice", "uninstall", "ok"): 1,
+        ("alice", "delete_snapshot", "snapshot-missing"): 1,
+        ("alice", "discard_topic", "ok"): 1,
+        ("root", "disconnect", "ok"): 1,
+    }
+    assert {verb for _, verb, _ in told} == verbs() - LOOKS
+
+
+@scenario
+async def test_operators_see_and_end_connections_and_messages(tmp_path: Path) -> None:
+    with serving(tmp_path, server__operators="root") as served:
+        to = {"client__url": served.url}
+
+        async def done(*arguments: str) -> subprocess.CompletedProcess[str]:
+            return await asyncio.to_thread(run, tmp_path, *arguments, **to)
+
+        async with connect(served.url, user="alice") as alice:
+            await install_source(alice, tmp_path, PUSH, "push")
+            await (await alice.launch("push")).result()
+            [topic] = await alice.topics()
+            assert (topic.topic, topic.queued, topic.queued_bytes, topic.user) == ("jobs", 3, 300, None)
+            for call in (alice.connections(), alice.disconnect(1), alice.topics(all_users=True), alice.discard_topic("jobs", user="bob")):
+                assert (await refused(call)).code == "not-permitted"
+            listed = await done("topic", "list", "--all-users", "--json", "--user", "root")
+            assert [(row["user"], row["topic"], row["queued"]) for row in json.loads(listed.stdout)] == [("alice", "jobs", 3)], (
+                listed.stderr
+            )
+            assert (await done("topic", "list", "--user", "alice")).stdout.split()[-6:] == ["jobs", "3", "300", "0", "0", "0"]
+            assert (await done("topic", "discard", "jobs", "--user", "bob")).stdout == "0\n"
+            assert (await done("topic", "discard", "jobs", "--of", "alice", "--user", "root")).stdout == "3\n"
+            assert await alice.topics() == []
+            clients = json.loads((await done("connection", "list", "--json", "--user", "root")).stdout)
+            assert [(row["user"], row["role"], row["address"], row["key"]) for row in clients] == [
+                ("alice", "user", "127.0.0.1", None),
+                ("root", "operator", "127.0.0.1", None),
+            ]
+            shown = await done("connection", "list", "--user", "root")
+            assert shown.stdout.splitlines()[1].split()[1:3] == ["alice", "user"]
+            number = str(clients[0]["connection"])
+            process = await alice.launch("push", detached=True)
+            ended = await done("connection", "end", number, "--user", "root")
+            assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
+            error = await refused(pinging(alice))
+            assert (error.code, "operator" in error.message) == ("cancelled", True)
+            again = await done("connection", "end", number, "--user", "root")
+            assert (again.returncode, again.stderr.split()[0]) == (1, "error[invalid-argument]")
+        async with connect(served.url, user="alice") as alice:
+            assert await alice.outcome(process.pid) is not None or process.pid in [one.pid for one in await alice.list()]
 
 
 def test_a_trusted_proxy_names_the_user(tmp_path: Path) -> None:

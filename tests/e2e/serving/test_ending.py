@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pie.client import Event
+from pie.client import Event, PieError
 from support.command import PATIENCE_S, command
 from support.serving import (
     ECHO,
     SPIN,
     STREAM,
+    Served,
     client_of,
     collect,
     install_source,
@@ -153,6 +157,52 @@ async def test_a_server_that_was_killed_starts_again_at_once_with_its_programs(t
             process = await client.launch("echo@0.1.0")
             await process.close_input()
             assert await collect(process) == [Event.Stdout("ready"), Event.Return("0")]
+
+
+@scenario
+async def test_killed_in_the_middle_of_installs_it_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+    users = ("alice", "bob", "carol")
+    # Whether the version of a user is installed; none: the server was killed before it said so.
+    there: dict[tuple[str, str], bool | None] = {}
+
+    async def change(served: Served, user: str, n_round: int, acknowledged: Iterator[int], kill_at: int) -> None:
+        async with client_of(served, user) as client:
+            for n in itertools.count():
+                version = f"{n_round}.{n}"
+                source = tmp_path / f"{user}-{version}.py"
+                source.write_text(f'def main(input):\n    return "{user} {version}"\n')
+                # Every third one is taken away again.
+                for shall_be in (True, False)[: 1 + (n % 3 == 2)]:
+                    there[user, version] = None
+                    changing = client.install(source, name="p", version=version) if shall_be else client.uninstall("p", version)
+                    try:
+                        await changing
+                    except PieError as error:
+                        if error.code != "connection-failed":
+                            raise
+                        return
+                    there[user, version] = shall_be
+                    if next(acknowledged) == kill_at:
+                        served.signal(signal.SIGKILL)
+
+    folder = tmp_path / "server"
+    for n_round, kill_at in enumerate((2, 11, 6)):
+        with serving(folder) as served:
+            acknowledged = itertools.count(1)
+            await asyncio.gather(*(change(served, user, n_round, acknowledged, kill_at) for user in users))
+            assert served.wait() == -signal.SIGKILL
+        with serving(folder) as again:
+            assert list((folder / "data/programs").rglob(".tmp*")) == []
+            for user in users:
+                async with client_of(again, user) as client:
+                    listed = {program.version for program in await client.programs()}
+                    own = {version: is_there for (of, version), is_there in there.items() if of == user}
+                    assert {version for version, is_there in own.items() if is_there} <= listed
+                    assert listed <= {version for version, is_there in own.items() if is_there is not False}
+                    there |= {(user, version): version in listed for version in own}
+                    for version in listed:
+                        process = await client.launch(f"p@{version}")
+                        assert await process.result() == f"{user} {version}"
 
 
 def serve_in_vain(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

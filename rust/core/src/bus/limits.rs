@@ -11,6 +11,38 @@ const MAX_SHOWN: usize = 80;
 /// What a message holds beside its bytes: its place in a queue, and its topic where it is the only one.
 pub(super) const BESIDE_BYTES: usize = 512;
 
+/// Where users find the bounds of a bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusSettingNames {
+    /// What gives more [`BusLimits::message_bytes`].
+    pub message_bytes: &'static str,
+    /// What gives more [`BusLimits::queue_messages`].
+    pub queue_messages: &'static str,
+    /// What gives more [`BusLimits::queue_bytes`].
+    pub queue_bytes: &'static str,
+    /// What gives more [`BusLimits::user_bytes`].
+    pub user_bytes: &'static str,
+    /// What gives more [`BusLimits::topics`].
+    pub topics: &'static str,
+    /// What gives more [`BusLimits::subscriptions`].
+    pub subscriptions: &'static str,
+    /// What has a push wait longer for room.
+    pub push_wait: &'static str,
+}
+
+impl BusSettingNames {
+    /// The names of the fields.
+    pub const PLAIN: Self = Self {
+        message_bytes: "message_bytes",
+        queue_messages: "queue_messages",
+        queue_bytes: "queue_bytes",
+        user_bytes: "user_bytes",
+        topics: "topics",
+        subscriptions: "subscriptions",
+        push_wait: "push_wait",
+    };
+}
+
 /// The bounds of the topics of one user.
 #[derive(Clone, Copy, Debug)]
 pub struct BusLimits {
@@ -30,6 +62,8 @@ pub struct BusLimits {
     pub topics: usize,
     /// Subscriptions at once.
     pub subscriptions: usize,
+    /// Names of settings in messages.
+    pub names: BusSettingNames,
 }
 
 impl BusLimits {
@@ -38,12 +72,12 @@ impl BusLimits {
     /// # Errors
     /// `limit-message`.
     pub fn check_message(&self, n_bytes: usize) -> Result<()> {
-        let most = self.message_bytes;
+        let (most, setting) = (self.message_bytes, self.names.message_bytes);
         if n_bytes <= most {
             return Ok(());
         }
         let message = format!(
-            "a message of {n_bytes} bytes is longer than engine.bus_message_bytes = {most}; send it in parts, or raise the limit"
+            "a message of {n_bytes} bytes is longer than {setting} = {most}; send it in parts, or raise the limit"
         );
         let values = [("n_bytes", n_bytes as u64), ("limit", most as u64)];
         Err(Error::with_values(
@@ -72,9 +106,15 @@ impl BusLimits {
     /// The error of a push that found no room in `waited_s`.
     pub fn queue_full(&self, topic: &str, waited_s: f64) -> Error {
         let (messages, bytes) = (self.queue_messages, self.queue_bytes);
+        let BusSettingNames {
+            queue_messages,
+            queue_bytes,
+            push_wait,
+            ..
+        } = self.names;
         let message = format!(
-            "the queue {topic:?} is full at engine.bus_queue_messages = {messages} or engine.bus_queue_bytes = {bytes}, and nobody \
-             made room within engine.bus_push_s = {waited_s}; pull faster, push again later, or raise a limit"
+            "the queue {topic:?} is full at {queue_messages} = {messages} or {queue_bytes} = {bytes}, and nobody made room within \
+             {push_wait} = {waited_s}; pull faster, push again later, or raise a limit"
         );
         let values = [("messages", messages as u64), ("bytes", bytes as u64)];
         Error::with_values(ErrorCode::QueueFull, message, &values)
@@ -85,12 +125,12 @@ impl BusLimits {
     /// # Errors
     /// `queue-full`.
     pub(super) fn check_room(&self, held_bytes: usize, n_bytes: usize) -> Result<()> {
-        let most = self.user_bytes;
+        let (most, setting) = (self.user_bytes, self.names.user_bytes);
         if held_bytes.saturating_add(n_bytes) <= most {
             return Ok(());
         }
         let message = format!(
-            "the queues of the user hold {held_bytes} bytes, and {n_bytes} more would be beyond engine.bus_user_bytes = {most}; \
+            "the queues of the user hold {held_bytes} bytes, and {n_bytes} more would be beyond {setting} = {most}; \
              pull what waits in them, or raise the limit"
         );
         let values = [("held_bytes", held_bytes as u64), ("limit", most as u64)];
@@ -99,7 +139,7 @@ impl BusLimits {
 
     pub(super) fn check_topics(&self, n_topics: usize) -> Result<()> {
         let remedy = "take what waits in some, give up pulls, or raise the limit";
-        too_many("topics", n_topics, self.topics, "bus_topics", remedy)
+        too_many("topics", n_topics, self.topics, self.names.topics, remedy)
     }
 
     pub(super) fn check_subscriptions(&self, n_subscriptions: usize) -> Result<()> {
@@ -109,7 +149,7 @@ impl BusLimits {
             "subscriptions",
             n_subscriptions,
             most,
-            "bus_subscriptions",
+            self.names.subscriptions,
             remedy,
         )
     }
@@ -128,7 +168,7 @@ fn too_many(what: &str, n: usize, most: usize, setting: &str, remedy: &str) -> R
         return Ok(());
     }
     let message = format!(
-        "the user has {n} {what} in use, the most that engine.{setting} = {most} allows; {remedy}"
+        "the user has {n} {what} in use, the most that {setting} = {most} allows; {remedy}"
     );
     Err(Error::with_values(
         ErrorCode::LimitResources,

@@ -34,9 +34,9 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 
 use limits::BESIDE_BYTES;
-pub use limits::BusLimits;
+pub use limits::{BusLimits, BusSettingNames};
 use line::{Line, Message};
-pub use stats::BusStats;
+pub use stats::{BusStats, TopicStats};
 
 use crate::errors::{Error, Result};
 use crate::slab::Slab;
@@ -338,6 +338,46 @@ impl<M, B> Bus<M, B> {
         let bells = self.unsubscribe(&subscription);
         self.subscriptions.remove(subscription.0);
         bells
+    }
+
+    /// Drops the messages of the queue of a topic that are promised to nobody, the oldest first, and counts them; how
+    /// many those were. What waited for room comes in behind them. Who got room, and who is promised what came in, has
+    /// to be told.
+    pub fn discard(&mut self, topic: &str) -> (u64, Vec<B>) {
+        let Some(id) = self.names.get(topic).copied() else {
+            return (0, Vec::new());
+        };
+        let mut n_dropped = 0;
+        while let Some(message) = self
+            .topics
+            .get_mut(id)
+            .and_then(|topic| topic.queue.take_free())
+        {
+            self.held_bytes -= message.n_bytes + BESIDE_BYTES;
+            n_dropped += 1;
+        }
+        self.stats.n_dropped += n_dropped;
+        let bells = self.admit(id);
+        self.forget_if_idle(id);
+        (n_dropped, bells)
+    }
+
+    /// Each topic in use, in the order of their names.
+    pub fn topics(&self) -> Vec<TopicStats> {
+        let found = |(name, id): (&Box<str>, &u64)| {
+            let topic = self.topics.get(*id)?;
+            Some(TopicStats {
+                name: name.to_string(),
+                n_queued: topic.queue.n_messages() as u64,
+                queued_bytes: topic.queue.n_bytes() as u64,
+                n_waiting_pushes: topic.pushes.len() as u64,
+                n_waiting_pulls: topic.queue.n_waiting() as u64,
+                n_subscriptions: topic.subscriptions.len() as u64,
+            })
+        };
+        let mut topics: Vec<TopicStats> = self.names.iter().filter_map(found).collect();
+        topics.sort_by(|one, other| one.name.cmp(&other.name));
+        topics
     }
 
     /// True where nothing is held and nobody waits.

@@ -37,6 +37,7 @@ pub(crate) fn limits() -> impl Strategy<Value = BusLimits> {
             subscription_bytes: subscription.1,
             topics: 2,
             subscriptions,
+            names: BusSettingNames::PLAIN,
         },
     )
 }

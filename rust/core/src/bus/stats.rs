@@ -1,5 +1,22 @@
-//! What a bus counts. Every message that was ever pushed was pulled or waits, and every copy was received, was dropped
-//! because its subscription lagged, was discarded with it, or waits.
+//! What a bus counts. Every message that was ever pushed was pulled, was dropped or waits, and every copy was received,
+//! was dropped because its subscription lagged, was discarded with it, or waits.
+
+/// One topic that is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicStats {
+    /// Its name.
+    pub name: String,
+    /// Messages that wait in its queue.
+    pub n_queued: u64,
+    /// Bytes of these messages.
+    pub queued_bytes: u64,
+    /// Pushes that wait for room.
+    pub n_waiting_pushes: u64,
+    /// Pulls that wait for a message.
+    pub n_waiting_pulls: u64,
+    /// Subscriptions.
+    pub n_subscriptions: u64,
+}
 
 macro_rules! bus_stats {
     ($($(#[$comment:meta])* $name:ident;)*) => {
@@ -26,6 +43,8 @@ bus_stats! {
     n_pushed;
     /// Messages that were taken from queues so far.
     n_pulled;
+    /// Messages that were dropped from queues so far: their user had gone for long, or an operator dropped them.
+    n_dropped;
     /// Pushes that found no room in time, or whose program ended while they waited.
     n_refused;
     /// Broadcasts so far.

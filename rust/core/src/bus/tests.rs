@@ -12,6 +12,10 @@ const LIMITS: BusLimits = BusLimits {
     subscription_bytes: 20,
     topics: 2,
     subscriptions: 2,
+    names: BusSettingNames {
+        message_bytes: "the_longest",
+        ..BusSettingNames::PLAIN
+    },
 };
 
 /// Messages are what they say, and bells are names.
@@ -95,7 +99,7 @@ fn a_push_that_is_withdrawn_is_refused_and_counted() {
     assert_eq!((stats.n_pushed, stats.n_refused, stats.n_queued), (3, 1, 3));
     let error = LIMITS.queue_full("jobs", 5.0);
     assert_eq!(error.code, ErrorCode::QueueFull);
-    for part in ["\"jobs\"", "bus_queue_messages = 3", "bus_push_s = 5"] {
+    for part in ["\"jobs\"", " queue_messages = 3", " push_wait = 5"] {
         assert!(error.message.contains(part), "{}", error.message);
     }
 }
@@ -113,7 +117,7 @@ fn all_queues_of_a_user_together_are_bounded() {
     let error = bus.push("other", "e", 1, || "e").unwrap_err();
     assert_eq!(error.code, ErrorCode::QueueFull);
     assert!(
-        error.message.contains("bus_user_bytes = 2088"),
+        error.message.contains(" user_bytes = 2088"),
         "{}",
         error.message
     );
@@ -194,7 +198,7 @@ fn what_is_too_much_is_refused_by_name() {
     let error = bus.push("jobs", "x", 1 << 30, || "").unwrap_err();
     assert_eq!(error.code, ErrorCode::LimitMessage);
     assert!(
-        error.message.contains("1073741824 bytes") && error.message.contains("= 10"),
+        error.message.contains("1073741824 bytes") && error.message.contains("the_longest = 10"),
         "{}",
         error.message
     );
@@ -202,18 +206,43 @@ fn what_is_too_much_is_refused_by_name() {
     bus.subscribe("news").unwrap();
     let error = bus.pull("third", || "").unwrap_err();
     assert_eq!(error.code, ErrorCode::LimitResources);
-    assert!(
-        error.message.contains("bus_topics = 2"),
-        "{}",
-        error.message
-    );
+    assert!(error.message.contains(" topics = 2"), "{}", error.message);
     bus.subscribe("news").unwrap();
     let error = bus.subscribe("news").unwrap_err();
     assert_eq!(error.code, ErrorCode::LimitResources);
     assert!(
-        error.message.contains("bus_subscriptions = 2"),
+        error.message.contains(" subscriptions = 2"),
         "{}",
         error.message
     );
     assert_eq!(bus.stats().n_topics, 2);
+}
+
+#[test]
+fn what_is_discarded_is_counted_and_makes_room() {
+    let mut bus = bus();
+    for text in ["a", "b", "c"] {
+        push(&mut bus, text);
+    }
+    let Pushed::Waiting(_) = bus.push("jobs", "d", 1, || "late").unwrap() else {
+        panic!("the queue is full");
+    };
+    let ticket = pull(&mut bus, "nobody");
+    let topics = bus.topics();
+    assert_eq!(topics.len(), 1);
+    let jobs = &topics[0];
+    assert_eq!(
+        (jobs.name.as_str(), jobs.n_queued, jobs.queued_bytes),
+        ("jobs", 3, 3)
+    );
+    assert_eq!((jobs.n_waiting_pushes, jobs.n_waiting_pulls), (1, 0));
+    // What is promised stays, and what waited comes in.
+    assert_eq!(bus.discard("jobs"), (2, vec!["late"]));
+    assert_eq!(bus.take(ticket).0, Some("c"));
+    assert_eq!(bus.discard("jobs"), (1, Vec::new()));
+    assert_eq!(bus.discard("jobs"), (0, Vec::new()));
+    assert!(bus.is_idle());
+    assert_eq!(bus.held_bytes, 0);
+    let stats = bus.stats();
+    assert_eq!((stats.n_pushed, stats.n_pulled, stats.n_dropped), (4, 1, 3));
 }

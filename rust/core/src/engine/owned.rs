@@ -18,6 +18,8 @@ pub(super) struct Owned {
     pub(super) processes: HashMap<ProcessId, Process>,
     /// Those of the processes.
     pub(super) users: HashMap<UserId, User>,
+    /// What they own together, but for their processes.
+    all: User,
     pub(super) contexts: Slab<Context>,
     pub(super) generators: Slab<Generator>,
     pub(super) requests: HashMap<RequestId, RequestState>,
@@ -70,6 +72,7 @@ impl Owned {
         Self {
             processes: HashMap::new(),
             users: HashMap::new(),
+            all: User::default(),
             contexts: Slab::new(),
             generators: Slab::new(),
             requests: HashMap::new(),
@@ -89,6 +92,16 @@ impl Owned {
     /// What the processes of a user own.
     pub(super) fn user(&self, user: UserId) -> User {
         self.users.get(&user).copied().unwrap_or_default()
+    }
+
+    /// What the processes of all other users own, but for how many those are.
+    pub(super) fn others(&self, user: UserId) -> User {
+        let own = self.user(user);
+        User {
+            n_processes: 0,
+            n_contexts: self.all.n_contexts.saturating_sub(own.n_contexts),
+            n_requests: self.all.n_requests.saturating_sub(own.n_requests),
+        }
     }
 
     /// The budget of a process that has one.
@@ -138,6 +151,7 @@ impl Owned {
         if let Some(owner) = self.processes.get_mut(&process) {
             owner.contexts.insert(id);
             self.users.entry(owner.user).or_default().n_contexts += 1;
+            self.all.n_contexts += 1;
         }
         id
     }
@@ -148,6 +162,7 @@ impl Owned {
             owner.contexts.remove(&context);
             if let Some(user) = self.users.get_mut(&owner.user) {
                 user.n_contexts = user.n_contexts.saturating_sub(1);
+                self.all.n_contexts = self.all.n_contexts.saturating_sub(1);
             }
         }
     }
@@ -180,6 +195,7 @@ impl Owned {
         if let Some(owner) = self.processes.get_mut(&process) {
             owner.n_requests += 1;
             self.users.entry(owner.user).or_default().n_requests += 1;
+            self.all.n_requests += 1;
         }
     }
 
@@ -201,6 +217,7 @@ impl Owned {
             owner.n_requests = owner.n_requests.saturating_sub(1);
             if let Some(user) = self.users.get_mut(&owner.user) {
                 user.n_requests = user.n_requests.saturating_sub(1);
+                self.all.n_requests = self.all.n_requests.saturating_sub(1);
             }
         }
         Some(state)
@@ -214,6 +231,9 @@ impl Owned {
             user.n_processes = user.n_processes.saturating_sub(1);
             user.n_contexts = user.n_contexts.saturating_sub(ended.contexts.len());
             user.n_requests = user.n_requests.saturating_sub(ended.n_requests);
+            let all = &mut self.all;
+            all.n_contexts = all.n_contexts.saturating_sub(ended.contexts.len());
+            all.n_requests = all.n_requests.saturating_sub(ended.n_requests);
             if user.n_processes == 0 {
                 entry.remove();
             }

@@ -26,7 +26,8 @@ impl Engine {
         )?;
         check(
             self.owned.user(owner.user).n_contexts,
-            self.config.user_contexts(),
+            self.config
+                .user_contexts(self.owned.others(owner.user).n_contexts),
             "contexts of the user live and one user may hold at most {limit}; release some, end a program of the user, or \
              raise max_user_contexts",
         )?;
@@ -97,7 +98,8 @@ impl Engine {
         )?;
         check(
             self.owned.user(owner.user).n_requests,
-            self.config.user_waiting(),
+            self.config
+                .user_waiting(self.owned.others(owner.user).n_requests),
             "requests of the user are entered and one user may enter at most {limit}; take the answer of one first, or raise \
              max_user_waiting",
         )
@@ -167,7 +169,13 @@ impl Engine {
             config.process_late_rows(),
             "the program",
         )?;
-        check_late(n, held.of_user, config.user_late_rows(), "the user")?;
+        let of_others = held.of_all - held.of_user;
+        check_late(
+            n,
+            held.of_user,
+            config.user_late_rows(of_others),
+            "the user",
+        )?;
         check_late(n, held.of_all, config.late_rows(), "the engine")
     }
 

@@ -8,10 +8,10 @@ mod topics;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parcel::Parcel;
-use pie_core::bus::{BusLimits, BusStats};
+use pie_core::bus::{BusLimits, BusStats, TopicStats};
 use ring::Ring;
 pub(crate) use ring::UserTopics;
 use topics::Topics;
@@ -30,14 +30,22 @@ pub struct Bus {
     limits: BusLimits,
     /// How long a push waits for room.
     push_wait: Duration,
+    /// How long messages wait for a user who is not there.
+    idle: Duration,
     users: Mutex<Users>,
 }
 
 #[derive(Default)]
 struct Users {
-    topics: HashMap<String, Arc<UserTopics>>,
+    topics: HashMap<String, OfUser>,
     /// What those have counted that were forgotten.
     forgotten: BusStats,
+}
+
+struct OfUser {
+    topics: Arc<UserTopics>,
+    /// Since when nobody holds the topics; none: it is not known that nobody does.
+    untouched: Option<Instant>,
 }
 
 impl fmt::Debug for Bus {
@@ -50,11 +58,12 @@ impl fmt::Debug for Bus {
 }
 
 impl Bus {
-    /// One within these bounds, where a push waits so long for room.
-    pub fn new(limits: BusLimits, push_wait: Duration) -> Self {
+    /// One within these bounds, where a push waits so long for room, and messages so long for a user who is not there.
+    pub fn new(limits: BusLimits, push_wait: Duration, idle: Duration) -> Self {
         Self {
             limits,
             push_wait,
+            idle,
             users: Mutex::default(),
         }
     }
@@ -63,23 +72,55 @@ impl Bus {
     pub fn stats(&self) -> BusStats {
         let users = lock(&self.users);
         let mut stats = users.forgotten;
-        for topics in users.topics.values() {
-            stats.add(&topics.stats());
+        for of in users.topics.values() {
+            stats.add(&of.topics.stats());
         }
         stats
+    }
+
+    /// The topics that are in use, with whose they are: of a user, or of all.
+    pub fn topics(&self, of: Option<&str>) -> Vec<(String, TopicStats)> {
+        let users = lock(&self.users);
+        let each = users.topics.iter();
+        let each = each.filter(|(user, _)| of.is_none_or(|of| of == *user));
+        let each = each.flat_map(|(user, of)| {
+            let topics = of.topics.topics().into_iter();
+            topics.map(move |topic| (user.clone(), topic))
+        });
+        let mut topics: Vec<(String, TopicStats)> = each.collect();
+        topics.sort_by(|one, other| (&one.0, &one.1.name).cmp(&(&other.0, &other.1.name)));
+        topics
+    }
+
+    /// Drops what waits in the queue of a topic of a user, and counts it; how many messages those were.
+    pub fn discard(&self, user: &str, topic: &str) -> u64 {
+        let users = lock(&self.users);
+        let of = users.topics.get(user);
+        of.map_or(0, |of| of.topics.discard(topic))
+    }
+
+    /// Drops what waits in the queues of users of whom no program has lived for the time of `bus_idle_s`, and forgets
+    /// those who hold nothing. It is to be called now and then.
+    pub fn forget_gone(&self, now: Instant) {
+        lock(&self.users).forget_gone(now, self.idle);
     }
 
     /// The topics of a user.
     pub(crate) fn of(&self, user: &str) -> Arc<UserTopics> {
         let mut users = lock(&self.users);
-        if let Some(topics) = users.topics.get(user) {
-            return topics.clone();
+        if let Some(of) = users.topics.get_mut(user) {
+            of.untouched = None;
+            return of.topics.clone();
         }
         if users.topics.len() >= MAX_IDLE {
             users.forget_idle();
         }
         let topics = Arc::new(Topics::new(self.limits));
-        users.topics.insert(user.to_owned(), topics.clone());
+        let of = OfUser {
+            topics: topics.clone(),
+            untouched: None,
+        };
+        users.topics.insert(user.to_owned(), of);
         topics
     }
 
@@ -171,20 +212,54 @@ impl Bus {
 impl Users {
     fn forget_idle(&mut self) {
         let forgotten = &mut self.forgotten;
-        self.topics.retain(|_, topics| {
+        self.topics.retain(|_, of| {
             // The lock of all users is held, so that nobody gets hold of one that is dropped.
-            let stays = Arc::strong_count(topics) > 1 || !topics.is_idle();
+            let stays = of.is_held() || !of.topics.is_idle();
             if !stays {
-                forgotten.add(&topics.stats());
+                forgotten.add(&of.topics.stats());
             }
             stays
         });
+    }
+
+    fn forget_gone(&mut self, now: Instant, idle: Duration) {
+        for (user, of) in &mut self.topics {
+            if of.is_held() {
+                of.untouched = None;
+                continue;
+            }
+            let since = *of.untouched.get_or_insert(now);
+            if now.saturating_duration_since(since) < idle {
+                continue;
+            }
+            let topics = of.topics.topics();
+            let n_dropped: u64 = topics
+                .iter()
+                .map(|topic| of.topics.discard(&topic.name))
+                .sum();
+            if n_dropped > 0 {
+                tracing::info!(
+                    user,
+                    n_dropped,
+                    "messages waited too long for a user who has gone"
+                );
+            }
+        }
+        self.forget_idle();
+    }
+}
+
+impl OfUser {
+    /// True while a program of the user lives, or somebody pushes or pulls for them.
+    fn is_held(&self) -> bool {
+        Arc::strong_count(&self.topics) > 1
     }
 }
 
 #[cfg(test)]
 mod tests {
     use pie_core::ErrorCode;
+    use pie_core::bus::BusSettingNames;
 
     use super::*;
     use crate::budget::Budget;
@@ -199,7 +274,10 @@ mod tests {
         subscription_bytes: 1000,
         topics: 10,
         subscriptions: 10,
+        names: BusSettingNames::PLAIN,
     };
+
+    const IDLE: Duration = Duration::from_secs(3600);
 
     struct World {
         bus: Bus,
@@ -209,7 +287,10 @@ mod tests {
     }
 
     fn world(push_wait: Duration) -> World {
-        let (bus, budget) = (Bus::new(LIMITS, push_wait), Budget::new(16 << 20, None));
+        let (bus, budget) = (
+            Bus::new(LIMITS, push_wait, IDLE),
+            Budget::new(16 << 20, None),
+        );
         World {
             account: budget.account("ada"),
             topics: bus.of("ada"),
@@ -285,6 +366,47 @@ mod tests {
         let stats = world.bus.stats();
         assert_eq!((stats.n_waiting_pushes, stats.n_refused), (0, 1));
         assert_eq!((stats.n_pushed, stats.n_queued), (2, 2));
+    }
+
+    #[test]
+    fn what_waits_for_a_user_who_has_gone_is_dropped_and_counted() {
+        let world = world(Duration::ZERO);
+        let (start, bus) = (Instant::now(), &world.bus);
+        for text in ["a", "b"] {
+            block_on(world.push(text)).unwrap();
+        }
+        let held_bytes = world.budget.held_bytes();
+        assert!(held_bytes > 0);
+        // As long as a program of the user lives, it may come back to them.
+        bus.forget_gone(start);
+        bus.forget_gone(start + 2 * IDLE);
+        assert_eq!(world.budget.held_bytes(), held_bytes);
+        let World {
+            bus,
+            budget,
+            account,
+            topics,
+        } = world;
+        drop(topics);
+        bus.forget_gone(start + 2 * IDLE);
+        // Somebody else's do not change that, and who comes back in time finds them.
+        drop(bus.of("eve"));
+        drop(bus.of("ada"));
+        bus.forget_gone(start + 3 * IDLE);
+        bus.forget_gone(start + 4 * IDLE - Duration::from_millis(1));
+        assert_eq!(budget.held_bytes(), held_bytes);
+        bus.forget_gone(start + 4 * IDLE);
+        assert_eq!(budget.held_bytes(), 0);
+        assert!(lock(&bus.users).topics.is_empty());
+        let stats = bus.stats();
+        assert_eq!((stats.n_pushed, stats.n_dropped, stats.n_queued), (2, 2, 0));
+        block_on(bus.push(&account, "jobs", "new".to_owned())).unwrap();
+        assert_eq!(bus.topics(None).len(), 1);
+        assert_eq!(
+            (bus.discard("eve", "jobs"), bus.discard("ada", "jobs")),
+            (0, 1)
+        );
+        assert_eq!(budget.held_bytes(), 0);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! place.
 
 use pie_core::Error;
-use pie_core::bus::{Bus, BusLimits, BusStats, PullTicket, PushTicket, Pushed, SubscriptionId};
+use pie_core::bus::{
+    Bus, BusLimits, BusStats, PullTicket, PushTicket, Pushed, SubscriptionId, TopicStats,
+};
 
 use crate::sync::{Mutex, lock};
 
@@ -122,6 +124,18 @@ impl<M: Clone, B: Bell> Topics<M, B> {
     pub(crate) fn forget(&self, subscription: SubscriptionId) {
         let bells = lock(&self.bus).forget(subscription);
         ring(bells);
+    }
+
+    /// As [`Bus::discard`].
+    pub(crate) fn discard(&self, topic: &str) -> u64 {
+        let (n_dropped, bells) = lock(&self.bus).discard(topic);
+        ring(bells);
+        n_dropped
+    }
+
+    /// As [`Bus::topics`].
+    pub(crate) fn topics(&self) -> Vec<TopicStats> {
+        lock(&self.bus).topics()
     }
 
     /// As [`Bus::is_idle`].

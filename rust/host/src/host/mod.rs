@@ -138,6 +138,11 @@ impl Host {
         &self.shared.config.limits
     }
 
+    /// Processes that may live at once, children among them.
+    pub fn max_processes(&self) -> usize {
+        self.shared.config.max_processes as usize
+    }
+
     /// True when launches of the component do not have to compile it.
     pub fn is_compiled(&self, component: &Component) -> bool {
         self.shared.programs.has_component(component)

@@ -10,42 +10,41 @@ use crate::bus::{Bus, UserTopics};
 pub(crate) struct Mail {
     bus: Arc<Bus>,
     record: Arc<ProcessRecord>,
-    topics: Option<Arc<UserTopics>>,
+    /// Held from the beginning: while a program of the user lives, what waits for it stays.
+    topics: Arc<UserTopics>,
 }
 
 impl Mail {
     /// That of a new process.
     pub(crate) fn new(bus: Arc<Bus>, record: Arc<ProcessRecord>) -> Self {
         Self {
+            topics: bus.of(&record.username),
             bus,
             record,
-            topics: None,
         }
     }
 
     /// The topics of the user of the process.
-    pub(crate) fn topics(&mut self) -> &Arc<UserTopics> {
-        let (bus, record) = (&self.bus, &self.record);
-        self.topics.get_or_insert_with(|| bus.of(&record.username))
+    pub(crate) const fn topics(&self) -> &Arc<UserTopics> {
+        &self.topics
     }
 
     /// As [`Bus::push`].
     ///
     /// # Errors
     /// As there.
-    pub(crate) async fn push(&mut self, topic: &str, message: String) -> Result<(), Error> {
-        let topics = self.topics().clone();
+    pub(crate) async fn push(&self, topic: &str, message: String) -> Result<(), Error> {
         let account = &self.record.account;
-        self.bus.push_to(&topics, account, topic, message).await
+        let pushed = self.bus.push_to(&self.topics, account, topic, message);
+        pushed.await
     }
 
     /// As [`Bus::broadcast`].
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn broadcast(&mut self, topic: &str, message: String) -> Result<(), Error> {
-        let topics = self.topics().clone();
+    pub(crate) fn broadcast(&self, topic: &str, message: String) -> Result<(), Error> {
         let account = &self.record.account;
-        self.bus.broadcast(&topics, account, topic, message)
+        self.bus.broadcast(&self.topics, account, topic, message)
     }
 }

@@ -182,13 +182,19 @@ impl ProcessRecord {
 
     /// Notes a child that ends with it.
     pub(crate) fn keep_child(&self, child: &Arc<Self>) {
-        let has_not_ended = |child: &Weak<Self>| {
-            let child = child.upgrade();
-            child.is_some_and(|child| child.kin.ending().is_some())
-        };
         let mut children = lock(&self.children);
-        children.retain(has_not_ended);
+        children.retain(Self::lives);
         children.push(Arc::downgrade(child));
+    }
+
+    /// True while a child lives that ends with it.
+    pub(crate) fn has_children(&self) -> bool {
+        lock(&self.children).iter().any(Self::lives)
+    }
+
+    fn lives(child: &Weak<Self>) -> bool {
+        let child = child.upgrade();
+        child.is_some_and(|child| child.kin.ending().is_some())
     }
 
     /// Ends its children, and waits until they have ended, theirs before them.

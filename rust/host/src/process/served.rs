@@ -99,6 +99,16 @@ impl ServedProcess {
         self.record.stop(Error::new(ErrorCode::Cancelled, reason));
     }
 
+    /// Ends the process with an error of that code; without effect when it has ended before.
+    pub fn end(&self, code: ErrorCode, reason: &str) {
+        self.record.stop(Error::new(code, reason));
+    }
+
+    /// True while a child of it lives that ends with it.
+    pub fn has_children(&self) -> bool {
+        self.record.has_children()
+    }
+
     /// Processor time that the program has used.
     pub fn cpu(&self) -> Duration {
         self.record.cpu.used()

@@ -1,8 +1,10 @@
 //! Turns at something scarce, shared fairly between users: a user who has used less of it comes before one who has used
 //! more.
 //!
-//! What a user has used is the time of the turns held, of which a half is forgotten each minute. Of those who have used
-//! about as much, each gets a turn in the order in which they asked. One user never holds all turns, so that whoever
+//! What a user has used is the time of the turns held, of which a half is forgotten each minute; what a user has waited
+//! since the last turn counts against it. So who has used ten seconds goes behind those who have used none and asked up
+//! to ten seconds later, and not behind whatever new users come after them. Of those who have used about as much, each
+//! gets a turn in the order in which they asked. One user never holds all turns, so that whoever
 //! comes next finds one; and a turn that has been held for long can ask whether somebody waits who has used less
 //! ([`FairTurn::is_due`]).
 
@@ -39,10 +41,19 @@ struct State {
     most_of_user: usize,
     n_waiting: usize,
     /// The users who wait; of those who have used as much, the first is next.
-    users: VecDeque<(Arc<str>, VecDeque<Waiter>)>,
+    users: VecDeque<Waiting>,
     /// Turns that each user holds.
     held: HashMap<Arc<str>, usize>,
     used: Used,
+}
+
+/// A user who waits for turns.
+#[derive(Debug)]
+struct Waiting {
+    user: Arc<str>,
+    /// Since when, or since the last turn.
+    since: Instant,
+    waiters: VecDeque<Waiter>,
 }
 
 type Waiter = oneshot::Sender<FairTurn>;
@@ -119,7 +130,7 @@ impl FairTurn {
         let now = Instant::now();
         let used = state.used.at(&self.user, now) + held.as_secs_f64();
         state.n_free == 0
-            && state.users.iter().any(|(user, _)| {
+            && state.users.iter().any(|Waiting { user, .. }| {
                 *user != self.user && state.may_hold(user) && state.used.at(user, now) < used
             })
     }
@@ -128,8 +139,8 @@ impl FairTurn {
 impl State {
     fn wait(&mut self, user: &str) -> Result<oneshot::Receiver<FairTurn>, Error> {
         self.forget_gone();
-        let place = self.users.iter().position(|(other, _)| &**other == user);
-        let n_of_user = place.map_or(0, |place| self.users[place].1.len());
+        let place = self.users.iter().position(|waiting| &*waiting.user == user);
+        let n_of_user = place.map_or(0, |place| self.users[place].waiters.len());
         if n_of_user >= MAX_WAITING_OF_USER || self.n_waiting >= MAX_WAITING {
             return Err(Error::new(
                 ErrorCode::LimitQueue,
@@ -141,8 +152,12 @@ impl State {
         }
         let (sender, receiver) = oneshot::channel();
         match place {
-            Some(place) => self.users[place].1.push_back(sender),
-            None => self.users.push_back((user.into(), [sender].into())),
+            Some(place) => self.users[place].waiters.push_back(sender),
+            None => self.users.push_back(Waiting {
+                user: user.into(),
+                since: Instant::now(),
+                waiters: [sender].into(),
+            }),
         }
         self.n_waiting += 1;
         Ok(receiver)
@@ -158,18 +173,27 @@ impl State {
             return None;
         }
         let now = Instant::now();
-        let cost = |user: &str| (self.used.at(user, now) / GRAIN_S).floor();
+        let cost = |waiting: &Waiting| {
+            let waited = now.saturating_duration_since(waiting.since).as_secs_f64();
+            ((self.used.at(&waiting.user, now) - waited) / GRAIN_S).floor()
+        };
         let (place, _) = self
             .users
             .iter()
             .enumerate()
-            .filter(|(_, (user, _))| self.may_hold(user))
-            .min_by(|(_, (one, _)), (_, (other, _))| cost(one).total_cmp(&cost(other)))?;
-        let (user, mut waiters) = self.users.remove(place)?;
+            .filter(|(_, waiting)| self.may_hold(&waiting.user))
+            .min_by(|(_, one), (_, other)| cost(one).total_cmp(&cost(other)))?;
+        let Waiting {
+            user, mut waiters, ..
+        } = self.users.remove(place)?;
         let next = waiters.pop_front()?;
         self.n_waiting -= 1;
         if !waiters.is_empty() {
-            self.users.push_back((user.clone(), waiters));
+            self.users.push_back(Waiting {
+                user: user.clone(),
+                since: now,
+                waiters,
+            });
         }
         self.n_free -= 1;
         *self.held.entry(user.clone()).or_default() += 1;
@@ -189,11 +213,12 @@ impl State {
 
     /// Forgets those who have given up.
     fn forget_gone(&mut self) {
-        for (_, waiters) in &mut self.users {
-            waiters.retain(|waiter| !waiter.is_closed());
+        for waiting in &mut self.users {
+            waiting.waiters.retain(|waiter| !waiter.is_closed());
         }
-        self.users.retain(|(_, waiters)| !waiters.is_empty());
-        self.n_waiting = self.users.iter().map(|(_, waiters)| waiters.len()).sum();
+        self.users.retain(|waiting| !waiting.waiters.is_empty());
+        let each = self.users.iter();
+        self.n_waiting = each.map(|waiting| waiting.waiters.len()).sum();
     }
 }
 
@@ -241,8 +266,8 @@ impl FairTurns {
         let state = lock(&self.state);
         let mut users = state.users.iter();
         users
-            .find(|(other, _)| &**other == user)
-            .map_or(0, |(_, waiters)| waiters.len())
+            .find(|waiting| &*waiting.user == user)
+            .map_or(0, |waiting| waiting.waiters.len())
     }
 
     /// Makes a user one who has used so many seconds.
@@ -309,6 +334,31 @@ mod tests {
         turns.use_up("b", 5.0);
         let got = order(&turns, &["a", "a", "b", "b", "c", "c"]).await;
         assert_eq!(got, ["c", "c", "b", "b", "a", "a"]);
+    }
+
+    /// Names that nobody has heard of have used nothing, and anybody can make them up.
+    #[tokio::test]
+    async fn who_has_waited_as_long_as_it_has_used_comes_before_new_users() {
+        let turns = FairTurns::new(1);
+        turns.use_up("honest", 10.0);
+        let first = turns.take("first").await.unwrap();
+        let honest = queued(&turns, "honest").await;
+        let (early, late) = (queued(&turns, "new 1").await, queued(&turns, "new 2").await);
+        // The honest user asked 8 s before the first new one, and 12 s before the second.
+        let ago = |seconds| {
+            Instant::now()
+                .checked_sub(Duration::from_secs(seconds))
+                .unwrap()
+        };
+        for (waiting, seconds) in lock(&turns.state).users.iter_mut().zip([20, 12, 8]) {
+            waiting.since = ago(seconds);
+        }
+        drop(first);
+        let early = early.await.unwrap();
+        drop(early);
+        drop(honest.await.unwrap());
+        drop(late.await.unwrap());
+        assert_eq!(lock(&turns.state).n_free, 1);
     }
 
     #[tokio::test]

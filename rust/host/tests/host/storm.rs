@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pie_host::{Account, Budget, Bus, BusLimits, ErrorCode};
+use pie_host::{Account, Budget, Bus, BusLimits, BusSettingNames, ErrorCode};
 
 const N_PRODUCERS: u64 = 64;
 const N_PULLERS: u64 = 64;
@@ -27,6 +27,7 @@ const LIMITS: BusLimits = BusLimits {
     subscription_bytes: 1,
     topics: 1,
     subscriptions: 1,
+    names: BusSettingNames::PLAIN,
 };
 
 struct Storm {
@@ -56,7 +57,7 @@ impl Storm {
     fn new() -> Arc<Self> {
         let budget = Budget::new(64 << 20, None);
         Arc::new(Self {
-            bus: Bus::new(LIMITS, Duration::from_millis(1)),
+            bus: Bus::new(LIMITS, Duration::from_millis(1), Duration::from_secs(3600)),
             account: budget.account("ada"),
             budget,
             n_refused: AtomicU64::new(0),

@@ -91,6 +91,11 @@ impl Authority {
         })
     }
 
+    /// True where clients may give themselves any name.
+    pub(crate) fn names_are_free(&self) -> bool {
+        !self.is_on
+    }
+
     pub(crate) fn config(&self) -> &AuthConfig {
         &self.config
     }

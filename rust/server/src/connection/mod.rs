@@ -4,7 +4,6 @@ pub(crate) mod attachments;
 pub(crate) mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -35,7 +34,7 @@ pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<ServerState>
         lost,
         charge,
     } = admitted;
-    let id = ConnectionId(shared.next_connection.fetch_add(1, Ordering::Relaxed));
+    let id = ConnectionId(place.number());
     tracing::info!(
         connection = id.0,
         user = client.identity.user,
@@ -52,13 +51,7 @@ pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<ServerState>
     let authority = shared.clone();
     let mut connection = Connection {
         reader,
-        session: Session::new(
-            id,
-            who.clone(),
-            place.user().clone(),
-            shared.clone(),
-            outbox.clone(),
-        ),
+        session: Session::new(id, who.clone(), &place, shared.clone(), outbox.clone()),
         outbox,
         taken,
         lost,
@@ -91,7 +84,7 @@ struct Connection {
     session: Session,
     outbox: Outbox,
     taken: Taken,
-    /// The place went to another client.
+    /// The place went to another client, or an operator has ended the connection.
     lost: oneshot::Receiver<()>,
     shared: Arc<ServerState>,
 }
@@ -109,6 +102,8 @@ enum Heard {
     Unheard,
     /// The place went to another client.
     Displaced,
+    /// An operator has ended the connection.
+    Ended,
 }
 
 impl Connection {
@@ -157,11 +152,15 @@ impl Connection {
                     return Goodbye::new(CloseCode::Normal, "the client takes nothing");
                 }
                 Heard::Displaced => return self.displaced().await,
+                Heard::Ended => return self.ended().await,
             };
             let taken = tokio::select! {
                 biased;
                 taken = take(&mut self.session, &self.outbox, message) => taken,
-                _ = &mut self.lost => return self.displaced().await,
+                lost = &mut self.lost => return match lost {
+                    Ok(()) => self.ended().await,
+                    Err(_) => self.displaced().await,
+                },
             };
             idle_at = Instant::now() + idle_timeout;
             if let Err(error) = taken {
@@ -186,7 +185,7 @@ impl Connection {
             biased;
             () = changed(phase, told_draining) => Heard::Phase,
             () = self.outbox.closed() => Heard::Unheard,
-            _ = &mut self.lost => Heard::Displaced,
+            lost = &mut self.lost => lost.map_or(Heard::Displaced, |()| Heard::Ended),
             () = until(uploads_at) => Heard::Uploads,
             message = timeout_at(idle_at, self.reader.next()) => {
                 message.map_or(Heard::Nothing, Heard::Message)
@@ -228,12 +227,26 @@ impl Connection {
     async fn displaced(&mut self) -> Goodbye {
         let message = "your place went to a client of somebody who has fewer; close connections that you do not need, or raise server.max_connections or server.max_address_connections";
         let error = Error::new(ErrorCode::LimitConnections, message);
-        let telling = self.outbox.notice(outgoing::connection_error(&error));
+        let goodbye = Goodbye::new(CloseCode::Again, "limit-connections");
+        self.told(&error, goodbye).await
+    }
+
+    /// Tells that an operator has ended the connection.
+    async fn ended(&mut self) -> Goodbye {
+        let message =
+            "an operator has ended this connection; ask them why before you connect again";
+        let error = Error::new(ErrorCode::Cancelled, message);
+        let goodbye = Goodbye::new(CloseCode::Policy, "cancelled");
+        self.told(&error, goodbye).await
+    }
+
+    async fn told(&mut self, error: &Error, goodbye: Goodbye) -> Goodbye {
+        let telling = self.outbox.notice(outgoing::connection_error(error));
         // A client that reads nothing need not be told.
         drop(timeout(DISPLACED_TIME, telling).await);
         Goodbye {
             time: Some(DISPLACED_TIME),
-            ..Goodbye::new(CloseCode::Again, "limit-connections")
+            ..goodbye
         }
     }
 }

@@ -1,10 +1,14 @@
 //! The table behind the processes: owners, deadlines, and the bounds on what is kept. Time is an argument.
 
+mod sharing;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use pie_host::{Error, ErrorCode, ServedProcess};
 
+use self::sharing::Present;
+pub(super) use self::sharing::{Still, WaitsFor};
 use super::shelf::{By, EndedProcess, Shelf};
 use crate::ServerConfig;
 
@@ -40,6 +44,8 @@ pub(super) struct Entry {
     /// Seconds since 1970.
     pub(super) started_s: f64,
     pub(super) end: Option<End>,
+    /// Since when nothing of it was seen.
+    pub(super) still: Still,
 }
 
 /// How and when a process ended.
@@ -56,11 +62,15 @@ pub(super) struct End {
 
 /// The processes and their deadlines.
 pub(super) struct Table {
+    /// Processes that may live at once.
+    most_live: usize,
     max_of_user: usize,
     max_ended: usize,
     max_ended_bytes: usize,
     retention: Duration,
     grace_s: f64,
+    /// How long a detached process may stand still.
+    detached: Option<Duration>,
     entries: HashMap<u64, Entry>,
     /// Those of each user, as they were launched.
     of_user: BTreeMap<String, BTreeMap<u64, u64>>,
@@ -69,6 +79,10 @@ pub(super) struct Table {
     /// Users with processes that live or are being launched, and how many.
     n_live_of: HashMap<String, usize>,
     n_live: usize,
+    /// The users of whom clients are connected, and those who have processes and were.
+    present: Present,
+    /// When it is looked next which processes stand still.
+    look_at: Option<Instant>,
     /// Ends that were told before the launch was through.
     early: HashMap<u64, End>,
     /// Those that have ended and stand in the entries.
@@ -84,18 +98,23 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(config: &ServerConfig) -> Self {
+    /// A table of at most so many processes that live.
+    pub(super) fn new(config: &ServerConfig, most_live: usize) -> Self {
         Self {
+            most_live,
             max_of_user: config.max_processes_per_user,
             max_ended: config.max_ended_processes,
             max_ended_bytes: config.max_ended_bytes,
             retention: config.retention,
             grace_s: config.grace.as_secs_f64(),
+            detached: config.detached,
             entries: HashMap::new(),
             of_user: BTreeMap::new(),
             n_entered: 0,
             n_live_of: HashMap::new(),
             n_live: 0,
+            present: Present::default(),
+            look_at: None,
             early: HashMap::new(),
             ended: Shelf::default(),
             leaving: Shelf::default(),
@@ -103,32 +122,6 @@ impl Table {
             draining: false,
             cancelled: None,
         }
-    }
-
-    /// Counts a process that is about to be launched; [`Table::insert`] or [`Table::release`] follows.
-    ///
-    /// # Errors
-    /// `server-draining` after [`Table::drain`], `limit-processes` when too many of the user live.
-    pub(super) fn reserve(&mut self, user: &str) -> Result<(), Error> {
-        self.check_open()?;
-        self.reserve_child(user)
-    }
-
-    /// Counts a child of a process, which is started while others finish too; [`Table::release`] follows.
-    ///
-    /// # Errors
-    /// `limit-processes` when too many of the user live.
-    pub(super) fn reserve_child(&mut self, user: &str) -> Result<(), Error> {
-        let n_live = self.n_live_of.entry(user.to_owned()).or_default();
-        if *n_live >= self.max_of_user {
-            let message = format!(
-                "{n_live} processes of {user:?} live, the most that server.max_processes_per_user allows; wait for one to end, or stop one"
-            );
-            return Err(Error::new(ErrorCode::LimitProcesses, message));
-        }
-        *n_live += 1;
-        self.n_live += 1;
-        Ok(())
     }
 
     /// A process lives no more, or was not launched.
@@ -174,6 +167,9 @@ impl Table {
         let pid = entry.process.pid();
         if let Some(reason) = &self.cancelled {
             entry.process.cancel(reason);
+        }
+        if entry.detached && entry.holder.is_none() {
+            self.look_at = Some(entry.still.since);
         }
         self.n_entered += 1;
         let own = self.of_user.entry(entry.user.clone()).or_default();
@@ -285,12 +281,18 @@ impl Table {
         }
     }
 
-    pub(super) fn orphan(&mut self, connection: ConnectionId, grace_until: Instant) {
+    /// A connection has ended: its processes have no client from then on.
+    pub(super) fn orphan(&mut self, connection: ConnectionId, now: Instant, grace: Duration) {
+        let grace_until = now + grace;
         for (pid, entry) in &mut self.entries {
             if entry.holder != Some(connection) {
                 continue;
             }
             entry.holder = None;
+            entry.still.since = now;
+            if entry.detached && self.detached.is_some() {
+                self.look_at = Some(now);
+            }
             if !entry.detached && entry.end.is_none() {
                 entry.grace_until = Some(grace_until);
                 self.grace.insert((grace_until, *pid));
@@ -319,7 +321,8 @@ impl Table {
         while let Some((_, ended)) = self.leaving.pop_due(now) {
             ended.process.forget();
         }
-        let forgetting = [self.ended.next_due(), self.leaving.next_due()];
+        self.end_still(now);
+        let forgetting = [self.ended.next_due(), self.leaving.next_due(), self.look_at];
         let ending = self.grace.first().map(|(until, _)| *until);
         forgetting.into_iter().flatten().chain(ending).min()
     }

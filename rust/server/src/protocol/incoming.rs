@@ -213,6 +213,19 @@ pub(crate) struct DeleteSnapshot {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct DiscardTopic {
+    pub(crate) topic: String,
+    pub(crate) user: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OfConnection {
+    pub(crate) connection: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Launch {
     pub(crate) program: String,
     /// The text as the client wrote it.

@@ -16,6 +16,7 @@ use tokio::sync::OwnedMutexGuard;
 pub(crate) use self::disk::digest_of;
 use self::disk::{Installed, ProgramFolder, cost};
 use self::loaded::{Content, Loaded};
+use crate::config::DiskShares;
 use crate::sync::lock;
 use crate::version;
 
@@ -29,7 +30,7 @@ const LOAD_ATTEMPTS: usize = 4;
 /// The installed programs of all users.
 pub(crate) struct Registry {
     folder: PathBuf,
-    max_bytes: u64,
+    shares: DiskShares,
     index: Mutex<Index>,
     /// One change at a time: the turn is held while files are written, the index is not.
     changing: Arc<tokio::sync::Mutex<()>>,
@@ -46,10 +47,18 @@ struct Index {
     /// By user and name, then in the order of the versions.
     programs: BTreeMap<(String, String), Vec<Installed>>,
     n_programs: usize,
-    n_programs_of: HashMap<String, usize>,
     /// Bytes of contents and manifests.
     n_bytes: u64,
+    /// Those who have some.
+    of_users: HashMap<String, OfUser>,
     last_serial: u64,
+}
+
+/// The installed programs of one user.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfUser {
+    n_programs: usize,
+    n_bytes: u64,
 }
 
 /// What shall be installed.
@@ -118,7 +127,7 @@ impl Registry {
     /// `invalid-config` for a folder that cannot be made or read, or that another server uses.
     pub(crate) fn open(
         folder: PathBuf,
-        max_bytes: u64,
+        shares: DiskShares,
         budget: Arc<Budget>,
     ) -> Result<Self, Error> {
         let claim = disk::claim(&folder)?;
@@ -128,7 +137,7 @@ impl Registry {
         }
         Ok(Self {
             folder,
-            max_bytes,
+            shares,
             index: Mutex::new(index),
             changing: Arc::default(),
             claim: Mutex::new(Some(claim)),
@@ -164,7 +173,7 @@ impl Registry {
         let n_content_bytes = component.n_bytes() as u64;
         let program = described(component.clone(), manifest.as_deref())?;
         let n_bytes = cost(n_content_bytes, manifest.as_deref());
-        lock(&self.index).check_room(&user, &name, &version, n_bytes, self.max_bytes)?;
+        lock(&self.index).check_room(&user, &name, &version, n_bytes, self.shares)?;
         let folder = ProgramFolder::of(&self.folder, &user, &name, &version);
         let installed = disk::write(folder.clone(), version, digest, &component, manifest)?;
         let mut index = lock(&self.index);
@@ -229,7 +238,7 @@ impl Registry {
     pub(crate) fn n_listed(&self, user: Option<&str>) -> usize {
         let index = lock(&self.index);
         match user {
-            Some(user) => index.n_programs_of.get(user).copied().unwrap_or(0),
+            Some(user) => index.of_users.get(user).map_or(0, |of| of.n_programs),
             None => index.n_programs,
         }
     }
@@ -342,14 +351,22 @@ impl Index {
         name: &str,
         version: &str,
         n_bytes: u64,
-        max_bytes: u64,
+        shares: DiskShares,
     ) -> Result<(), Error> {
         let replaced = self.find(user, name, version).map(Installed::cost);
-        let fault = if self.n_bytes - replaced.unwrap_or(0) + n_bytes > max_bytes {
-            format!("{n_bytes} bytes more would pass server.max_installed_bytes = {max_bytes}")
+        let DiskShares { all, of_user } = shares;
+        let more = |held: u64| held - replaced.unwrap_or(0) + n_bytes;
+        let own = self.of_users.get(user).copied().unwrap_or_default();
+        let fault = if more(self.n_bytes) > all {
+            format!("{n_bytes} bytes more would pass server.max_installed_bytes = {all}")
+        } else if more(own.n_bytes) > of_user {
+            format!(
+                "{user:?} has programs of {} bytes, and {n_bytes} more would pass server.max_user_installed_bytes = {of_user}",
+                own.n_bytes
+            )
         } else if replaced.is_some() {
             return Ok(());
-        } else if self.n_programs_of.get(user).copied().unwrap_or(0) >= MAX_PROGRAMS_OF_USER {
+        } else if own.n_programs >= MAX_PROGRAMS_OF_USER {
             format!("{user:?} has {MAX_PROGRAMS_OF_USER} programs, the most that one user may have")
         } else if self.n_programs >= MAX_PROGRAMS {
             format!("{MAX_PROGRAMS} programs are installed, the most that a server holds")
@@ -369,7 +386,9 @@ impl Index {
         let replaced = self.remove(&user, &name, &installed.version);
         self.n_bytes += installed.cost();
         self.n_programs += 1;
-        *self.n_programs_of.entry(user.clone()).or_default() += 1;
+        let own = self.of_users.entry(user.clone()).or_default();
+        own.n_programs += 1;
+        own.n_bytes += installed.cost();
         let versions = self.programs.entry((user, name)).or_default();
         let at = versions
             .partition_point(|other| version::compare(&other.version, &installed.version).is_lt());
@@ -388,15 +407,17 @@ impl Index {
         else {
             return false;
         };
-        self.n_bytes -= versions.remove(at).cost();
+        let n_bytes = versions.remove(at).cost();
+        self.n_bytes -= n_bytes;
         self.n_programs -= 1;
         if versions.is_empty() {
             self.programs.remove(&key);
         }
-        if let Some(n_programs) = self.n_programs_of.get_mut(user) {
-            *n_programs -= 1;
-            if *n_programs == 0 {
-                self.n_programs_of.remove(user);
+        if let Some(own) = self.of_users.get_mut(user) {
+            own.n_programs -= 1;
+            own.n_bytes -= n_bytes;
+            if own.n_programs == 0 {
+                self.of_users.remove(user);
             }
         }
         true

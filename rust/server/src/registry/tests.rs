@@ -9,7 +9,9 @@ const MANIFEST: &str = "[package]\nname = \"p\"\nversion = \"1.0.0\"\n";
 
 fn open(folder: &Path) -> Registry {
     let budget = Budget::new(1 << 20, None);
-    Registry::open(folder.to_owned(), 1000 + MANIFEST.len() as u64, budget).unwrap()
+    let all = 1000 + MANIFEST.len() as u64;
+    let shares = DiskShares { all, of_user: all };
+    Registry::open(folder.to_owned(), shares, budget).unwrap()
 }
 
 fn install(
@@ -255,8 +257,9 @@ fn the_programs_of_a_user_are_bounded_and_manifests_count() {
     }
     let bytes = (MAX_PROGRAMS_OF_USER * (1 + MANIFEST.len())) as u64;
     assert_eq!(index.n_bytes, bytes);
-    let room = |index: &Index, user: &str, name: &str, max_bytes: u64| {
-        let checked = index.check_room(user, name, "0", 10, max_bytes);
+    let room = |index: &Index, user: &str, name: &str, all: u64| {
+        let shares = DiskShares { all, of_user: all };
+        let checked = index.check_room(user, name, "0", 10, shares);
         checked.map_err(|error| error.message)
     };
     let fault = room(&index, "alice", "q", u64::MAX).unwrap_err();
@@ -267,6 +270,52 @@ fn the_programs_of_a_user_are_bounded_and_manifests_count() {
     assert!(fault.contains("server.max_installed_bytes"), "{fault}");
     assert!(index.remove("alice", "p0", "0"));
     room(&index, "alice", "q", u64::MAX).unwrap();
+}
+
+#[test]
+fn the_bytes_of_a_user_are_bounded_so_that_others_have_room() {
+    let installed = |n_bytes: u64| Installed {
+        version: "1".to_owned(),
+        digest: String::new(),
+        n_bytes,
+        at_s: 0.0,
+        manifest: None,
+        folder: ProgramFolder::of(Path::new(""), "alice", "p", "1"),
+        serial: 0,
+    };
+    let config = crate::ServerConfig {
+        max_installed_bytes: 8000,
+        ..crate::ServerConfig::default()
+    };
+    let shares = config.disk_shares();
+    assert_eq!((shares.all, shares.of_user), (8000, 1000));
+    let mut index = Index::default();
+    index.add("alice".to_owned(), "p".to_owned(), installed(400));
+    index.add("alice".to_owned(), "q".to_owned(), installed(500));
+    let room = |index: &Index, user: &str, name: &str, n_bytes: u64| {
+        let checked = index.check_room(user, name, "1", n_bytes, shares);
+        checked.map_err(|error| (error.code, error.message))
+    };
+    room(&index, "alice", "r", 100).unwrap();
+    let (code, fault) = room(&index, "alice", "r", 101).unwrap_err();
+    assert_eq!(code, ErrorCode::LimitProgram);
+    assert!(
+        fault.contains("server.max_user_installed_bytes = 1000"),
+        "{fault}"
+    );
+    // What is replaced makes room, and others have theirs.
+    room(&index, "alice", "p", 500).unwrap();
+    room(&index, "bob", "p", 1000).unwrap();
+    assert!(index.remove("alice", "q", "1"));
+    room(&index, "alice", "r", 600).unwrap();
+    assert!(index.remove("alice", "p", "1"));
+    assert!(index.of_users.is_empty());
+    // A share of one's own, as it is set.
+    let set = crate::ServerConfig {
+        max_user_installed_bytes: 7,
+        ..config
+    };
+    assert_eq!(set.disk_shares().of_user, 7);
 }
 
 #[test]

@@ -78,13 +78,13 @@ impl Session {
     }
 
     /// Whose things are listed; none: everybody's.
-    fn whose(&self, all_users: Option<bool>) -> Result<Option<&str>, Error> {
+    pub(super) fn whose(&self, all_users: Option<bool>) -> Result<Option<&str>, Error> {
         let everybody = permits::everybody(&self.who, all_users)?;
         Ok((!everybody).then_some(self.user.as_str()))
     }
 
     /// Answers with a list of so many rows, made in turns with others; what comes in between is few.
-    async fn listed<Rows: Iterator<Item = Value>>(
+    pub(super) async fn listed<Rows: Iterator<Item = Value>>(
         &self,
         id: u64,
         name: &str,

@@ -5,11 +5,12 @@ use pie_host::Error;
 use crate::auth::{Identity, Role};
 
 /// What only reads things of one's own. Taking events is not that: what was acknowledged is forgotten.
-const LOOKS: [&str; 8] = [
+const LOOKS: [&str; 9] = [
     "ping",
     "programs",
     "processes",
     "snapshots",
+    "topics",
     "logs",
     "outcome",
     "stats",
@@ -52,4 +53,12 @@ pub(super) fn everybody(who: &Identity, asked: Option<bool>) -> Result<bool, Err
         Some(true) => who.check(Role::Operator, "\"all_users\"").map(|()| true),
         _ => Ok(false),
     }
+}
+
+/// Looks whether a client may see, or do, what is for operators.
+///
+/// # Errors
+/// `not-permitted`.
+pub(super) fn operator(who: &Identity, what: &str) -> Result<(), Error> {
+    who.check(Role::Operator, what)
 }

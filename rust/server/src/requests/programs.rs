@@ -31,7 +31,8 @@ impl Session {
                 copy,
             }) => {
                 let uploads = self.uploads.clone();
-                self.later(id, async move {
+                let note = self.note("upload", digest.clone());
+                let arrived = async move {
                     let n_bytes = bytes.len();
                     let component = blocking(move || Ok(Component::new(bytes))).await?;
                     drop(copy);
@@ -46,11 +47,13 @@ impl Session {
                     }
                     uploads.keep(digest.clone(), component);
                     Ok(json!({ "digest": digest, "bytes": n_bytes }))
-                });
+                };
+                self.later(id, async move { note.of(arrived.await) });
             }
             Err(error) => {
                 let refused = lock(&self.uploads).refuse(id, last);
-                self.answer(id, Err(error)).await;
+                self.answer(id, self.note("upload", "").of(Err(error)))
+                    .await;
                 return refused;
             }
         }
@@ -64,11 +67,13 @@ impl Session {
             Ok((install, program)) => {
                 let note = self.note("install", format!("{}@{}", install.name, install.version));
                 let (shared, uploads) = (self.shared.clone(), self.uploads.clone());
+                let installing = self.address.install();
                 self.later(id, async move {
                     let (name, version, digest) =
                         (install.name.clone(), install.version.clone(), install.digest.clone());
                     tracing::info!(user = install.user, name, version, digest, "installing");
                     let installed = async {
+                        let _until_it_is_done = installing?;
                         shared.host.checked(program, &install.user).await?;
                         let turn = shared.registry.turn().await;
                         blocking(move || shared.registry.install(turn, install)).await

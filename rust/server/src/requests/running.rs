@@ -96,17 +96,20 @@ impl Session {
     /// Attaches to a process. The answer is sent before the first event.
     pub(super) async fn attach(&mut self, mut request: Request) {
         let id = request.id;
-        match request
-            .fields::<Attach>()
-            .and_then(|fields| self.attached(&fields))
-        {
+        let fields = match request.fields::<Attach>() {
+            Ok(fields) => fields,
+            Err(error) => return self.answer(id, Err(error)).await,
+        };
+        let note = self.note("attach", fields.pid.to_string());
+        match self.attached(&fields) {
             Ok((pid, reader)) => {
+                note.outcome(Ok(()));
                 let answer = json!({ "pid": pid, "next_seq": reader.first_seq() });
                 let answered = lock(&self.attachments).add(pid, reader, &self.outbox);
                 self.answer(id, Ok(answer)).await;
                 answered.go();
             }
-            Err(error) => self.answer(id, Err(error)).await,
+            Err(error) => self.answer(id, note.of(Err(error))).await,
         }
     }
 
@@ -131,20 +134,31 @@ impl Session {
 
     pub(super) fn send(&self, request: &mut Request) -> Answer {
         let Send { pid, text } = request.fields()?;
-        self.process(pid)?.send(text)?;
-        Ok(json!({}))
+        let sent = self.process(pid).and_then(|process| process.send(text));
+        self.told_once(&request.kind, pid, sent)
     }
 
     pub(super) fn send_file(&self, request: &mut Request, payload: &[u8]) -> Answer {
         let OfProcess { pid } = request.fields()?;
-        self.process(pid)?.send_file(payload.to_vec())?;
-        Ok(json!({}))
+        let process = self.process(pid);
+        let sent = process.and_then(|process| process.send_file(payload.to_vec()));
+        self.told_once(&request.kind, pid, sent)
     }
 
     pub(super) fn close_input(&self, request: &mut Request) -> Answer {
         let OfProcess { pid } = request.fields()?;
-        self.process(pid)?.close_input();
-        Ok(json!({}))
+        let closed = self.process(pid).map(|process| process.close_input());
+        self.told_once(&request.kind, pid, closed)
+    }
+
+    /// The answer of a request that is made often: the audit tells of the first of a connection to a process, and of the
+    /// first that failed.
+    fn told_once(&self, verb: &str, pid: u64, outcome: Result<(), Error>) -> Answer {
+        let answer = outcome.map(|()| json!({}));
+        if lock(&self.told).is_first(verb, pid, answer.is_ok()) {
+            return self.note(verb, pid.to_string()).of(answer);
+        }
+        answer
     }
 
     pub(super) fn terminate(&self, request: &mut Request) -> Answer {
@@ -339,15 +353,17 @@ impl Launching {
             launcher,
             ..
         } = self;
-        let launched = wanted.all().await.and_then(|(named, programs)| {
-            let Named { label, program } = named;
-            let launch = Launch {
-                programs,
-                ..launch(fields, limits, program)
-            };
-            let (processes, host) = (&self.shared.processes, &self.shared.host);
-            processes.launch(host, launch, label, launcher)
-        });
+        let launched = match wanted.all().await {
+            Ok((Named { label, program }, programs)) => {
+                let launch = Launch {
+                    programs,
+                    ..launch(fields, limits, program)
+                };
+                let (processes, host) = (&self.shared.processes, &self.shared.host);
+                processes.launch(host, launch, label, launcher).await
+            }
+            Err(error) => Err(error),
+        };
         match launched {
             Ok((process, reader)) => {
                 let pid = process.pid();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, mpsc};
 
-use pie_host::{Component, Event, Host, HostConfig, Launch, Serving};
+use pie_host::{Component, Event, Failure, Host, HostConfig, Launch, Serving};
 
 use super::*;
 
@@ -12,6 +12,8 @@ use super::*;
 )]
 #[path = "../../../../host/tests/host/guest.rs"]
 mod guest;
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 struct Ends(mpsc::Sender<Event>);
 
@@ -23,14 +25,60 @@ impl pie_host::Observer for Ends {
     }
 }
 
+/// A table of at most so many processes that live.
+fn table(most_live: usize) -> Table {
+    let config = ServerConfig {
+        detached: Some(DAY),
+        ..ServerConfig::new(std::path::PathBuf::new())
+    };
+    Table::new(&config, most_live)
+}
+
+fn reserve(table: &mut Table, user: &str) -> Result<bool, Error> {
+    table.reserve(user, &mut WaitsFor::default(), Instant::now())
+}
+
+/// A program that spins.
+fn spinning() -> Vec<u8> {
+    guest::plain_bytes(
+        r#"(func (export "run") (param i32 i32) (result i32) (loop $again (br $again)) (unreachable))"#,
+    )
+}
+
 /// A program that spins, and its end; it does not stand in the table.
 fn launched(host: &Host, table: &mut Table) -> (Entry, mpsc::Receiver<Event>) {
-    let spinning = guest::plain_bytes(
-        r#"(func (export "run") (param i32 i32) (result i32) (loop $again (br $again)) (unreachable))"#,
-    );
-    let launch = Launch::new(Component::new(spinning), "null".to_owned());
+    launched_by(host, table, "alice", spinning())
+}
+
+/// A program of a user that has begun to wait for a message, which stands in the table, detached and without a client.
+fn waiting(host: &Host, table: &mut Table, user: &str) -> (u64, mpsc::Receiver<Event>) {
+    let (mut entry, ends) = launched_by(host, table, user, guest::talking_bytes(guest::ECHO));
+    let (pid, process) = (entry.process.pid(), entry.process.clone());
+    entry.detached = true;
+    table.insert(entry);
+    works(&process);
+    (pid, ends)
+}
+
+/// Waits until the process has used some more time.
+fn works(process: &ServedProcess) {
+    let (before, deadline) = (process.cpu(), Instant::now() + guest::PATIENCE);
+    while process.cpu() == before {
+        assert!(Instant::now() < deadline, "a process does nothing");
+        std::thread::yield_now();
+    }
+}
+
+/// A program of a user, and its end; it does not stand in the table.
+fn launched_by(
+    host: &Host,
+    table: &mut Table,
+    user: &str,
+    component: Vec<u8>,
+) -> (Entry, mpsc::Receiver<Event>) {
+    let launch = Launch::new(Component::new(component), "null".to_owned());
     let (sender, ends) = mpsc::channel();
-    table.reserve("alice").unwrap();
+    assert!(reserve(table, user).unwrap());
     let serving = Serving {
         kept_bytes: 1000,
         log_bytes: 0,
@@ -40,42 +88,58 @@ fn launched(host: &Host, table: &mut Table) -> (Entry, mpsc::Receiver<Event>) {
     let (process, _) = host.launch_served(launch, None, serving).unwrap();
     let entry = Entry {
         place: 0,
-        user: "alice".to_owned(),
-        label: "spinning".to_owned(),
+        user: user.to_owned(),
+        label: "a program".to_owned(),
         process,
         detached: false,
         holder: None,
         grace_until: None,
         started_s: 0.0,
         end: None,
+        still: Still::new(Instant::now()),
     };
     (entry, ends)
 }
 
-/// What is said of the end of a program that spins.
+/// What is said of the end of a program that was told to end.
 fn ended(ends: &mpsc::Receiver<Event>) -> String {
+    failed(ends).message
+}
+
+fn failed(ends: &mpsc::Receiver<Event>) -> Failure {
     let Event::Error(failure) = ends.recv_timeout(guest::PATIENCE).unwrap() else {
-        panic!("a program that spins has returned");
+        panic!("a program that was told to end has returned");
     };
-    failure.message
+    failure
+}
+
+/// The process has ended, as its host tells the table.
+fn told_of_the_end(table: &mut Table, pid: u64) {
+    let end = End {
+        at: Instant::now(),
+        at_s: 0.0,
+        exit: "limit-processes".to_owned(),
+        last_bytes: 0,
+    };
+    table.end(pid, end);
 }
 
 #[test]
 fn a_launch_that_is_under_way_when_all_are_cancelled_is_cancelled_too() {
     let host = Host::new(HostConfig::default()).unwrap();
-    let mut table = Table::new(&ServerConfig::new(std::path::PathBuf::new()));
+    let mut table = table(8);
     let (entry, ends) = launched(&host, &mut table);
     table.cancel_all("all shall end");
     table.insert(entry);
     assert_eq!(ended(&ends), "all shall end");
-    let refused = table.reserve("bob").unwrap_err();
+    let refused = reserve(&mut table, "bob").unwrap_err();
     assert_eq!(refused.code, ErrorCode::ServerDraining);
 }
 
 #[test]
 fn clients_that_come_and_go_leave_one_time_of_grace() {
     let host = Host::new(HostConfig::default()).unwrap();
-    let mut table = Table::new(&ServerConfig::new(std::path::PathBuf::new()));
+    let mut table = table(8);
     let (entry, ends) = launched(&host, &mut table);
     let pid = entry.process.pid();
     table.insert(entry);
@@ -83,7 +147,7 @@ fn clients_that_come_and_go_leave_one_time_of_grace() {
     let grace = Duration::from_secs(60);
     for n in 0..1000 {
         table.hold(pid, ConnectionId(n));
-        table.orphan(ConnectionId(n), start + Duration::from_millis(n) + grace);
+        table.orphan(ConnectionId(n), start + Duration::from_millis(n), grace);
     }
     assert_eq!(table.grace.len(), 1);
     // The last one counts.
@@ -93,7 +157,105 @@ fn clients_that_come_and_go_leave_one_time_of_grace() {
     );
     table.hold(pid, ConnectionId(0));
     assert_eq!(table.sweep(start + 2 * grace), None);
-    table.orphan(ConnectionId(0), start + 3 * grace);
+    table.orphan(ConnectionId(0), start + 2 * grace, grace);
     assert_eq!(table.sweep(start + 3 * grace), None);
     assert!(ended(&ends).contains("server.grace_s"));
+}
+
+#[test]
+fn whoever_has_the_most_gives_way_where_every_place_is_taken() {
+    let host = Host::new(HostConfig::default()).unwrap();
+    let mut table = table(5);
+    let greedy: Vec<_> = (0..4)
+        .map(|_| waiting(&host, &mut table, "alice"))
+        .collect();
+    let (bobs, _bob) = waiting(&host, &mut table, "bob");
+    let start = Instant::now();
+    // The first has a client, and the third has stood still for longer than the others.
+    table.hold(greedy[0].0, ConnectionId(1));
+    assert_eq!(table.sweep(start), Some(start + Duration::from_secs(60)));
+    let stillest = greedy[2].0;
+    table.entries.get_mut(&stillest).unwrap().still.since = start.checked_sub(DAY).unwrap();
+    let mut waits_for = WaitsFor::default();
+    assert!(!table.reserve("carol", &mut waits_for, start).unwrap());
+    // Asking again ends nobody else's.
+    assert!(!table.reserve("carol", &mut waits_for, start).unwrap());
+    let told = failed(&greedy[2].1);
+    assert_eq!(told.code.as_deref(), Some("limit-processes"));
+    assert!(
+        told.message.contains("engine.max_processes"),
+        "{}",
+        told.message
+    );
+    told_of_the_end(&mut table, stillest);
+    assert!(table.reserve("carol", &mut waits_for, start).unwrap());
+    // Alice has three, and bob would have two.
+    assert!(!reserve(&mut table, "bob").unwrap());
+    // Alice has two by then, and dave would have one; after that nobody has more than another one would.
+    assert!(!reserve(&mut table, "dave").unwrap());
+    let refused = reserve(&mut table, "dave").unwrap_err();
+    assert_eq!(refused.code, ErrorCode::LimitProcesses);
+    assert!(
+        refused.message.contains("engine.max_processes"),
+        "{refused}"
+    );
+    assert!(
+        table
+            .entry(greedy[0].0)
+            .unwrap()
+            .process
+            .outcome()
+            .is_none()
+    );
+    assert!(table.entry(bobs).unwrap().process.outcome().is_none());
+}
+
+#[test]
+fn a_detached_process_that_stands_still_ends_when_its_user_has_gone() {
+    let host = Host::new(HostConfig::default()).unwrap();
+    let (mut table, start) = (table(8), Instant::now());
+    let (still, ends) = waiting(&host, &mut table, "alice");
+    let (mut entry, _bobs_end) = launched_by(&host, &mut table, "bob", spinning());
+    entry.detached = true;
+    let (busy, busy_process) = (entry.process.pid(), entry.process.clone());
+    table.insert(entry);
+    // As long as a client of the user is there it stays, whoever that client is attached to.
+    table.connect("alice", start);
+    let mut day = 0;
+    let mut sweep = |table: &mut Table| {
+        day += 1;
+        works(&busy_process);
+        table.sweep(start + day * DAY)
+    };
+    for _ in 0..3 {
+        assert!(sweep(&mut table).is_some());
+    }
+    table.disconnect("alice", start + 3 * DAY);
+    let alive = |table: &Table, pid| !table.entry(pid).unwrap().still.gives_way();
+    assert!(alive(&table, still));
+    // What it does until it has come to a stand counts as work.
+    for _ in 0..3 {
+        sweep(&mut table);
+    }
+    assert!(!alive(&table, still));
+    let told = ended(&ends);
+    assert!(told.contains("server.detached_s = 86400 s"), "{told}");
+    // One that works goes on for ever.
+    assert!(alive(&table, busy));
+}
+
+#[test]
+fn a_detached_process_stands_still_for_ever_where_that_is_set() {
+    let host = Host::new(HostConfig::default()).unwrap();
+    let config = ServerConfig {
+        detached: None,
+        ..ServerConfig::new(std::path::PathBuf::new())
+    };
+    let mut table = Table::new(&config, 8);
+    let (pid, _ends) = waiting(&host, &mut table, "alice");
+    let start = Instant::now();
+    for day in 1..4 {
+        assert_eq!(table.sweep(start + 365 * day * DAY), None);
+    }
+    assert!(!table.entry(pid).unwrap().still.gives_way());
 }

@@ -1,0 +1,61 @@
+"""`pie topic` and `pie connection`: what waits in a server, and who is connected to it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pie.cli.tables import age, print_json, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pie.client import Client
+
+_TOPIC_COLUMNS = ("TOPIC", "MESSAGES", "BYTES", "PUSHES", "PULLS", "SUBSCRIPTIONS")
+_CONNECTION_COLUMNS = ("CONNECTION", "USER", "ROLE", "KEY", "ADDRESS", "CLIENT", "SINCE")
+
+
+async def print_topics(client: Client, *, all_users: bool, as_json: bool) -> int:
+    """Prints a line for each topic of the user, or of everybody."""
+    topics = await client.topics(all_users=all_users)
+    if as_json:
+        print_json(topics)
+        return 0
+    rows = [
+        (one.topic, *(str(n) for n in (one.queued, one.queued_bytes, one.waiting_pushes, one.waiting_pulls, one.subscriptions)))
+        for one in topics
+    ]
+    if all_users:
+        print_table(("USER", *_TOPIC_COLUMNS), [(one.user or "", *row) for one, row in zip(topics, rows, strict=True)])
+    else:
+        print_table(_TOPIC_COLUMNS, rows)
+    return 0
+
+
+async def discard(client: Client, topic: str, owner: str | None) -> int:
+    """Drops what waits in the queue of a topic, one of `owner` for an operator, and prints how much that was."""
+    print(await client.discard_topic(topic, user=owner))
+    return 0
+
+
+async def print_connections(client: Client, *, as_json: bool) -> int:
+    """Prints a line for each client that is connected."""
+    connections = await client.connections()
+    if as_json:
+        print_json(connections)
+        return 0
+    now = time.time()
+    rows = [
+        (str(one.connection), one.user, one.role, one.key or "", one.address, one.client, f"{age(now - one.since)} ago")
+        for one in connections
+    ]
+    print_table(_CONNECTION_COLUMNS, rows)
+    return 0
+
+
+async def end_connections(client: Client, connections: Sequence[int]) -> int:
+    """Ends the connections of these numbers."""
+    for connection in connections:
+        await client.disconnect(connection)
+    return 0
