@@ -1,4 +1,4 @@
-"""One row of a batch that is masked, probed, or drawn from by a nucleus: what it costs the rows beside it."""
+"""One row of a batch that is masked, probed, or drawn from by its own sampler: what it costs the rows beside it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ DEVICE_S = 0.025
 """What a step of a model of 0.6 billion parameters takes on two cores."""
 TINY, WIDE = "pie-tiny", "151,936 logits a row, a device of 25 ms"
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "a probe": ({"step": {"probe": True}}, {"step": {}}),
+    "a probe": ({"step": {"probe": "entropy"}}, {"step": {}}),
+    "a whole row": ({"step": {"probe": "logits"}}, {"step": {}}),
     "a mask": ({"collect": {"mask": [0, 100, 100, 3000]}}, {"collect": {}}),
     "a nucleus": ({"collect": {"nucleus": 0.95}}, {"collect": {}}),
+    "min-p": ({"collect": {"minP": 0.05}}, {"collect": {}}),
+    "top-k": ({"collect": {"topK": 50}}, {"collect": {}}),
 }
 """What one of the programs wants, and what it wants in the other case. Probes are read step by step."""
 CASES = [f"{kind} beside {width - 1}, {what}" for what in (TINY, WIDE) for width in WIDTHS for kind in KINDS]
 
 ROW = Row(
     name="beside",
-    title="A step of a batch of which one row has a probe, a mask or a nucleus",
+    title="A step of a batch of which one row has a probe, a mask or a sampler of its own",
     driver="cpu, pie-tiny, all cores; and a device that answers with rows of 151,936 logits",
     path="the end of one batch to the end of the next, by the median",
     peer="the same programs, of which none wants anything of its row",

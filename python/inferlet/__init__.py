@@ -14,6 +14,7 @@ except ModuleNotFoundError:
     raise ImportError("inferlet works inside the engine only; run the program with: pie run PROGRAM") from None
 
 from inferlet import brle, chat, files, messaging, reasoning, runtime, session, spec, tools
+from inferlet.adapter import Adapter
 from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
 from inferlet.errors import (
@@ -38,6 +39,7 @@ from inferlet.sampler import Sampler
 from inferlet.spec import Speculator
 
 __all__ = [
+    "Adapter",
     "AnyJson",
     "ArgumentTypeError",
     "Child",

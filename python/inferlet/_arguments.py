@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterable
+from itertools import islice
 from typing import NoReturn, SupportsIndex
 
 from inferlet.errors import ArgumentTypeError, ErrorCode, InvalidArgumentError
@@ -12,6 +14,10 @@ MAX_U32 = 2**32 - 1
 MAX_U64 = 2**64 - 1
 MIN_I64 = -(2**63)
 MAX_I64 = 2**63 - 1
+MAX_ROW = 2**20
+"""The longest row of a mask where it is not known: no vocabulary and no context of a model is longer."""
+MAX_DRAFTS = 2**12
+"""So many drafts of one step cross to the engine, which takes fewer."""
 _MAX_SHOWN_CHARS = 60
 
 
@@ -38,9 +44,9 @@ def blob(name: str, value: object) -> bytes:
     return bytes(value)
 
 
-def tokens(name: str, value: Iterable[SupportsIndex]) -> list[int]:
-    """Token ids as a new list; an id that no model could have is the error `invalid-token`."""
-    ids = _wholes(name, value, "a list of token ids")
+def tokens(name: str, value: Iterable[SupportsIndex], most: int | None = None) -> list[int]:
+    """Token ids as a new list of `most` at most; an id that no model could have is the error `invalid-token`."""
+    ids = _wholes(name, value, "a list of token ids", most)
     if ids and (min(ids) < 0 or max(ids) > MAX_U32):
         index, bad = next((index, token) for index, token in enumerate(ids) if not 0 <= token <= MAX_U32)
         raise InvalidArgumentError(
@@ -49,41 +55,50 @@ def tokens(name: str, value: Iterable[SupportsIndex]) -> list[int]:
     return ids
 
 
-def _wholes(name: str, value: Iterable[SupportsIndex], wanted: str) -> list[int]:
-    """Integers as a new list; most lists hold nothing else, and are only copied."""
+def _wholes(name: str, value: Iterable[SupportsIndex], wanted: str, most: int | None = None) -> list[int]:
+    """Integers as a new list; most lists hold nothing else, and are only copied.
+
+    Where there may be `most` of them, what has no end is not read to its end: more are the error `invalid-argument`.
+    """
     try:
-        items = list(value)
+        items = list(value if most is None else islice(value, min(most + 1, sys.maxsize)))
     except TypeError:
         raise _wrong_type(name, value, wanted) from None
+    if most is not None and len(items) > most:
+        message = f"{name} has more than {most} numbers, which is the most that it may have; give fewer"
+        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, message, {"limit": str(most)})
     numbers = [item for item in items if type(item) is int]
     if len(numbers) != len(items):
         numbers = [whole(f"{name}[{index}]", item) for index, item in enumerate(items)]
     return numbers
 
 
-def counts(name: str, value: Iterable[SupportsIndex]) -> list[int]:
-    """Integers in 0..4294967295 as a new list."""
-    numbers = _wholes(name, value, "a list of ints")
+def counts(name: str, value: Iterable[SupportsIndex], most: int | None = None) -> list[int]:
+    """Integers in 0..4294967295 as a new list of `most` at most."""
+    numbers = _wholes(name, value, "a list of ints", most)
     if numbers and (min(numbers) < 0 or max(numbers) > MAX_U32):
         index = next(index for index, number in enumerate(numbers) if not 0 <= number <= MAX_U32)
         count(f"{name}[{index}]", numbers[index])
     return numbers
 
 
-def runs(name: str, value: Iterable[SupportsIndex]) -> list[int]:
-    """A mask as a new list of run lengths."""
+def runs(name: str, value: Iterable[SupportsIndex], length: int = MAX_ROW) -> list[int]:
+    """A mask of a row of `length` elements as a new list of run lengths.
+
+    A row needs one run more than it has elements at most. The engine says so too, but more runs may not fit a call.
+    """
     if isinstance(value, str | bytes | bytearray | memoryview):
         raise _wrong_type(name, value, "a mask: a list of run lengths")
-    return counts(name, value)
+    return counts(name, value, length + 1)
 
 
-def masks(name: str, value: Iterable[Iterable[SupportsIndex]]) -> list[list[int]]:
-    """Masks, each as a new list of run lengths."""
+def masks(name: str, value: Iterable[Iterable[SupportsIndex]], length: int = MAX_ROW) -> list[list[int]]:
+    """Masks of rows of `length` elements, each as a new list of run lengths."""
     try:
         items = list(value)
     except TypeError:
         raise _wrong_type(name, value, "a list of masks") from None
-    return [runs(f"{name}[{index}]", item) for index, item in enumerate(items)]
+    return [runs(f"{name}[{index}]", item, length) for index, item in enumerate(items)]
 
 
 def whole(name: str, value: object) -> int:

@@ -63,6 +63,11 @@ class Steering:
         self._drawn: list[int] = []
         """Every token since the generator was made, for a speculator alone."""
 
+    @property
+    def has_speculator(self) -> bool:
+        """Whether the program proposes tokens."""
+        return self._speculator is not None
+
     def constrain(self, constraints: list[Constraint]) -> None:
         """Adds constraints: from now on each step waits for their mask. The engine asks grammars by itself."""
         asked = [constraint for constraint in constraints if type(constraint) is not GrammarConstraint]
@@ -130,7 +135,8 @@ class Steering:
         draft = self._speculator.draft()
         if not isinstance(draft, tuple | list) or len(draft) != 2:
             _arguments.refuse("draft()", draft, "a pair: tokens and their positions")
-        tokens, positions = _arguments.tokens("draft()[0]", draft[0]), _arguments.counts("draft()[1]", draft[1])
+        tokens = _arguments.tokens("draft()[0]", draft[0], _arguments.MAX_DRAFTS)
+        positions = _arguments.counts("draft()[1]", draft[1], _arguments.MAX_DRAFTS)
         if tokens or positions:
             host(self._raw.draft, tokens, positions)
         self._n_drafted = len(tokens)

@@ -33,12 +33,13 @@ def to_bools(mask: Iterable[int], length: int) -> list[bool]:
 
 def shortest(mask: Iterable[int], length: int) -> list[int]:
     """The shortest mask that allows the same; equal masks have one shortest form."""
-    return list(host(_masks.shortest, _arguments.runs("mask", mask), _arguments.count("length", length)))
+    return list(host(_masks.shortest, *_row(mask, length)))
 
 
 def intersection(masks: Iterable[Iterable[int]], length: int) -> list[int]:
     """The shortest mask of what all masks allow."""
-    return list(host(_masks.intersection, _arguments.masks("masks", masks), _arguments.count("length", length)))
+    n_elements = _arguments.count("length", length)
+    return list(host(_masks.intersection, _arguments.masks("masks", masks, n_elements), n_elements))
 
 
 def allowing(elements: Iterable[int], length: int) -> list[int]:
@@ -48,12 +49,12 @@ def allowing(elements: Iterable[int], length: int) -> list[int]:
 
 def allowed(mask: Iterable[int], length: int) -> list[int]:
     """The elements that a mask allows, ascending."""
-    return list(host(_masks.allowed, _arguments.runs("mask", mask), _arguments.count("length", length)))
+    return list(host(_masks.allowed, *_row(mask, length)))
 
 
 def pack(mask: Iterable[int], length: int) -> bytes:
     """A bit an element, the lowest bit of each byte first; bits beyond the row are 0."""
-    return bytes(host(_masks.pack, _arguments.runs("mask", mask), _arguments.count("length", length)))
+    return bytes(host(_masks.pack, *_row(mask, length)))
 
 
 def unpack(bits: bytes, length: int) -> list[int]:
@@ -75,3 +76,9 @@ def window(start: int, n: int, window: int, sinks: int = 0) -> list[list[int]]:
 def causal(start: int, n: int) -> list[list[int]]:
     """Attention masks of the `n` tokens from slot `start` on that show every slot up to their own."""
     return [list(mask) for mask in host(_masks.causal, _arguments.count("start", start), _arguments.count("n", n))]
+
+
+def _row(mask: Iterable[int], length: int) -> tuple[list[int], int]:
+    """A mask, and how many elements its row has."""
+    n_elements = _arguments.count("length", length)
+    return _arguments.runs("mask", mask, n_elements), n_elements

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from inferlet import chat, reasoning, tools
+from inferlet import _arguments, chat, reasoning, tools
 from inferlet.generation import Generator
 from inferlet.model import Model
-from inferlet.output import FinishReason, Output
+from inferlet.output import Output
 
 __all__ = ["Decoder", "Event", "EventStream"]
 
@@ -75,12 +75,30 @@ class Decoder:
             return events
         # One by one, so that the events of the three decoders come in the order of the tokens.
         for token in tokens:
-            if self._thoughts is not None:
-                self._think(self._thoughts.events((token,)), events)
-            if self._calls is not None:
-                self._call(self._calls.events((token,)), events)
-            self._show(self._chat.events((token,)), events)
+            self._take((token,), events)
         return events
+
+    def feed_output(self, output: Output) -> list[AnyEvent]:
+        """Takes what a step accepted, else as `feed`.
+
+        A stop token is not shown, and where the step was the last of the generation, its turn ends with it.
+        """
+        _arguments.of_type("output", output, Output)
+        if self._thoughts is None and self._calls is None:
+            events: list[AnyEvent] = []
+            self._show(self._chat.events(output), events)
+            return events
+        events = self.feed(output.tokens[:-1])
+        self._take(replace(output, tokens=output.tokens[-1:]), events)
+        return events
+
+    def _take(self, taken: Iterable[int] | Output, events: list[AnyEvent]) -> None:
+        """Has each decoder take the same."""
+        if self._thoughts is not None:
+            self._think(self._thoughts.events(taken), events)
+        if self._calls is not None:
+            self._call(self._calls.events(taken), events)
+        self._show(self._chat.events(taken), events)
 
     def finish(self) -> list[AnyEvent]:
         """Ends a turn that was begun, and returns what is left of it."""
@@ -167,12 +185,9 @@ class EventStream:
 
     def _take(self, output: Output | None) -> None:
         """Queues the events of a step; None: there was none left."""
-        if output is not None:
-            stopped = output.finish_reason == FinishReason.STOP
-            self._show(self._decoder.feed(output.tokens[:-1] if stopped else output.tokens))
+        self._show(self._decoder.finish() if output is None else self._decoder.feed_output(output))
         if output is None or output.finish_reason is not None:
             self._ended = True
-            self._show(self._decoder.finish())
             self._queue.append(Event.Done("".join(self._parts)))
 
     def _show(self, events: Iterable[AnyEvent]) -> None:

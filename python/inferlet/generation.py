@@ -73,17 +73,16 @@ def _raw_options(options: GenerateOptions) -> _generation.Options:
         auto_flush=bool(options.get("auto_flush", True)),
         ignore_eos=bool(options.get("ignore_eos", False)),
         logit_mask=_arguments.runs("logit_mask", options.get("logit_mask") or []),
-        drafting=_drafting(options),
+        drafting=_drafting(options.get("system_speculation"), has_speculator=options.get("speculator") is not None),
     )
 
 
-def _drafting(options: GenerateOptions) -> _generation.Drafting:
-    wanted: object = options.get("system_speculation")
+def _drafting(wanted: object, *, has_speculator: bool) -> _generation.Drafting:
     if wanted is None or wanted is False:
         return _generation.Drafting_None_()
     if not isinstance(wanted, bool | str):
         _arguments.refuse("system_speculation", wanted, "True, False, or the name of a model")
-    if options.get("speculator") is not None:
+    if has_speculator:
         message = "speculator and system_speculation both propose tokens; give one of them"
         raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, message)
     if isinstance(wanted, str):
@@ -237,6 +236,22 @@ class Generator:
         Once a step was opened it is the error `invalid-argument`.
         """
         host(self._raw.set_seed, _arguments.seed("seed", seed))
+        return self
+
+    def logit_mask(self, mask: Iterable[int]) -> Generator:
+        """Puts a mask in place of the option of that name; an empty one allows any token.
+
+        Once a step was opened it is the error `invalid-argument`.
+        """
+        host(self._raw.set_logit_mask, _arguments.runs("mask", mask))
+        return self
+
+    def system_speculation(self, proposer: bool | str = True) -> Generator:
+        """Has the engine propose tokens, or a smaller model of that name, in place of the option of that name.
+
+        Once a step was opened it is the error `invalid-argument`.
+        """
+        host(self._raw.set_drafting, _drafting(proposer, has_speculator=self._steering.has_speculator))
         return self
 
     def constrain(self, c: Constrain) -> Generator:

@@ -18,7 +18,7 @@ from pie import _engine
 N_DRAWS = 100_000
 LEAST_P = 0.001
 SEED = 1_000_000
-"""The seeds of the cases follow it. Of 91 cases one is below 0.001 at every eleventh choice of it, by chance; that the
+"""The seeds of the cases follow it. Of 111 cases one is below 0.001 at every ninth choice of it, by chance; that the
 chance is no greater is what `test_the_deviations_of_many_seeds_are_those_of_chance` shows.
 """
 Array = npt.NDArray[np.float64]
@@ -152,6 +152,43 @@ def test_tokens_are_drawn_as_often_as_they_are_probable(sampler: str, row: str, 
     assert counts.sum() == N_DRAWS
     assert not counts[shares == 0].any()
     assert chi_square_p(counts, shares) > LEAST_P
+
+
+WIDE = 151_936
+"""The vocabulary of a large model."""
+WIDE_SAMPLERS = {
+    "multinomial": Filters(1.0),
+    "top-k": Filters(0.9, top_k=200),
+    "top-p": Filters(1.1, top_p=0.8),
+    "min-p": Filters(1.0, min_p=0.002),
+    "top-k and top-p": Filters(0.8, top_k=1000, top_p=0.9),
+}
+
+
+def _wide_rows() -> dict[str, npt.NDArray[np.float32]]:
+    random = np.random.default_rng(29)
+    plain = random.normal(0, 3, WIDE)
+    return {"plain": plain.astype(np.float32), "ties": (np.round(2 * plain) / 2).astype(np.float32)}
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["any token", "masked"])
+@pytest.mark.parametrize("row", ["plain", "ties"])
+@pytest.mark.parametrize("sampler", WIDE_SAMPLERS)
+def test_tokens_of_a_wide_row_are_drawn_as_often_as_they_are_probable(sampler: str, row: str, masked: bool) -> None:
+    """Rows as wide as those of large models, which are not sorted, are drawn from in other ways than narrow ones."""
+    filters, logits = WIDE_SAMPLERS[sampler], _wide_rows()[row]
+    mask = _mask(WIDE) if masked else []
+    seed = SEED + 100_000 + 1000 * list(WIDE_SAMPLERS).index(sampler) + 10 * (row == "ties") + masked
+    words = (filters.temperature, filters.top_k, filters.top_p, filters.min_p)
+    drawn = np.frombuffer(_engine.draw(logits, words, mask, seed=seed, position=5, n_draws=N_DRAWS), np.uint32)
+    counts, shares = np.bincount(drawn, minlength=WIDE), probabilities(logits, filters, mask)
+    assert np.count_nonzero(shares * N_DRAWS >= 10) >= 100
+    assert not counts[shares == 0].any()
+    assert chi_square_p(counts, shares) > LEAST_P
+    # One draw looks its token up otherwise than many do: it is the first of them.
+    for position in range(20):
+        one, many = (_engine.draw(logits, words, mask, seed=seed, position=position, n_draws=n) for n in (1, 3))
+        assert one == many[:4]
 
 
 @pytest.mark.parametrize(("sampler", "row"), [("cold multinomial", "ties"), ("top-p", "plain"), ("top-k", "extreme")])

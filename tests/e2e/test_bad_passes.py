@@ -21,6 +21,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 PYTHON = """
 import asyncio
+import itertools
 import math
 from inferlet import *
 from inferlet.adapter import Adapter
@@ -37,6 +38,23 @@ class Drafts:
     def __init__(self, tokens, positions): self.drafts = tokens, positions
     def draft(self): return self.drafts if self.drafts[0] is not None else forever()
     def accept(self, tokens): pass
+
+# The context that errs, where it is not `ctx`.
+FORKS = []
+
+def forked(ctx):
+    FORKS.append(ctx.fork())
+    return FORKS[-1]
+
+def raise_first(done):
+    for one in done:
+        if isinstance(one, Exception): raise one
+
+def state(ctx):
+    try:
+        return [ctx.seq_len, ctx.buffer()]
+    except InferletError as error:
+        return error.code
 
 async def stepped(ctx, **options):
     async for step in ctx.generate(Sampler.argmax(), max_tokens=2, **options):
@@ -56,7 +74,7 @@ async def main(input):
         await attempt(ctx, model)
     except InferletError as raised:
         error = raised
-    return [error and error.code, error and error.message, ctx.seq_len, ctx.buffer()]
+    return [error and error.code, error and error.message, state(ctx), *map(state, FORKS)]
 """
 
 TYPESCRIPT = """
@@ -67,6 +85,31 @@ import {
 
 function drafts(tokens: Tokens, positions: Iterable<number>): Speculator {
   return { draft: () => [tokens, positions], accept() {} };
+}
+
+function* numbers(): Generator<number> {
+  for (;;) yield 0;
+}
+
+/** The context that errs, where it is not `ctx`. */
+const forks: Context[] = [];
+
+function forked(ctx: Context): Context {
+  const fork = ctx.fork();
+  forks.push(fork);
+  return fork;
+}
+
+function throwFirst(done: PromiseSettledResult<unknown>[]): void {
+  for (const one of done) if (one.status === 'rejected') throw one.reason;
+}
+
+function state(ctx: Context): unknown {
+  try {
+    return [ctx.seqLen, Array.from(ctx.buffer())];
+  } catch (error) {
+    return (error as InferletError).code;
+  }
 }
 
 async function stepped(ctx: Context, options: GenerateOptions): Promise<void> {
@@ -89,7 +132,7 @@ export async function main(): Promise<unknown> {
   } catch (error) {
     failed = error as InferletError;
   }
-  return [failed?.code, failed?.message, ctx.seqLen, ctx.buffer()];
+  return [failed?.code, failed?.message, state(ctx), ...forks.map(state)];
 }
 """
 
@@ -117,8 +160,9 @@ def table() -> Iterator[list[tuple[str, str, str, str]]]:
 
 
 @pytest.mark.rows("JS-082..087 PY-078..083 RS-089..094")
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "language"), [(name, language) for name, case in CASES.items() for language in case.get("languages", LANGUAGES)]
+)
 def test_bad_input_has_its_code_and_changes_nothing(
     dummy: Engine, name: str, language: str, table: list[tuple[str, str, str, str]]
 ) -> None:
@@ -130,8 +174,9 @@ def test_bad_input_has_its_code_and_changes_nothing(
         code, message = outcome.code, outcome.message
     else:
         assert outcome.code is None, outcome.message
-        code, message, *state = outcome.value
-        assert state == [18, [1, 2]]
+        code, message, untouched, *erred = outcome.value
+        assert untouched == [18, [1, 2]]
+        assert erred == ([case["erred"]] if "erred" in case else [])
     table.append((case["line"], language, str(code), str(message)))
     assert code == case["code"]
     assert message
@@ -139,14 +184,74 @@ def test_bad_input_has_its_code_and_changes_nothing(
 
 @pytest.mark.parametrize("body", ["ctx.release(); ctx.forward()", "ctx.release(); await fwd.input([1]).execute()"])
 def test_use_after_release(dummy: Engine, body: str) -> None:
-    source = TYPESCRIPT.replace("{body}", body).replace("[failed?.code, failed?.message, ctx.seqLen, ctx.buffer()]", "failed?.code")
+    source = TYPESCRIPT.replace("{body}", body).replace("[failed?.code, failed?.message, state(ctx), ...forks.map(state)]", "failed?.code")
     assert finish(dummy.launch(typescript_source(source), input={})).value == "context-released"
 
 
-@pytest.mark.parametrize("call", ["ctx.forward().input(runs)", "brle.shortest(runs, 4096)"])
-def test_ten_million_runs_do_not_fit_a_call(dummy: Engine, call: str) -> None:
-    body = f"const runs = new Uint32Array(10_000_000); {call}"
+def test_ten_million_tokens_do_not_fit_a_call(dummy: Engine) -> None:
+    body = "ctx.forward().input(new Uint32Array(10_000_000));"
     assert finish(dummy.launch(typescript_source(TYPESCRIPT.replace("{body}", body)), input={})).code == "limit-message"
+
+
+PYTHON_THROWS = """
+class Boom(Exception): pass
+BOOM = Boom("of its own")
+
+class Throws:
+    def step(self, accepted): raise BOOM
+
+async def attempt(ctx, model):
+    for how in ("step", "collect_tokens", "collect_text"):
+        g = ctx.generate(Sampler.argmax(), max_tokens=2, constrain=Throws())
+        try:
+            await ((await anext(g)).execute() if how == "step" else getattr(g, how)())
+        except Boom as raised:
+            assert raised is BOOM and state(ctx) == [18, [1, 2]], how
+        else:
+            raise AssertionError(how)
+"""
+
+TYPESCRIPT_THROWS = """
+class Boom extends Error {}
+const BOOM = new Boom('of its own');
+
+async function attempt(ctx: Context, _model: Model): Promise<void> {
+  const throws = { step(): never { throw BOOM; } };
+  for (const how of ['step', 'collectTokens', 'collectText'] as const) {
+    const g = ctx.generate(Sampler.argmax(), { maxTokens: 2, constrain: throws });
+    let caught: unknown;
+    try {
+      await (how === 'step' ? (await g.next()).value!.execute() : g[how]());
+    } catch (error) {
+      caught = error;
+    }
+    const held = JSON.stringify(state(ctx));
+    if (caught !== BOOM || held !== '[18,[1,2]]') throw new Error(`${how} gave ${caught} and ${held}`);
+  }
+}
+"""
+
+
+@pytest.mark.rows("JS-124 PY-117")
+@pytest.mark.parametrize("language", ["python", "typescript"])
+def test_what_a_constraint_throws_comes_out_as_it_is_and_changes_nothing(dummy: Engine, language: str) -> None:
+    match language:
+        case "python":
+            before, _, after = PYTHON.partition("async def attempt(ctx, model):")
+            source = python_source(before + PYTHON_THROWS + "\nasync def main" + after.partition("async def main")[2])
+        case _:
+            before, _, after = TYPESCRIPT.partition("async function attempt(")
+            main = after.partition("export async function main")[2]
+            source = typescript_source(before + TYPESCRIPT_THROWS + "\nexport async function main" + main)
+    outcome = finish(dummy.launch(source, input={}))
+    assert outcome.code is None, outcome.message
+    assert outcome.value == [None, None, [18, [1, 2]]]
+
+
+def test_a_constraint_that_panics_ends_its_program(dummy: Engine) -> None:
+    outcome = finish(dummy.launch(load_program(ROOT / "build/programs/passes.wasm"), input="bad panics"))
+    assert outcome.code == "trap"
+    assert "of its own" in "".join(outcome.stderr)
 
 
 @pytest.mark.rows("JS-086")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import pytest
 
+from pie import _engine
+from pie.batch import Batch
 from pie.engine import Engine
 from pie.programs import load_program
 from support.launching import ROOT, example, run
@@ -58,6 +61,39 @@ def test_passes_of_several_contexts_run_at_once(dummy: Engine, language: str) ->
     tokens = value_of(dummy, language, "together")
     assert len(set(tokens)) == 3
     assert tokens == value_of(dummy, "rust", "together")
+
+
+class Held:
+    """An observer that holds the first batch until all passes are in it or wait behind it."""
+
+    def __init__(self, n_passes: int) -> None:
+        self.n_passes = n_passes
+        self.widths: list[int] = []
+        self.model: _engine.Model | None = None
+
+    def __call__(self, batch: Batch, _logits: Any) -> None:
+        n_seqs = len(batch.qo_indptr) - 1
+        self.widths.append(n_seqs)
+        deadline = time.monotonic() + 60
+        while len(self.widths) == 1 and n_seqs + self._n_waiting() < self.n_passes and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    def _n_waiting(self) -> int:
+        assert self.model is not None
+        return self.model.stats()["n_waiting"]
+
+
+@both
+def test_passes_of_several_contexts_share_a_batch(language: str) -> None:
+    """The first may have a batch of its own, since it comes first; the others do not."""
+    held = Held(3)
+    with Engine() as engine:
+        held.model = engine.add_model(observe=held)
+        engine.start()
+        assert len(set(value_of(engine, language, "together"))) == 3
+    print(f"{language}: batches of {held.widths} passes")
+    assert sum(held.widths) == 3
+    assert len(held.widths) <= 2
 
 
 @pytest.mark.rows("JS-042..043 JS-090 RS-052..053 RS-097")

@@ -262,8 +262,10 @@ OLDER: dict[str, Snippet] = {
             Event, Decoder,           # Event types & unified decoder
             ForwardPass,              # Low-level forward pass
             Grammar, Matcher,         # Structured generation
+            Adapter,                  # LoRA adapters
             session,                  # Client communication
             runtime,                  # Runtime info & spawning
+            messaging,                # Pub/sub messaging
         )
         """,
         "session.send(isinstance(model.tokenizer(), Tokenizer) and isinstance(ctx.generate(Sampler.greedy()), TokenStream))",
@@ -396,19 +398,19 @@ TYPESCRIPT: dict[str, Snippet] = {
     "names": Snippet(
         """
         import {
-        Model, Tokenizer, Context,
+        Model, Tokenizer, Context, Adapter,
         Forward, Output, Generator, GenStep,
         Sampler, Logits, Distribution, Logprob, Logprobs, Entropy,
         Grammar, GrammarConstraint,
         jsonSchema, anyJson, regex, ebnf, grammar,
         chat, reasoning, tools,
-        runtime, session,
+        runtime, session, messaging,
         } from 'inferlet';
         """,
         """
-        const classes = [Model, Tokenizer, Context, Forward, Output, Generator, GenStep, Grammar, GrammarConstraint];
+        const classes = [Model, Tokenizer, Context, Adapter, Forward, Output, Generator, GenStep, Grammar, GrammarConstraint];
         const functions = [Logits, Distribution, Logprob, Logprobs, Entropy, jsonSchema, anyJson, regex, ebnf, grammar, Sampler.argmax];
-        return [...classes, ...functions].every((one) => typeof one === 'function') && !!chat && !!reasoning && !!tools && !!runtime && !!session;
+        return [...classes, ...functions].every((one) => typeof one === 'function') && !!chat && !!reasoning && !!tools && !!runtime && !!session && !!messaging;
         """,
         is_true,
     ),
@@ -496,7 +498,6 @@ TYPESCRIPT: dict[str, Snippet] = {
         import type { Constraint } from 'inferlet';
         class MyConstraint implements Constraint {
           step(accepted: Uint32Array): Uint32Array {
-            return new Uint32Array();
           }
         }
         """,
@@ -593,7 +594,7 @@ RUST: dict[str, Callable[[Any], bool]] = {
     "context": lambda value: value == 16,
     "generate": is_text,
     "typed": lambda value: value in ({"text": "a"}, {"text": "b"}),
-    "by hand": lambda value: value == [[77], 77],
+    "by hand": lambda value: value == [256, "length", True],
     "forward": lambda value: isinstance(value, int),
     "samplers": is_true,
     "probes": lambda value: value == [4 * 4096, 3, True, True],
@@ -602,6 +603,7 @@ RUST: dict[str, Callable[[Any], bool]] = {
     "grammar constraint": lambda value: value == "x",
     "matcher": lambda value: value == [True, True, False],
     "speculator": is_true,
+    "printed traits": is_true,
     "chat decoder": lambda value: value == "Hello",
     "reasoning decoder": lambda value: value == ["start", "hm", "hm"],
     "tools": lambda value: value == ["get_price", '{"item": "violin"}', True],

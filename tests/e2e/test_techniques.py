@@ -65,9 +65,27 @@ def test_a_tree_of_thoughts_has_a_thought_a_level(tiny: Engine) -> None:
     assert len(value_of(tiny, "tree_of_thoughts", depth=2, branches=3, max_tokens=12)) == 2
 
 
+def test_thoughts_share_the_pages_of_what_they_have_in_common(tiny: Engine) -> None:
+    """What the thoughts of a level begin with is computed once: it is neither computed for each nor found computed."""
+    prompt = " ".join(f"The fox met animal number {n} and they talked about the weather." for n in range(24))
+
+    def n_new(depth: int) -> int:
+        before = tiny.models[0].stats()
+        outcome = run(tiny, example("tree_of_thoughts", "python"), {"prompt": prompt, "depth": depth, "branches": 6, "max_tokens": 8})
+        assert outcome.code is None, outcome.traceback
+        after = tiny.models[0].stats()
+        return sum(after[name] - before[name] for name in ("n_tokens", "n_reused"))
+
+    n_prompt, n_tree = n_new(0), n_new(1)
+    print(f"{n_prompt} tokens in common, {n_tree} with 6 thoughts, which are judged")
+    assert n_prompt > 200
+    assert n_tree < 2 * n_prompt < 6 * n_prompt
+
+
 def test_a_window_with_sinks_goes_far_beyond_it(tiny: Engine) -> None:
-    value = value_of(tiny, "windowed_attention", window=16, sinks=4, max_tokens=80)
-    assert value["length"] > 80 > value["seen"] == 20
+    value = value_of(tiny, "windowed_attention", window=16, sinks=4, max_tokens=640)
+    assert value["seen"] == 20
+    assert value["length"] > 32 * value["seen"]
     assert value["text"]
 
 

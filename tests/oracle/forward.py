@@ -60,7 +60,10 @@ class ForwardOps:
         made.positions += op["positions"]
 
     def op_attention_mask(self, op: Op) -> None:
-        self.drafted(op).masks = op["masks"]
+        made = self.drafted(op)
+        for mask in op["masks"]:
+            fitting(mask, self.model.max_context)
+        made.masks = op["masks"]
 
     def op_mask(self, op: Op) -> None:
         made = self.drafted(op)

@@ -141,6 +141,19 @@ class GeneratorOps:
     def op_ignore_eos(self, op: Op) -> None:
         self.generator(op).ignores_ends = op["value"]
 
+    def op_logit_mask(self, op: Op) -> None:
+        generation = self.generator(op)
+        if generation.opened or not any(fitting(op["mask"], self.model.vocab_size)):
+            raise RefusedError("invalid-argument")
+        generation.logit_mask = op["mask"]
+
+    def op_system_speculation(self, op: Op) -> None:
+        generation = self.generator(op)
+        if generation.opened or generation.speculator is not None:
+            raise RefusedError("invalid-argument")
+        if op.get("model", self.model.name) != self.model.name:
+            raise RefusedError("unknown-model")
+
     def op_set_seed(self, op: Op) -> None:
         generation = self.generator(op)
         if generation.opened:

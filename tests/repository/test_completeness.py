@@ -71,6 +71,8 @@ OPERATIONS = {
     "grammar.matcher.is-terminated": "matcher_ended",
     "generation.generator.constrain": "collect_json",
     "generation.generator.create": "generate",
+    "generation.generator.set-logit-mask": "logit_mask",
+    "generation.generator.set-drafting": "system_speculation",
     "generation.generator.set-stop": "stop",
     "generation.generator.next-step": "step",
     "generation.generator.set-horizon": "horizon",
@@ -121,10 +123,21 @@ def used_in_python(sources: Mapping[str, str]) -> set[tuple[str, str]]:
     return used
 
 
-def used_in_rust(sources: Mapping[str, str]) -> set[str]:
-    """Names that a crate has behind a point, a path, or in the list of a `use`."""
-    code = re.sub(r"//[^\n]*", "", "\n".join(sources.values()))
-    return set(re.findall(r"(?:\.|::|[{,]\s*)(\w+)\b", code))
+def used_in_rust(sources: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Interfaces and the names that a file has behind a point, a path, or in the list of a `use`, for each interface of
+    which the file uses the bindings. A file that declares a decoder has the names of the macro, too.
+    """
+    used = set()
+    shared = next((text for name, text in sources.items() if name.endswith("/decoding.rs")), "")
+    for text in sources.values():
+        product = text.partition("#[cfg(test)]\nmod ")[0]
+        code = re.sub(r"//[^\n]*", "", product + shared if "decoder! {" in product else product)
+        interfaces = set(re.findall(r"\bbindings::pie::\w+::(\w+)", code))
+        names = set(re.findall(r"\.(\w+)\s*\(|::(\w+)\b", code))
+        lists = re.findall(r"\buse crate::bindings::pie::\w+::\w+::\{([^}]*)\}", code)
+        found = {method or path for method, path in names} | {name for names in lists for name in re.findall(r"\w+", names)}
+        used.update((interface, name) for interface in interfaces for name in found)
+    return used
 
 
 def missing_in_python(every: Iterable[Function], sources: Mapping[str, str]) -> set[str]:
@@ -133,8 +146,8 @@ def missing_in_python(every: Iterable[Function], sources: Mapping[str, str]) -> 
 
 
 def missing_in_rust(every: Iterable[Function], sources: Mapping[str, str]) -> set[str]:
-    names = used_in_rust(sources)
-    return {function.path for function in every if snake(function.name) not in names}
+    used = used_in_rust(sources)
+    return {function.path for function in every if (snake(function.interface), snake(function.name)) not in used}
 
 
 def missing_in_javascript(every: Iterable[Function], used: Iterable[str]) -> set[str]:
@@ -270,6 +283,19 @@ def test_a_call_that_is_taken_out_of_an_sdk_is_missed(every: tuple[Function, ...
     assert except_for("python", missing_in_python(every, python)) == {"context.context.fork", "grammar.matcher.fork"}
     rust = {name: text.replace(".cached_tokens()", ".seq_len()") for name, text in rust_sources().items()}
     assert except_for("rust", missing_in_rust(every, rust)) == {"context.context.cached-tokens"}
+    # Others decode, too: of other interfaces.
+    for file, call, path in (
+        ("tokenizer.rs", ".decode(", "tokenizer.tokenizer.decode"),
+        ("matcher.rs", ".accept(", "grammar.matcher.accept"),
+        ("generation/machine.rs", ".give_mask(", "generation.generator.give-mask"),
+    ):
+        rust = {name: text.replace(call, ".left_out(") if name.endswith(f"src/{file}") else text for name, text in rust_sources().items()}
+        assert except_for("rust", missing_in_rust(every, rust)) == {path}
+    rust = {
+        name: text.replace(".feed_output(", ".feed(") if name.endswith("/decoding.rs") else text for name, text in rust_sources().items()
+    }
+    missing = {"reasoning.reasoning-decoder.feed-output", "tools.tool-decoder.feed-output"}
+    assert except_for("rust", missing_in_rust(every, rust)) == missing
     sources = shutil.copytree(ROOT / "js/inferlet/src", tmp_path / "src")
     context = sources / "context.ts"
     context.write_text(context.read_text().replace("this.#handle.suspend();", "").replace("host.contextTake", "host.contextOpen"))

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import * as host from './host.mjs';
-import { Adapter, Context, Entropy, InferletError, Logits, Model, Sampler } from '../../js/inferlet/dist/index.js';
+import { Adapter, Context, Entropy, InferletError, Logits, Model, Sampler, brle } from '../../js/inferlet/dist/index.js';
 
 beforeEach(() => host.reset());
 
@@ -186,6 +186,32 @@ test('[JS-064..066] builder methods reach the engine and chain', () => {
   assert.equal(generator.horizon(9).adapter(adapter).zoSeed(2 ** 53 - 1), generator);
   assert.deepEqual(namesOf(host.calls).slice(-3), ['generator.setHorizon', 'generator.setAdapter', 'generator.setZoSeed']);
   assert.deepEqual(host.calls.at(-1), ['generator.setZoSeed', 2n ** 53n - 1n]);
+});
+
+test('[JS-052 JS-054 JS-059] masks and who proposes are put in place of the options', () => {
+  const generator = generate();
+  assert.equal(generator.logitMask([3, 1]).systemSpeculation(), generator);
+  generator.systemSpeculation('small').systemSpeculation(false);
+  assert.deepEqual(host.calls.slice(-4), [
+    ['generator.setLogitMask', ids(3, 1)],
+    ['generator.setDrafting', { type: 'n-gram' }],
+    ['generator.setDrafting', { type: 'model', value: 'small' }],
+    ['generator.setDrafting', { type: 'none' }],
+  ]);
+  const proposed = generate({ speculator: speculator() });
+  const nCalls = host.calls.length;
+  assert.throws(() => proposed.systemSpeculation(), (error) => error.code === 'invalid-argument');
+  assert.throws(() => generator.logitMask('any'), TypeError);
+  assert.equal(host.calls.length, nCalls);
+});
+
+test('[JS-052 JS-124] what has no end is not read to its end', () => {
+  const endless = { * [Symbol.iterator]() { for (;;) yield 0; } };
+  const refused = (call, words) => assert.throws(call, ({ code, message }) => code === 'invalid-argument' && message.includes(words));
+  refused(() => generate({ logitMask: endless }), 'logitMask has more than 1048577 run lengths');
+  refused(() => brle.shortest(endless, 4), 'mask has more than 5 run lengths');
+  refused(() => brle.intersection([[1], new Uint32Array(6)], 4), 'masks[1] has more than 5 run lengths');
+  assert.deepEqual(host.calls.filter(([name]) => name !== 'contextCreate'), []);
 });
 
 const REFUSED = [

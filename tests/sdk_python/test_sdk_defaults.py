@@ -20,6 +20,7 @@ DEFAULTS = {
     "EventStream.__init__": {"reasoning": False, "tool_use": False},
     "Generator.collect_json": {"schema": None, "parse": None},
     "Generator.ignore_eos": {"ignore": True},
+    "Generator.system_speculation": {"proposer": True},
     "InferletError.__init__": {"details": None},
     "Output.__init__": {"finish_reason": None},
     "Sampler.top_p": {"temperature": 0.6, "p": None, "top_p": None, "seed": None},
@@ -42,6 +43,7 @@ DEFAULTS = {
     "tools.native_matcher": {"choice": "required"},
     "TokenStream.collect_json": {"schema": None, "parse": None},
     "TokenStream.ignore_eos": {"ignore": True},
+    "TokenStream.system_speculation": {"proposer": True},
 }
 
 

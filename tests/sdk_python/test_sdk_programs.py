@@ -123,6 +123,21 @@ decoder.reset()
 session.send([[repr(e) for e in events + decoder.feed(model.tokenizer().encode("Again"))],
               ["Event.Text(text='Hi there!')", "Event.Done(text='Hi there!')", "Event.Text(text='Again')"]])
 """,
+    "the unified decoder of what a step accepted": """
+def seen(tokens, reason, **kinds):
+    decoder = Decoder(model, **kinds)
+    half = len(tokens) // 2
+    events = decoder.feed_output(Output(tokens[:half])) + decoder.feed_output(Output(tokens[half:], reason))
+    texts = ["".join(e.text for e in events if isinstance(e, kind)) for kind in (Event.Text, Event.Thinking)]
+    return texts + [type(events[-1]).__name__]
+said = model.tokenizer().encode("<think>hm</think>Hi there!")
+stop = chat.stop_tokens(model)[:1]
+shown = model.tokenizer().encode(" x")[:1]
+session.send([[seen(said + stop, FinishReason.STOP, reasoning=True), seen(said + shown, FinishReason.STOP, reasoning=True),
+               seen(said + shown, FinishReason.LENGTH, reasoning=True), seen(said[:-1], None, reasoning=True, tool_use=True)[1],
+               seen(shown, FinishReason.STOP)],
+              [["Hi there!", "hm", "Done"], ["Hi there!", "hm", "Done"], ["Hi there!" + model.tokenizer().decode(shown), "hm", "Done"], "hm", ["", "", "Done"]]])
+""",
     "both spellings of a sampler": """
 session.send([context().generate_text(Sampler.top_k_top_p(0.7, 20, 0.9), max_tokens=8, seed=1),
               context().generate_text(Sampler.top_k_top_p(temperature=0.7, top_k=20, top_p=0.9), max_tokens=8, seed=1)])

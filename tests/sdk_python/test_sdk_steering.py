@@ -2,6 +2,7 @@
 
 import dataclasses
 import types as python_types
+from itertools import count, repeat
 
 import pytest
 from wit_world.imports import generation, sampling
@@ -349,7 +350,7 @@ def test_what_is_accepted_besides_is_told_alone(engine):
     assert run(main()) == [("accepted", [4]), ("reset",), ("accepted", [5])]
 
 
-@pytest.mark.rows("PY-052..054 PY-061..063")
+@pytest.mark.rows("PY-052..054 PY-061..063 PY-147")
 def test_options_that_have_methods_are_set_by_them(engine):
     adapter = Adapter("raw adapter")
     g = engine.generate(adapter=adapter, zo_seed=-3, horizon=9)
@@ -362,6 +363,47 @@ def test_options_that_have_methods_are_set_by_them(engine):
         assert caught.value.code == "invalid-argument"
 
 
+@pytest.mark.rows("PY-049 PY-051 PY-056")
+def test_masks_and_who_proposes_are_put_in_place_of_the_options(engine):
+    g = engine.generate()
+    assert g.logit_mask([3, 1]).system_speculation() is g
+    g.system_speculation("small").system_speculation(False)
+    assert engine.log[1:] == [
+        ("set_logit_mask", [3, 1]),
+        ("set_drafting", generation.Drafting_NGram()),
+        ("set_drafting", generation.Drafting_Model("small")),
+        ("set_drafting", generation.Drafting_None_()),
+    ]
+    proposed = engine.generate(speculator=Drafts(engine.log))
+    n_calls = len(engine.log)
+    for refused in (proposed.system_speculation, lambda: g.system_speculation(3), lambda: g.logit_mask("any")):
+        with pytest.raises(InferletError) as caught:
+            refused()
+        assert caught.value.code == "invalid-argument"
+    assert len(engine.log) == n_calls
+
+
+@pytest.mark.rows("PY-049 PY-117 PY-134")
+def test_what_has_no_end_is_not_read_to_its_end(engine):
+    async def stepped(**options):
+        async for step in engine.generate(**options):
+            await step.execute()
+
+    class Endless:
+        def step(self, accepted):
+            return repeat(0)
+
+    for work, words in (
+        (lambda: engine.generate(logit_mask=repeat(0)), "logit_mask has more than 1048577 numbers"),
+        (lambda: run(stepped(constrain=Endless())), "step() has more than 1048577 numbers"),
+        (lambda: run(stepped(speculator=Drafts(engine.log, (repeat(1), count(20))))), "draft()[0] has more than 4096 numbers"),
+        (lambda: run(stepped(speculator=Drafts(engine.log, ([1], count(20))))), "draft()[1] has more than 4096 numbers"),
+    ):
+        with pytest.raises(InferletError) as caught:
+            work()
+        assert (caught.value.code, words in caught.value.message) == ("invalid-argument", True)
+
+
 class RawAdapter:
     """Counts how often it is let go of."""
 
@@ -371,7 +413,7 @@ class RawAdapter:
         self.n_exits += 1
 
 
-@pytest.mark.rows("PY-052")
+@pytest.mark.rows("PY-052 PY-146")
 def test_an_adapter_that_was_let_go_of_is_refused_and_is_let_go_of_once(engine):
     raw = RawAdapter()
     with Adapter(raw) as adapter:

@@ -36,7 +36,7 @@ def wrong(rows: Iterable[Row], there: Collection[str]) -> list[str]:
     return missing + found
 
 
-@pytest.mark.rows("JS-008 JS-013 JS-021 JS-101 JS-180 PY-005 PY-010 PY-018 PY-041 PY-172 OLD-001..002 OLD-016..021 OLD-026")
+@pytest.mark.rows("JS-008 JS-013 JS-021 JS-101 JS-180 PY-005 PY-010 PY-018 PY-041 PY-140 PY-172 OLD-001..002 OLD-016..021 OLD-025..026")
 @pytest.mark.parametrize("of", PROGRAMS)
 def test_programs_find_the_names_of_present_rows_and_no_others(dummy: Engine, of: str) -> None:
     rows = of_language(of)

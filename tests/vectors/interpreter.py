@@ -291,6 +291,12 @@ class Interpreter:
     async def op_ignore_eos(self, a):
         self.generators[a["gen"]].ignore_eos(a["value"])
 
+    async def op_logit_mask(self, a):
+        self.generators[a["gen"]].logit_mask(a["mask"])
+
+    async def op_system_speculation(self, a):
+        self.generators[a["gen"]].system_speculation(*([a["model"]] if "model" in a else []))
+
     async def op_set_seed(self, a):
         self.generators[a["gen"]].seed(a["seed"])
 

@@ -364,6 +364,8 @@ class Interpreter {
     stop: (a: Arguments) => void this.generator(a).stop(a.tokens),
     add_stop: (a: Arguments) => void this.generator(a).addStop(a.tokens),
     ignore_eos: (a: Arguments) => void this.generator(a).ignoreEos(a.value as boolean),
+    logit_mask: (a: Arguments) => void this.generator(a).logitMask(a.mask),
+    system_speculation: (a: Arguments) => void this.generator(a).systemSpeculation(a.model),
     set_seed: (a: Arguments) => void this.generator(a).seed(a.seed!),
     step: async (a: Arguments) => {
       const { value: step } = await this.generator(a).next();

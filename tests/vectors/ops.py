@@ -53,3 +53,8 @@ def collected(ctx: str, gen: str, sampler: Op = ARGMAX, n: int = 6, **options: A
 def answers(ops: list[Op], shown: Op) -> Any:
     """What the last operation answers behind others, to write others by."""
     return Program(MODEL, SEED, []).run([*ops, shown])[-1]
+
+
+def transcript(ops: list[Op]) -> list[tuple[Op, Any]]:
+    """Operations with their entries, to look at what a vector shows."""
+    return list(zip(ops, Program(MODEL, SEED, []).run(ops), strict=True))

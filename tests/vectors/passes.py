@@ -119,6 +119,9 @@ def forward_masks() -> list[Op]:
     bad: list[list[list[int]]] = [[[0, 1]], [[0, 1], [0, 44]], [[43], []], [[0], []], [[], [43]], [[0, 0] * 30, []]]
     for n, masks in enumerate(bad):
         ops += forward("d", f"bad{n}", tokens(1, 2), op("attention_mask", masks=masks))
+    # What no row can take is told before the pass is executed.
+    for n, mask in enumerate(([0, MODEL.max_context + 1], [0] * (MODEL.max_context + 2), [2**32 - 1] * 3)):
+        ops += [op("forward", ctx="d", as_=f"long{n}"), op("attention_mask", fwd=f"long{n}", masks=[[], mask])]
     return [*ops, *state("d")]
 
 

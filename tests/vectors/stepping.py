@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.vectors.ops import ARGMAX, MODEL, TOP_P, WARM, Op, answers, collected, generate, op, prompt, report, state
+from tests.vectors.ops import ARGMAX, MODEL, TOP_P, WARM, Op, answers, collected, generate, op, prompt, report, state, transcript
 from tests.vectors.passes import ENTROPY, LOGITS, distribution, logprobs
 
 V = MODEL.vocab_size
@@ -279,8 +279,96 @@ def declared_options() -> list[Op]:
     return [*ops, op("collect_tokens", gen="i"), generate("c", "j", n=3, horizon=0), *state("c"), *collected("c", "k", n=2)]
 
 
+def twins(name: str, said: list[Op], sampler: Op = ARGMAX, *changes: Op, n: int = 8, **options: Any) -> list[Op]:
+    """The same generation collected and step by step. The contexts of both are made by `said`, which names none."""
+    ops: list[Op] = []
+    for gen, rest in {f"{name} at once": [op("collect_tokens")], f"{name} stepped": [op("step")] * (n + 1)}.items():
+        ops += [op("context", as_=gen), *(one | {"ctx": gen} for one in said), generate(gen, gen, sampler, n, **options)]
+        ops += [*(one | {"gen": gen} for one in (*changes, *rest)), *report(gen), *state(gen)]
+    whole, *steps = (entry for one, entry in transcript(ops) if one["op"] in ("collect_tokens", "step"))
+    assert whole == [token for step in steps if step for token in step["tokens"]], name
+    return ops
+
+
+def late_options() -> list[Op]:
+    """What restricts every step and who proposes tokens can be said until the first step is opened, beside whatever was
+    said before: each says it in place of the option.
+    """
+    words = [201, 202, 203, 204] * 5
+    ops = []
+    for name, mask in {"half": [V // 2, V // 2], "few": [100, 3, 7, 1, 2, 2], "any": []}.items():
+        mine = [op("logit_mask", gen=name, mask=mask), op("collect_tokens", gen=name)]
+        ops += [*prompt(name, *words), generate(name, name, WARM, seed=3, logit_mask=[9, 20]), op("add_stop", gen=name, tokens=[1]), *mine]
+        ops += [*report(name), *state(name), *prompt("x", *words), *collected("x", f"{name} option", WARM, seed=3, logit_mask=mask)]
+    for name, more in {"n-gram": {}, "model": {"model": MODEL.name}}.items():
+        drafting = op("system_speculation", gen=name, **more)
+        ops += [*prompt(name, *words), generate(name, name, n=12), drafting, op("logit_mask", gen=name, mask=[0, 4000])]
+        ops += [op("horizon", gen=name, n=4), op("collect_tokens", gen=name), *report(name), *state(name)]
+    ops += [*prompt("x", *words), *collected("x", "plain", n=12, logit_mask=[0, 4000])]
+    # Who proposes may change; both a speculator and the engine may not, and no other model.
+    ops += [*prompt("c", *words), generate("c", "g", n=6, system_speculation=True), op("system_speculation", gen="g", model=MODEL.name)]
+    ops += [op("system_speculation", gen="g"), op("system_speculation", gen="g", model="nobody"), op("collect_tokens", gen="g")]
+    ops += [*prompt("d", *words), generate("d", "h", n=6, speculator={"drafts": [[1]]}), op("system_speculation", gen="h")]
+    ops += [op("collect_tokens", gen="h"), *prompt("e", *words), generate("e", "i", n=6)]
+    bad: list[list[int]] = [[0], [V], [0, V + 1], [0] * (V + 2)]
+    ops += [op("logit_mask", gen="i", mask=mask) for mask in bad]
+    # Once a step was opened it is too late.
+    late = [op("logit_mask", gen="i", mask=[5, 5]), op("system_speculation", gen="i")]
+    return [*ops, step("i"), *late, op("collect_tokens", gen="i"), *late, *report("i"), *state("e")]
+
+
+def stepped_options() -> list[Op]:
+    """What the engine does alone gives the same tokens step by step: every sampler, every option, and what is changed
+    before the first step.
+    """
+    words = [op("append", tokens=[201, 202, 203, 204] * 5)]
+    samplers: dict[str, Op] = {
+        "argmax": ARGMAX,
+        "multinomial": WARM,
+        "top k": {"kind": "top_k", "temperature": 1.0, "k": 20},
+        "top p": TOP_P,
+        "min p": {"kind": "min_p", "temperature": 1.0, "p": 0.05},
+        "top k and p": {"kind": "top_k_top_p", "temperature": 0.7, "k": 40, "p": 0.9},
+    }
+    ops = []
+    for name, sampler in samplers.items():
+        warm = {} if name == "argmax" else {"seed": 6}
+        ops += twins(name, words, sampler, **warm)
+        ops += twins(f"{name}, n-gram", words, sampler, system_speculation=True, **warm)
+        ops += twins(f"{name}, horizon", words, sampler, horizon=3, **warm)
+    drawn: list[int] = answers([op("context", as_="x"), words[0] | {"ctx": "x"}, generate("x", "x")], op("collect_tokens", gen="x"))
+    options: dict[str, Op] = {
+        "max tokens": {"n": 3},
+        "stop": {"stop": [drawn[4]]},
+        "logit mask": {"logit_mask": [100, 300]},
+        # By this seed the model ends its turn.
+        "end": {"sampler": WARM, "seed": 4, "n": 40},
+        "no end": {"sampler": WARM, "seed": 4, "n": 40, "ignore_eos": True},
+    }
+    for name, given in options.items():
+        ops += twins(f"option {name}", [op("append", tokens=[41, 42])] if "end" in name else words, **given)
+    changes = {
+        "add stop": op("add_stop", tokens=[drawn[3]]),
+        "max tokens": op("set_max_tokens", n=5),
+        "ignore eos": op("ignore_eos", value=True),
+        "horizon": op("horizon", n=2),
+        "seed": op("set_seed", seed=9),
+    }
+    for name, change in changes.items():
+        ops += twins(f"then {name}", words, WARM, change, seed=6)
+    return ops
+
+
+def stepped_cues() -> list[Op]:
+    """The same of what Rust does otherwise: no automatic cue, and other stop tokens in place of those of the template."""
+    turn = [op("user", text="Hello!")]
+    drawn: list[int] = answers([op("context", as_="x"), turn[0] | {"ctx": "x"}, generate("x", "x")], op("collect_tokens", gen="x"))
+    ops = [*twins("cue", turn), *twins("no cue", turn, auto_flush=False)]
+    return [*ops, *twins("stop", turn, ARGMAX, op("stop", tokens=[drawn[2]])), *twins("no stop", turn, ARGMAX, op("stop", tokens=[]))]
+
+
 VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
-    make.__name__: (make(), {"languages": SERVED})
+    make.__name__: (make(), {"languages": ["python", "typescript"] if make is stepped_cues else SERVED})
     for make in (
         token_masks,
         constraints,
@@ -292,6 +380,9 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
         steps_again,
         drafts,
         declared_options,
+        late_options,
+        stepped_options,
+        stepped_cues,
     )
 }
 DOCS = {name: " ".join((globals()[name].__doc__ or "").split()) for name in VECTORS}
@@ -304,5 +395,8 @@ _ROWS = {
     "steps_again": "PY-073 PY-095",
     "drafts": "PY-050 PY-134..136 RS-154",
     "declared_options": "PY-051 PY-053..054 PY-061 PY-063 PY-139",
+    "late_options": "PY-049 PY-051 JS-052 JS-054 RS-074",
+    "stepped_options": "PY-051 PY-054 PY-057 PY-059 PY-061",
+    "stepped_cues": "PY-055 PY-058",
 }
 SHOWS = _ROWS

@@ -8,6 +8,13 @@ import { InferletError, wrongType } from './errors.js';
 
 const MAX_U32 = 0xffff_ffff;
 const MAX_U64 = 0xffff_ffff_ffff_ffffn;
+/** The longest row of a mask where it is not known: no vocabulary and no context of a model is longer. */
+const MAX_ROW = 2 ** 20;
+/**
+ * So many drafts of one step cross to the engine, which takes fewer.
+ * @internal
+ */
+export const MAX_DRAFTS = 2 ** 12;
 
 /** Token ids, in any form in which a program may hold them. */
 export type Tokens = Iterable<number>;
@@ -73,13 +80,17 @@ const INDICES: Words = { many: 'indices', one: 'an index', code: 'invalid-argume
 const POSITIONS: Words = { many: 'positions', one: 'a position', code: 'invalid-argument' };
 
 /** @internal */
-export function toTokens(value: Tokens, name: string): Uint32Array {
-  return toWords(value, name, TOKENS);
+export function toTokens(value: Tokens, name: string, most?: number): Uint32Array {
+  return toWords(value, name, TOKENS, most);
 }
 
-/** @internal */
-export function toRuns(value: Brle, name: string): Uint32Array {
-  return toWords(value, name, RUNS);
+/**
+ * A mask of a row of `length` elements, which needs one run more at most. The engine says so too, but more runs may not
+ * fit a call.
+ * @internal
+ */
+export function toRuns(value: Brle, name: string, length = MAX_ROW): Uint32Array {
+  return toWords(value, name, RUNS, length + 1);
 }
 
 /** @internal */
@@ -88,25 +99,30 @@ export function toIndices(value: Iterable<number>, name: string): Uint32Array {
 }
 
 /** @internal */
-export function toPositions(value: Iterable<number>, name: string): Uint32Array {
-  return toWords(value, name, POSITIONS);
+export function toPositions(value: Iterable<number>, name: string, most?: number): Uint32Array {
+  return toWords(value, name, POSITIONS, most);
 }
 
 /**
- * Masks, one for each row.
+ * Masks, one for each row of `length` elements.
  * @internal
  */
-export function toMasks(value: Iterable<Brle>, name: string): Uint32Array[] {
+export function toMasks(value: Iterable<Brle>, name: string, length = MAX_ROW): Uint32Array[] {
   if (!isIterable(value)) throw wrongType(`${name} must be masks (an iterable of run lengths), not ${show(value)}`);
-  return Array.from(value, (mask, index) => toRuns(mask, `${name}[${index}]`));
+  return Array.from(value, (mask, index) => toRuns(mask, `${name}[${index}]`, length));
 }
 
-function toWords(value: Iterable<number>, name: string, { many, one, code }: Words): Uint32Array {
-  if (value instanceof Uint32Array) return value;
+/** Of what may have `most` numbers, what has no end is not read to its end. */
+function toWords(value: Iterable<number>, name: string, { many, one, code }: Words, most = Infinity): Uint32Array {
   if (!isIterable(value)) {
     throw wrongType(`${name} must be a list of ${many} (a Uint32Array or another iterable of numbers), not ${show(value)}`);
   }
-  const words = Array.from(value);
+  const words = value instanceof Uint32Array ? value : firstOf(value, most + 1);
+  if (words.length > most) {
+    const message = `${name} has more than ${most} ${many}, which is the most that it may have; give fewer`;
+    throw new InferletError('invalid-argument', message, { limit: most });
+  }
+  if (words instanceof Uint32Array) return words;
   for (const [index, word] of words.entries()) {
     const place = `${name}[${index}]`;
     if (typeof word !== 'number') throw wrongType(`${place} must be ${one}, not ${show(word)}`);
@@ -116,6 +132,16 @@ function toWords(value: Iterable<number>, name: string, { many, one, code }: Wor
     }
   }
   return Uint32Array.from(words);
+}
+
+/** The first values of what may have no end, `n` at most. */
+function firstOf(values: Iterable<number>, n: number): number[] {
+  if (n === Infinity) return Array.from(values);
+  const first: number[] = [];
+  for (const value of values) {
+    if (first.push(value) >= n) break;
+  }
+  return first;
 }
 
 function isIterable(value: unknown): value is Iterable<unknown> {

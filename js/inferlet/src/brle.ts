@@ -24,12 +24,14 @@ export function toBools(mask: Brle, length: number): boolean[] {
 
 /** The shortest form of a mask over a row of `length` elements. */
 export function shortest(mask: Brle, length: number): Uint32Array {
-  return host.shortest(toRuns(mask, 'mask'), toCount(length, 'length'));
+  const nElements = toCount(length, 'length');
+  return host.shortest(toRuns(mask, 'mask', nElements), nElements);
 }
 
 /** The shortest form of what all masks allow. */
 export function intersection(masks: Iterable<Brle>, length: number): Uint32Array {
-  return host.intersection(toMasks(masks, 'masks'), toCount(length, 'length'));
+  const nElements = toCount(length, 'length');
+  return host.intersection(toMasks(masks, 'masks', nElements), nElements);
 }
 
 /** The shortest form of the mask that allows these elements, in any order. */
@@ -39,12 +41,14 @@ export function allowing(elements: Iterable<number>, length: number): Uint32Arra
 
 /** The elements that a mask allows, ascending. */
 export function allowed(mask: Brle, length: number): Uint32Array {
-  return host.allowed(toRuns(mask, 'mask'), toCount(length, 'length'));
+  const nElements = toCount(length, 'length');
+  return host.allowed(toRuns(mask, 'mask', nElements), nElements);
 }
 
 /** A bit an element, the lowest bit of each byte first; bits beyond the row are 0. */
 export function pack(mask: Brle, length: number): Uint8Array {
-  return host.pack(toRuns(mask, 'mask'), toCount(length, 'length'));
+  const nElements = toCount(length, 'length');
+  return host.pack(toRuns(mask, 'mask', nElements), nElements);
 }
 
 /** The shortest form of the mask of these bits. */

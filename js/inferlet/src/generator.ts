@@ -64,7 +64,7 @@ const MADE_WITH: { [N in keyof host.Options]: (options: GenerateOptions) => host
   autoFlush: ({ autoFlush }) => autoFlush === undefined || toBoolean(autoFlush, 'autoFlush'),
   ignoreEos: ({ ignoreEos }) => ignoreEos !== undefined && toBoolean(ignoreEos, 'ignoreEos'),
   logitMask: ({ logitMask }) => toRuns(logitMask ?? [], 'logitMask'),
-  drafting: toDrafting,
+  drafting: ({ speculator, systemSpeculation }) => toDrafting(systemSpeculation, speculator !== undefined),
 };
 
 /** What `generate` takes, as it names it to whoever misspells an option. */
@@ -223,6 +223,24 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
    */
   seed(seed: Seed): this {
     this.#handle.setSeed(toSeed(seed, 'seed'));
+    return this;
+  }
+
+  /**
+   * Puts a mask in place of the option `logitMask`; an empty one allows any token.
+   * @throws InferletError `invalid-argument` once a step was opened.
+   */
+  logitMask(mask: Brle): this {
+    this.#handle.setLogitMask(toRuns(mask, 'logitMask'));
+    return this;
+  }
+
+  /**
+   * Has the engine propose tokens, or a smaller model of that name, in place of the option `systemSpeculation`.
+   * @throws InferletError `invalid-argument` once a step was opened.
+   */
+  systemSpeculation(proposer: boolean | string = true): this {
+    this.#handle.setDrafting(toDrafting(proposer, this.#machine.steering.hasSpeculator));
     return this;
   }
 
@@ -399,9 +417,9 @@ function given<T, R>(value: T | undefined, read: (value: T) => R): R | undefined
   return value === undefined ? undefined : read(value);
 }
 
-function toDrafting({ speculator, systemSpeculation }: GenerateOptions): host.Drafting {
+function toDrafting(systemSpeculation: boolean | string | undefined, hasSpeculator: boolean): host.Drafting {
   if (systemSpeculation === undefined || systemSpeculation === false) return { type: 'none' };
-  if (speculator !== undefined) {
+  if (hasSpeculator) {
     const message = 'speculator and systemSpeculation both propose tokens; give one of them';
     throw new InferletError('invalid-argument', message);
   }

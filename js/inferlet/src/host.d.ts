@@ -194,6 +194,8 @@ declare module 'pie:host' {
     addStop(tokens: Uint32Array): void;
     ignoreEos(ignore: boolean): void;
     setSeed(seed: bigint): void;
+    setLogitMask(mask: Uint32Array): void;
+    setDrafting(drafting: Drafting): void;
     setAdapter(adapter: AdapterHandle): void;
     setZoSeed(seed: bigint): void;
     setHorizon(n: number): void;

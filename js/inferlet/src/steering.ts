@@ -1,7 +1,7 @@
 /** What a generator asks of the program in each step: masks of its constraints, drafts of its speculator. */
 
 import * as host from 'pie:host';
-import { show, toPositions, toRuns, toTokens } from './arguments.js';
+import { MAX_DRAFTS, show, toPositions, toRuns, toTokens } from './arguments.js';
 import type { Constraint } from './constraint.js';
 import { wrongType } from './errors.js';
 import { GrammarConstraint } from './grammar.js';
@@ -35,6 +35,11 @@ export class Steering {
   /** Whether the program has a part in each step, so that the engine cannot go on alone. */
   get isAsked(): boolean {
     return this.#isAsked;
+  }
+
+  /** Whether the program proposes tokens. */
+  get hasSpeculator(): boolean {
+    return this.#speculator !== undefined;
   }
 
   /** Adds constraints: from now on each step waits for their mask. The engine asks grammars by itself. */
@@ -119,8 +124,8 @@ export class Steering {
     if (!Array.isArray(draft) || draft.length !== 2) {
       throw wrongType(`draft() must return [tokens, positions], not ${show(draft)}`);
     }
-    const tokens = toTokens(draft[0], 'draft()[0]');
-    const positions = toPositions(draft[1], 'draft()[1]');
+    const tokens = toTokens(draft[0], 'draft()[0]', MAX_DRAFTS);
+    const positions = toPositions(draft[1], 'draft()[1]', MAX_DRAFTS);
     if (tokens.length > 0 || positions.length > 0) this.#generator.draft(tokens, positions);
     this.#nDrafted = tokens.length;
   }

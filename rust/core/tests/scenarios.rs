@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use pie_core::batch::ArenaView;
 use pie_core::{
-    Batch, Capabilities, ContextId, EngineConfig, ErrorCode, GeneratorId, GeneratorOptions, Method,
-    NextWork, ProcessId, RequestId, Submission, UserId,
+    Batch, Capabilities, ContextId, Drafting, EngineConfig, ErrorCode, GeneratorId,
+    GeneratorOptions, Method, NextWork, ProcessId, RequestId, Submission, UserId,
 };
 use support::world::{World, assert_draws_repeat, config, expected, options, output, prompt};
 
@@ -69,6 +69,37 @@ fn a_long_prefill_delays_no_token_of_a_running_generation() {
         output(world.wait(decoding).unwrap()).tokens,
         expected(&prompt(4, 0), 30)
     );
+}
+
+/// Text that a grammar forces is accepted with a step, and is computed with the next one: it waits for no prompt.
+#[test]
+fn a_few_tokens_that_were_accepted_are_computed_as_a_step() {
+    let mut world = World::with_process(
+        EngineConfig {
+            max_batch_tokens: 8,
+            prefill_chunk: 8,
+            ..config()
+        },
+        1,
+    );
+    let context = world.context(&prompt(4, 0));
+    let generator = world.generator(context, 30);
+    world.step(generator).unwrap().unwrap();
+    world.engine.accept(generator, &[4, 5, 6]).unwrap();
+    let long = world.context(&prompt(100, 1));
+    world.submit(Submission::Flush(long)).unwrap();
+    world.engine.next_step(generator).unwrap();
+    let step = world.submit(Submission::Step(generator)).unwrap();
+    let batch = planned(&mut world);
+    let view = ArenaView::parse(&batch.arena).unwrap();
+    let sizes: Vec<usize> = view
+        .sequences()
+        .map(|sequence| sequence.tokens.len())
+        .collect();
+    assert_eq!(sizes, [3, 5]);
+    world.finish();
+    let text = [&prompt(4, 0)[..], &[4, 5, 6]].concat();
+    assert_eq!(output(world.wait(step).unwrap()).tokens, expected(&text, 1));
 }
 
 // rows: RS-040
@@ -529,6 +560,56 @@ fn a_seed_may_be_given_until_a_step_is_opened() {
     assert_eq!(refused(&mut world), ErrorCode::InvalidArgument);
     world.run(generator).unwrap();
     assert_eq!(refused(&mut world), ErrorCode::InvalidArgument);
+}
+
+// rows: RS-074
+#[test]
+fn a_token_mask_and_drafts_may_be_given_until_a_step_is_opened() {
+    let mask: [u32; 2] = [2, 9];
+    let made = |token_mask: &[u32], drafting| GeneratorOptions {
+        token_mask: token_mask.to_vec(),
+        drafting,
+        max_tokens: Some(12),
+        ..options(Method::Argmax)
+    };
+    let drawn = |first: GeneratorOptions, then: Option<(&[u32], Drafting)>| {
+        let mut world = World::with_process(config(), 1);
+        let context = world.context(&prompt(4, 0).repeat(5));
+        let generator = world.engine.new_generator(context, first).unwrap();
+        if let Some((mask, drafting)) = then {
+            world.engine.set_token_mask(generator, mask).unwrap();
+            world.engine.set_drafting(generator, drafting).unwrap();
+        }
+        let held = world.engine.option_bytes(generator).unwrap();
+        (world.run(generator).unwrap().tokens, held)
+    };
+    let (none, n_gram) = (Drafting::None, Drafting::NGram);
+    assert_eq!(
+        drawn(made(&[], none), Some((&mask[..], n_gram))),
+        drawn(made(&mask, n_gram), None)
+    );
+    assert_eq!(
+        drawn(made(&mask, n_gram), Some((&[][..], none))),
+        drawn(made(&[], none), None)
+    );
+    assert_ne!(drawn(made(&mask, none), None), drawn(made(&[], none), None));
+
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(9, 0));
+    let generator = world.generator(context, 8);
+    let mut codes = Vec::new();
+    for bad in [&[0][..], &[5000], &[0; 5000]] {
+        codes.extend(world.engine.set_token_mask(generator, bad).err());
+    }
+    world.engine.next_step(generator).unwrap();
+    codes.extend(world.engine.set_token_mask(generator, &mask).err());
+    codes.extend(world.engine.set_drafting(generator, n_gram).err());
+    let codes: Vec<ErrorCode> = codes.into_iter().map(|error| error.code).collect();
+    assert_eq!(codes, [ErrorCode::InvalidArgument; 5]);
+    let request = world.submit(Submission::Step(generator)).unwrap();
+    let busy = world.engine.set_token_mask(generator, &mask).unwrap_err();
+    assert_eq!(busy.code, ErrorCode::ContextBusy);
+    world.engine.cancel(request);
 }
 
 #[test]

@@ -5,8 +5,29 @@
 //! after the pass for attention masks. A mask that is longer than its row, and one of more runs than its row has
 //! elements, are the error `invalid-argument`.
 
-use crate::Result;
 use crate::bindings::pie::core::masks as raw;
+use crate::{ErrorCode, Result, errors};
+
+/// The longest row of a mask where it is not known: no vocabulary and no context of a model is longer.
+pub(crate) const MAX_ROW: u32 = 1 << 20;
+
+/// Refuses a mask of more runs than its row needs at most. The engine does so too, but more runs may not fit a call.
+pub(crate) fn check_runs(mask: &[u32], len: u32) -> Result<()> {
+    if mask.len() as u64 <= u64::from(len) + 1 {
+        return Ok(());
+    }
+    let n_runs = mask.len();
+    let message = format!(
+        "a mask has {n_runs} runs and its row at most {len} elements; leave out runs of 0, so that there is one for \
+         each element at most"
+    );
+    Err(errors::text(ErrorCode::InvalidArgument, message))
+}
+
+/// The same of masks of several rows.
+pub(crate) fn check_all_runs(masks: &[Vec<u32>], len: u32) -> Result<()> {
+    masks.iter().try_for_each(|mask| check_runs(mask, len))
+}
 
 /// The shortest mask of a row of truth values, one an element; what is true is allowed.
 ///
@@ -35,6 +56,7 @@ pub fn to_bools(mask: &[u32], len: u32) -> Result<Vec<bool>> {
 /// # Errors
 /// `invalid-argument`
 pub fn shortest(mask: &[u32], len: u32) -> Result<Vec<u32>> {
+    check_runs(mask, len)?;
     Ok(raw::shortest(mask, len)?)
 }
 
@@ -43,6 +65,7 @@ pub fn shortest(mask: &[u32], len: u32) -> Result<Vec<u32>> {
 /// # Errors
 /// `invalid-argument`
 pub fn intersection(masks: &[Vec<u32>], len: u32) -> Result<Vec<u32>> {
+    check_all_runs(masks, len)?;
     Ok(raw::intersection(masks, len)?)
 }
 
@@ -59,6 +82,7 @@ pub fn allowing(elements: &[u32], len: u32) -> Result<Vec<u32>> {
 /// # Errors
 /// `invalid-argument`
 pub fn allowed(mask: &[u32], len: u32) -> Result<Vec<u32>> {
+    check_runs(mask, len)?;
     Ok(raw::allowed(mask, len)?)
 }
 
@@ -67,6 +91,7 @@ pub fn allowed(mask: &[u32], len: u32) -> Result<Vec<u32>> {
 /// # Errors
 /// `invalid-argument`
 pub fn pack(mask: &[u32], len: u32) -> Result<Vec<u8>> {
+    check_runs(mask, len)?;
     Ok(raw::pack(mask, len)?)
 }
 

@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::probe::Probe;
 use crate::sample::Seeded;
 use crate::shared::Shared;
-use crate::{Result, task};
+use crate::{Result, brle, task};
 
 /// A pass over the pending token of a context, its buffer and tokens of its own, in this order. Indices and attention
 /// masks count the tokens of its own; where it has none, the pending and buffered ones.
@@ -82,12 +82,16 @@ impl Forward<'_> {
 
     /// What each token attends to, together with causality, in place of masks that were given before: one for each.
     pub fn attention_mask(&mut self, masks: &[Vec<u32>]) -> &mut Self {
-        self.change(|made| made.attention_mask(masks))
+        self.checked(brle::check_all_runs(masks, brle::MAX_ROW), |made| {
+            made.attention_mask(masks)
+        })
     }
 
     /// The tokens that samplers may draw, in place of a mask that was given before.
     pub fn mask(&mut self, mask: &[u32]) -> &mut Self {
-        self.change(|made| made.logit_mask(mask))
+        self.checked(brle::check_runs(mask, brle::MAX_ROW), |made| {
+            made.logit_mask(mask)
+        })
     }
 
     /// Draws from the rows behind these tokens.
@@ -154,6 +158,21 @@ impl Forward<'_> {
     ) -> &mut Self {
         self.ask(change);
         self
+    }
+
+    /// Changes the pass where `check` holds, whose error is kept.
+    fn checked(
+        &mut self,
+        check: Result<()>,
+        change: impl FnOnce(&raw::ForwardPass) -> std::result::Result<(), Error>,
+    ) -> &mut Self {
+        match check {
+            Ok(()) => self.change(change),
+            Err(error) => {
+                self.pass.keeper.keep(error);
+                self
+            }
+        }
     }
 
     /// The answer of a call that has no `Result`; the default where it fails, with the error kept.

@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyDict, PyMapping, PyTuple};
 use crate::boundary::raise;
 
 /// What a Python mapping gives: values of settings by name.
-pub(crate) type Given<'py> = Option<Bound<'py, PyMapping>>;
+pub(crate) type SettingValues<'py> = Option<Bound<'py, PyMapping>>;
 
 /// Sets by `set` what is given of a section.
 ///
@@ -21,7 +21,7 @@ pub(crate) type Given<'py> = Option<Bound<'py, PyMapping>>;
 pub(crate) fn apply(
     py: Python<'_>,
     section: &str,
-    given: &Given<'_>,
+    given: &SettingValues<'_>,
     mut set: impl FnMut(&str, Value) -> Result<(), Error>,
 ) -> PyResult<()> {
     let Some(given) = given else {
@@ -39,7 +39,7 @@ pub(crate) fn apply(
 ///
 /// # Errors
 /// As [`apply`].
-pub(crate) fn capabilities(py: Python<'_>, given: &Given<'_>) -> PyResult<Capabilities> {
+pub(crate) fn capabilities(py: Python<'_>, given: &SettingValues<'_>) -> PyResult<Capabilities> {
     let mut capabilities = Capabilities::default();
     apply(py, "driver", given, |name, value| {
         capabilities.set(name, value)
@@ -53,7 +53,7 @@ pub(crate) fn capabilities(py: Python<'_>, given: &Given<'_>) -> PyResult<Capabi
 /// `invalid-config` for a value of no kind; the launch itself checks names and ranges.
 pub(crate) fn launch_limits(
     py: Python<'_>,
-    given: &Given<'_>,
+    given: &SettingValues<'_>,
 ) -> PyResult<BTreeMap<String, Value>> {
     let mut limits = BTreeMap::new();
     apply(py, "limits", given, |name, value| {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::boundary::{detached, raise};
-use crate::config::{self, Given};
+use crate::config::{self, SettingValues};
 
 /// The dummy driver; see the stub.
 #[pyclass(name = "DummyDriver", module = "pie._engine", frozen)]
@@ -26,7 +26,7 @@ type Computed<'py> = (
 #[pymethods]
 impl PyDummyDriver {
     #[new]
-    fn new(py: Python<'_>, model: &str, capabilities: Given<'_>) -> PyResult<Self> {
+    fn new(py: Python<'_>, model: &str, capabilities: SettingValues<'_>) -> PyResult<Self> {
         let mut served = Capabilities::default();
         config::apply(py, "driver", &capabilities, |name, value| {
             let set = served.set(name, value);

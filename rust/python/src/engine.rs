@@ -12,7 +12,7 @@ use pie_host::{
 use pyo3::prelude::*;
 
 use crate::boundary::{beside, detached, raise, waiting};
-use crate::config::{self, Given};
+use crate::config::{self, SettingValues};
 use crate::model::PyModel;
 use crate::process::PyProcess;
 use crate::program;
@@ -60,7 +60,7 @@ struct Asked<'py> {
     username: Option<String>,
     manifest: Option<String>,
     token_budget: Option<u64>,
-    limits: Given<'py>,
+    limits: SettingValues<'py>,
     /// Each with its manifest.
     programs: BTreeMap<String, (ProgramArgument, Option<String>)>,
     is_alone: bool,
@@ -84,9 +84,9 @@ impl PyEngine {
         runtimes_dir: Option<PathBuf>,
         instance_id: Option<String>,
         compiler: Option<Vec<String>>,
-        settings: Given<'_>,
-        limits: Given<'_>,
-        files: Given<'_>,
+        settings: SettingValues<'_>,
+        limits: SettingValues<'_>,
+        files: SettingValues<'_>,
     ) -> PyResult<Self> {
         let runtime = |language: Language| {
             runtimes_dir
@@ -150,8 +150,8 @@ impl PyEngine {
         py: Python<'_>,
         name: String,
         path: PathBuf,
-        settings: Given<'_>,
-        capabilities: Given<'_>,
+        settings: SettingValues<'_>,
+        capabilities: SettingValues<'_>,
         is_isolated: bool,
     ) -> PyResult<PyModel> {
         let mut engine = EngineConfig {
@@ -231,7 +231,12 @@ impl PyEngine {
     }
 
     #[pyo3(signature = (data_dir, settings = None))]
-    fn serve(&self, py: Python<'_>, data_dir: PathBuf, settings: Given<'_>) -> PyResult<PyServer> {
+    fn serve(
+        &self,
+        py: Python<'_>,
+        data_dir: PathBuf,
+        settings: SettingValues<'_>,
+    ) -> PyResult<PyServer> {
         server::serve(py, self.0.clone(), data_dir, &settings)
     }
 

@@ -8,7 +8,7 @@ use pie_server::{Server, ServerConfig};
 use pyo3::prelude::*;
 
 use crate::boundary::{detached, raise};
-use crate::config::{self, Given};
+use crate::config::{self, SettingValues};
 
 /// A running server; see the stub.
 #[pyclass(name = "Server", module = "pie._engine", frozen)]
@@ -51,14 +51,18 @@ pub(crate) fn serve(
     py: Python<'_>,
     engine: Arc<Host>,
     data_dir: PathBuf,
-    settings: &Given<'_>,
+    settings: &SettingValues<'_>,
 ) -> PyResult<PyServer> {
     let config = config_of(py, data_dir, settings)?;
     detached(py, || Server::start(engine, config)).map(PyServer)
 }
 
 /// The configuration of a server with these settings.
-fn config_of(py: Python<'_>, data_dir: PathBuf, settings: &Given<'_>) -> PyResult<ServerConfig> {
+fn config_of(
+    py: Python<'_>,
+    data_dir: PathBuf,
+    settings: &SettingValues<'_>,
+) -> PyResult<ServerConfig> {
     let mut config = ServerConfig::new(data_dir);
     config::apply(py, "server", settings, |name, value| {
         config.set_in_section(name, value)
@@ -69,7 +73,11 @@ fn config_of(py: Python<'_>, data_dir: PathBuf, settings: &Given<'_>) -> PyResul
 /// See the stub.
 #[pyfunction]
 #[pyo3(signature = (data_dir, settings = None))]
-pub(crate) fn check_access(py: Python<'_>, data_dir: PathBuf, settings: Given<'_>) -> PyResult<()> {
+pub(crate) fn check_access(
+    py: Python<'_>,
+    data_dir: PathBuf,
+    settings: SettingValues<'_>,
+) -> PyResult<()> {
     let config = config_of(py, data_dir, &settings)?;
     detached(py, || {
         pie_server::check_access(&config.host, config.port, &config.data_dir, &config.auth)

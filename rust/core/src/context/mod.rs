@@ -13,7 +13,7 @@ use crate::generation::{forked, saved};
 use crate::hash::fold;
 use crate::ids::{BatchId, GeneratorId, ProcessId};
 use crate::kv::{Content, Lane, Moves, NodeId, Obstacle, PageDemand, PageStore};
-use crate::sched::{Habit, Wants};
+use crate::sched::Habit;
 
 pub(crate) use pass::{Pass, PassKind};
 pub(crate) use tokens::Tokens;
@@ -330,8 +330,8 @@ impl Context {
 
     /// Whether no more is missing than a step computes: nothing is looked up for it.
     pub(crate) fn is_steady(&self) -> bool {
-        let wants = self.pass.as_ref().map_or(Wants::Tokens, Pass::wants);
-        self.lane.is_whole() && wants.kind(self.n_remaining()).is_step()
+        let n_of_step = self.pass.as_ref().map_or(1, Pass::n_of_step);
+        self.lane.is_whole() && self.n_remaining() <= n_of_step
     }
 
     /// Makes ready what is to be had without computing it.

@@ -200,14 +200,23 @@ impl Pass {
     }
 
     /// What it wants of the batches that run it.
-    pub(crate) const fn wants(&self) -> Wants {
+    pub(crate) fn wants(&self) -> Wants {
         match self.kind {
             PassKind::Flush => Wants::Tokens,
             PassKind::Step(_) if self.is_cleared => Wants::Rows,
             PassKind::Step(_) | PassKind::Run(_) => Wants::Draw {
-                n_drafts: self.tokens.n_drafts(),
+                n_drafts: self.tokens.n_drafts() + self.tokens.n_forced(),
             },
             PassKind::Forward { .. } => Wants::Rows,
+        }
+    }
+
+    /// Tokens that a step of it computes where nothing was accepted with the step before: the newest one, and drafts
+    /// that are judged with it.
+    pub(crate) fn n_of_step(&self) -> u32 {
+        match self.wants() {
+            Wants::Draw { .. } => 1 + self.tokens.n_drafts(),
+            Wants::Tokens | Wants::Rows => 1,
         }
     }
 

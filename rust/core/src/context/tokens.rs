@@ -5,6 +5,10 @@ use std::ops::Range;
 use crate::batch::Adapter;
 use crate::kv::Content;
 
+/// The longest text that was accepted with a step, behind its first token, of which the next step still is one: what is
+/// longer takes its turn among prompts. As many tokens as may be drafted at once.
+const MAX_FORCED: u32 = 8;
+
 /// What a pass took from its context, what came with it, and what it drew, in this order.
 #[derive(Debug)]
 pub(crate) struct Tokens {
@@ -115,6 +119,13 @@ impl Tokens {
 
     pub(super) const fn n_drafts(&self) -> u32 {
         self.n_drafts
+    }
+
+    /// Those of a text that was accepted behind the first pending one, a few at most: they are computed with the step
+    /// that comes, as drafts are.
+    pub(super) fn n_forced(&self) -> u32 {
+        let n_pending = self.n_taken - self.n_buffered as u32 - self.n_given;
+        n_pending.saturating_sub(1).min(MAX_FORCED)
     }
 
     /// Adds some that may turn out not to be drawn.

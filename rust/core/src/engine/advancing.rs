@@ -141,11 +141,14 @@ impl Engine {
         is_whole: bool,
         mut judged: Judged,
     ) -> (Judged, Drafts) {
+        let faults = &mut self.totals.faults;
         let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            faults.count("what drafts were made for has no context");
             return (judged, Drafts::NONE);
         };
         let n_tokens = context.n_tokens();
         let Some(pass) = context.pass.as_mut() else {
+            faults.count("what drafts were made for has no pass");
             return (judged, Drafts::NONE);
         };
         if is_whole && !pass.draws() {

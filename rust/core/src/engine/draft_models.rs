@@ -84,7 +84,7 @@ impl Engine {
             let pass = context.pass.as_ref().filter(|pass| pass.is_drafting())?;
             let name = pass.kind.generator()?;
             let generator = self.owned.generators.get_mut(name.0)?;
-            let length = context.end();
+            let (length, mask) = (context.end(), generator.mask.clone());
             let n_known = generator.drafter()?.tell(length);
             let tokens = context.content_at(&self.device.store, n_known..length);
             let wanted = DraftsWanted {
@@ -92,6 +92,7 @@ impl Engine {
                 n_known,
                 tokens: tokens.tokens().to_vec(),
                 seed: pass.seed()?,
+                mask,
                 n_drafts,
             };
             Some(DraftEvent::Wanted(name, wanted))

@@ -66,12 +66,13 @@ impl Engine {
 
     /// Charges the tokens that enter the context with a pass to the budget of its process, and to `pay`.
     fn charge(
-        &self,
+        &mut self,
         context: ContextId,
         pass: &Pass,
         pay: impl FnOnce(Entering) -> Result<()>,
     ) -> Result<()> {
         let Some(state) = self.owned.contexts.get(context.0) else {
+            self.totals.faults.count("a pass has no context");
             return Ok(());
         };
         let n_tokens = pass.n_entering();
@@ -121,6 +122,10 @@ impl Engine {
             {
                 process.seeds.count(origin);
             }
+        } else {
+            self.totals
+                .faults
+                .count("a pass that succeeded has no context");
         }
         let id = match pass.kind {
             PassKind::Flush => return Answer::Flushed,

@@ -3,7 +3,8 @@
 use super::Engine;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{
-    DraftEvent, Drafter, Drafting, FinishReason, Generator, GeneratorOptions, StepState, StopSet,
+    DraftEvent, Drafter, Drafting, FinishReason, Generator, GeneratorOptions, OwnSeed, StepState,
+    StopSet,
 };
 use crate::ids::{ContextId, GeneratorId};
 
@@ -42,17 +43,12 @@ impl Engine {
             params,
             StopSet::new(options.template_stop, options.stop),
         );
-        generator.seed = options.sampler.seed.or(options.seed);
-        generator.has_sampler_seed = options.sampler.seed.is_some();
+        generator.seed = OwnSeed::new(options.sampler.seed, options.seed);
         generator.max_tokens = options.max_tokens;
         generator.adapter = options.adapter;
         generator.mask = mask;
         generator.drafts = drafts;
-        generator.drafter = match options.drafting {
-            Drafting::None => None,
-            Drafting::NGram => Some(Box::new(Drafter::of_n_grams())),
-            Drafting::Host => Some(Box::new(Drafter::of_model())),
-        };
+        generator.drafter = Drafter::of(options.drafting).map(Box::new);
         let id = GeneratorId(self.owned.generators.insert(generator));
         if let Some(state) = self.owned.contexts.get_mut(context.0) {
             state.generator = Some(id);
@@ -139,6 +135,24 @@ impl Engine {
         self.owned.idle_generator(generator)?.set_seed(seed)
     }
 
+    /// Puts a token mask in place of the one that it was made with: run lengths over the vocabulary; empty: any token.
+    ///
+    /// # Errors
+    /// `invalid-argument` for a mask that is malformed or allows nothing, and once a step was opened;
+    /// `generator-retired`; `context-busy` while a step is under way.
+    pub fn set_token_mask(&mut self, generator: GeneratorId, mask: &[u32]) -> Result<()> {
+        let mask = self.token_mask(mask)?;
+        self.owned.idle_generator(generator)?.set_mask(mask)
+    }
+
+    /// Has its drafts made so from now on. Whoever made them before is not told.
+    ///
+    /// # Errors
+    /// `invalid-argument` once a step was opened; `generator-retired`; `context-busy` while a step is under way.
+    pub fn set_drafting(&mut self, generator: GeneratorId, drafting: Drafting) -> Result<()> {
+        self.owned.idle_generator(generator)?.set_drafting(drafting)
+    }
+
     /// Bytes of the options of a generator: stop tokens, token mask, probes with what they read, drafts, and what makes
     /// them.
     ///
@@ -147,6 +161,14 @@ impl Engine {
     pub fn option_bytes(&self, generator: GeneratorId) -> Result<usize> {
         let driver = &self.config.driver;
         Ok(self.owned.generator(generator)?.held_bytes(driver))
+    }
+
+    /// Bytes that drafts of a generator take more at most, were they made so.
+    ///
+    /// # Errors
+    /// `generator-retired` after it was dropped.
+    pub fn drafting_bytes(&self, generator: GeneratorId, drafting: Drafting) -> Result<usize> {
+        Ok(self.owned.generator(generator)?.drafting_bytes(drafting))
     }
 
     /// Opens the next step: its number, counted from 0, or none after the end. A step that was cancelled or failed is

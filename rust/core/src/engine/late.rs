@@ -173,16 +173,16 @@ impl Engine {
 
     /// The last mask of a pass came: it is judged and answered.
     fn resume(&mut self, id: ContextId, pass: PassId, now_ns: u64) {
+        let faults = &mut self.totals.faults;
         let Some(context) = self.owned.contexts.get_mut(id.0) else {
-            return;
+            return faults.count("what got its last mask has no context");
         };
         let judged = judge(&self.config, &self.owned.generators, context);
         let Some(state) = context.pass.as_mut() else {
-            return;
+            return faults.count("what got its last mask has no pass");
         };
         let hold = &mut self.waiting.hold;
         hold.returned(id, &mut context.mask_habit, now_ns);
-        let faults = &mut self.totals.faults;
         let resumes = state.resume(judged.n_accepted);
         faults.expect(resumes, "what got its last mask does not await it");
         let became = match judged.next {

@@ -101,7 +101,7 @@ impl Engine {
         let progress = self.enter(context, pass, now_ns)?;
         if let Some(generator) = self.owned.generators.get_mut(id.0) {
             generator.state = StepState::Running;
-            generator.drawing_seed = seed.or(generator.drawing_seed);
+            generator.seed.draw_by(seed);
         }
         if let Some(n_wanted) = n_wanted {
             self.want_drafts(context, n_wanted);
@@ -148,7 +148,7 @@ impl Engine {
         let (name, drafts) = (self.next_pass(), self.drafts_of(id, one_step)?);
         let generator = self.owned.generator(id)?;
         let state = self.owned.live(generator.context)?;
-        let counts = !generator.counted && !state.drafts;
+        let counts = !generator.seed.is_settled() && !state.drafts;
         let origin = counts.then(|| state.origin(&self.device.store));
         let process = self.owned.processes.get(&process);
         let template = generator.draws_by(one_step, || {

@@ -6,12 +6,15 @@
 //! Drafts that are all drawn make the next ones longer. Where none is drawn the next ones are shorter, and made after a
 //! rest that becomes longer each time: where nothing is ever accepted, drafting costs next to nothing.
 
+use super::Drafting;
 use super::ngrams::NGrams;
 
 /// The most tokens that are drafted at once.
 const MAX_DRAFTS: u32 = 8;
 /// Tokens that are drafted first.
 const FIRST_DRAFTS: u32 = 2;
+/// Copies of a token mask of which another model makes drafts.
+pub(super) const MODEL_MASKS: usize = 3;
 /// The longest rest, in passes.
 const MAX_REST: u32 = 255;
 
@@ -95,6 +98,24 @@ pub(crate) struct Drafter {
 }
 
 impl Drafter {
+    /// The one that a generator is to have.
+    pub(crate) fn of(drafting: Drafting) -> Option<Self> {
+        match drafting {
+            Drafting::None => None,
+            Drafting::NGram => Some(Self::of_n_grams()),
+            Drafting::Host => Some(Self::of_model()),
+        }
+    }
+
+    /// Copies of the token mask of its generator, with that of the generator itself: another model that drafts has one
+    /// in its options, and one in its own generator.
+    pub(crate) const fn n_masks(&self) -> usize {
+        match self.source {
+            Source::NGrams(_) => 1,
+            Source::Model(_) => MODEL_MASKS,
+        }
+    }
+
     /// One that looks n-grams up.
     pub(crate) fn of_n_grams() -> Self {
         Self::new(Source::NGrams(Box::new(NGrams::new())))

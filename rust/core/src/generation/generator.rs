@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{Drafter, FinishReason, Next, RowProbe, Standing, StepOptions, StopSet, Template};
+use super::ahead_habit::AheadHabit;
+use super::{
+    Drafter, Drafting, FinishReason, Next, OwnSeed, RowProbe, Standing, StepOptions, StopSet,
+    Template,
+};
 use crate::batch::{Adapter, Capabilities};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};
 use crate::sampling::{Params, Probe};
-
-/// Steps in a row of which what ran ahead was of no use, after which nothing runs ahead for some.
-const MAX_VAIN: u32 = 2;
-/// For how many at first, and how often that is doubled at most.
-const FIRST_REST: u32 = 8;
-const MAX_DOUBLED: u32 = 5;
 
 /// Where the current step of a generator stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +31,7 @@ pub(crate) struct Generator {
     pub(crate) process: ProcessId,
     pub(crate) context: ContextId,
     params: Params,
-    /// Given, or derived at the first step that succeeded.
-    pub(crate) seed: Option<u64>,
-    /// The seed is one of the sampler, which no other replaces.
-    pub(crate) has_sampler_seed: bool,
+    pub(crate) seed: OwnSeed,
     /// The token mask of each of its steps may come late.
     masks_late: bool,
     /// The tokens that may be drawn in every step, as run lengths; none: any.
@@ -45,8 +40,6 @@ pub(crate) struct Generator {
     pub(crate) probes: Option<Arc<[RowProbe]>>,
     /// Makes drafts for it.
     pub(crate) drafter: Option<Box<Drafter>>,
-    /// The seed of the pass under way.
-    pub(crate) drawing_seed: Option<u64>,
     /// Tokens that the program thinks it will become.
     pub(crate) horizon: Option<u32>,
     pub(crate) max_tokens: Option<u32>,
@@ -62,12 +55,7 @@ pub(crate) struct Generator {
     pub(crate) dropped: bool,
     /// Its context follows that of another model.
     pub(crate) drafts: bool,
-    /// Its first step was counted among the generators of its origin.
-    pub(crate) counted: bool,
-    /// Steps in a row for which nothing that ran ahead was of use.
-    n_vain: u32,
-    /// Steps before anything runs ahead again.
-    rest: u32,
+    habit: AheadHabit,
     n_accepted: u32,
     n_steps: u32,
     finish: Option<FinishReason>,
@@ -84,13 +72,11 @@ impl Generator {
             process,
             context,
             params,
-            seed: None,
-            has_sampler_seed: false,
+            seed: OwnSeed::default(),
             masks_late: false,
             mask: None,
             probes: None,
             drafter: None,
-            drawing_seed: None,
             horizon: None,
             max_tokens: None,
             stop,
@@ -105,9 +91,7 @@ impl Generator {
             retired: false,
             dropped: false,
             drafts: false,
-            counted: false,
-            n_vain: 0,
-            rest: 0,
+            habit: AheadHabit::default(),
             n_accepted: 0,
             n_steps: 0,
             finish: None,
@@ -152,7 +136,7 @@ impl Generator {
     pub(crate) fn draws_by(&self, one_step: bool, derived: impl FnOnce() -> u64) -> Template {
         Template {
             params: self.params,
-            seed: self.seed.unwrap_or_else(derived),
+            seed: self.seed.known().unwrap_or_else(derived),
             mask: self.mask.clone(),
             masks_late: self.masks_late,
             probes: self.probes.clone().filter(|_| one_step),
@@ -161,7 +145,7 @@ impl Generator {
 
     /// What the next step draws by if it is as every step; none before the first one succeeded.
     pub(crate) fn next_template(&self) -> Option<Template> {
-        let seed = self.seed.filter(|_| self.counted)?;
+        let seed = self.seed.known().filter(|_| self.seed.is_settled())?;
         Some(self.draws_by(true, || seed))
     }
 
@@ -187,7 +171,8 @@ impl Generator {
     /// Bytes of what its program gave it, of what its probes read by the rows of `driver`, and of what makes its
     /// drafts.
     pub(crate) fn held_bytes(&self, driver: &Capabilities) -> usize {
-        let mask = self.mask.as_ref().map_or(0, |mask| size_of_val(&**mask));
+        let n_masks = self.drafter.as_ref().map_or(1, |it| it.n_masks());
+        let mask = self.mask.as_ref().map_or(0, |mask| size_of_val(&**mask)) * n_masks;
         let every_step = self.probes.as_deref().unwrap_or_default();
         let every_step = every_step
             .iter()
@@ -198,6 +183,13 @@ impl Generator {
         let drafter = self.drafter.as_ref().map_or(0, |it| it.n_bytes());
         let drafts = self.step.drafts.capacity() * size_of::<u32>();
         self.stop.held_bytes() + mask + probes + drafter + drafts
+    }
+
+    /// Bytes of whatever makes its drafts so, and of the copies of its mask that it needs.
+    pub(crate) fn drafting_bytes(&self, drafting: Drafting) -> usize {
+        let mask = self.mask.as_ref().map_or(0, |mask| size_of_val(&**mask));
+        let bytes = |it: Drafter| it.n_bytes() + (it.n_masks() - 1) * mask;
+        Drafter::of(drafting).map_or(0, bytes)
     }
 
     /// Whether the token mask of each of its steps may come late.
@@ -233,23 +225,19 @@ impl Generator {
         }
     }
 
-    /// What ran ahead was of no use. Where that was so twice in a row nothing runs ahead for some steps, and for longer
-    /// each time.
+    /// What ran ahead was of no use.
     pub(crate) fn ran_in_vain(&mut self) {
-        self.n_vain += 1;
-        if let Some(n_rests) = self.n_vain.checked_sub(MAX_VAIN) {
-            self.rest = FIRST_REST << n_rests.min(MAX_DOUBLED);
-        }
+        self.habit.ran_in_vain();
     }
 
     /// What ran ahead is what its program asks for.
     pub(crate) const fn ran_of_use(&mut self) {
-        (self.n_vain, self.rest) = (0, 0);
+        self.habit.ran_of_use();
     }
 
     /// Whether its next token may be computed before its program asks.
     pub(crate) const fn runs_ahead(&self) -> bool {
-        self.rest == 0 && !self.retired && !self.dropped
+        !self.habit.rests() && !self.retired && !self.dropped
     }
 
     /// Whether a program may use it. One that had ended before it was retired just stays at its end.
@@ -282,19 +270,37 @@ impl Generator {
 
     /// Draws by this seed, unless the sampler has one of its own.
     pub(crate) fn set_seed(&mut self, seed: u64) -> Result<()> {
-        self.check_idle()?;
-        if self.state != StepState::Closed || self.counted {
-            return Err(Error::new(
-                ErrorCode::InvalidArgument,
-                format!(
-                    "seed {seed} comes after the first step was opened; give it before, or make another generator"
-                ),
-            ));
-        }
-        if !self.has_sampler_seed {
-            self.seed = Some(seed);
-        }
+        self.check_unused(&format!("seed {seed}"))?;
+        self.seed.give(seed);
         Ok(())
+    }
+
+    /// Draws only what this mask allows.
+    pub(crate) fn set_mask(&mut self, mask: Option<Arc<[u32]>>) -> Result<()> {
+        self.check_unused("a token mask")?;
+        self.mask = mask;
+        Ok(())
+    }
+
+    /// Has its drafts made so.
+    pub(crate) fn set_drafting(&mut self, drafting: Drafting) -> Result<()> {
+        self.check_unused("who drafts")?;
+        self.drafter = Drafter::of(drafting).map(Box::new);
+        Ok(())
+    }
+
+    /// Nothing was opened yet that draws by what it was made with.
+    fn check_unused(&self, what: &str) -> Result<()> {
+        self.check_idle()?;
+        if self.state == StepState::Closed && !self.seed.is_settled() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::InvalidArgument,
+            format!(
+                "{what} comes after the first step was opened; give it before, or make another generator"
+            ),
+        ))
     }
 
     /// Opens the next step: its number, counted from 0, or none after the end. One that was undone has what was wanted
@@ -374,15 +380,14 @@ impl Generator {
 
     /// The first pass that drew succeeded: whatever is drawn later, it is by the same seed.
     pub(crate) fn settle_seed(&mut self) {
-        self.counted = true;
-        self.seed = self.drawing_seed.or(self.seed);
+        self.seed.settle();
     }
 
     /// Folds the result of a pass in. `drew` tells whether anything was to be drawn.
     pub(crate) fn fold(&mut self, n_drawn: u32, finish: Option<FinishReason>, drew: bool) {
         self.n_accepted += n_drawn;
         self.n_steps += 1;
-        self.rest = self.rest.saturating_sub(1);
+        self.habit.step();
         self.finish = self.finish.or(finish);
         self.state = StepState::Closed;
         self.lacks_tokens = !drew;

@@ -1,5 +1,6 @@
 //! The generator: a state machine that turns a context into tokens.
 
+mod ahead_habit;
 mod drafting;
 mod fold;
 mod generator;
@@ -7,6 +8,7 @@ mod generator;
 mod generator_tests;
 mod ngrams;
 mod options;
+mod own_seed;
 mod seeds;
 mod step;
 mod stop;
@@ -18,6 +20,7 @@ pub(crate) use drafting::{Drafter, Drafts};
 pub(crate) use fold::{Drawn, fold};
 pub(crate) use generator::{Generator, StepState, probe_bytes};
 pub use options::{Drafting, FinishReason, GeneratorOptions, Output, Speculation};
+pub(crate) use own_seed::OwnSeed;
 pub(crate) use seeds::{Seeds, forked, saved};
 pub(crate) use step::StepOptions;
 pub(crate) use stop::StopSet;

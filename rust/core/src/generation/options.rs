@@ -1,6 +1,6 @@
 //! What a generator is made with, and what it returns.
 
-use super::drafting::Drafter;
+use super::drafting::{Drafter, MODEL_MASKS};
 use super::ngrams::NGrams;
 use crate::batch::Adapter;
 use crate::sampling::{Reading, Sampler};
@@ -29,12 +29,12 @@ pub struct GeneratorOptions {
 impl GeneratorOptions {
     /// Bytes that they keep in memory at most, beside the stop tokens.
     pub fn n_bytes(&self) -> usize {
-        let drafter = match self.drafting {
-            Drafting::None => 0,
-            Drafting::NGram => NGrams::N_BYTES,
-            Drafting::Host => size_of::<Drafter>(),
+        let (drafter, n_masks) = match self.drafting {
+            Drafting::None => (0, 1),
+            Drafting::NGram => (NGrams::N_BYTES, 1),
+            Drafting::Host => (size_of::<Drafter>(), MODEL_MASKS),
         };
-        size_of_val(&*self.token_mask) + drafter
+        size_of_val(&*self.token_mask) * n_masks + drafter
     }
 }
 

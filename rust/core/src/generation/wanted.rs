@@ -1,5 +1,7 @@
 //! What whoever drafts for generators is told.
 
+use std::sync::Arc;
+
 use crate::ids::{GeneratorId, RequestId};
 
 /// What whoever drafts for generators has to know.
@@ -24,6 +26,8 @@ pub struct DraftsWanted {
     pub tokens: Vec<u32>,
     /// The seed by which the generation draws.
     pub seed: u64,
+    /// The tokens that it may draw in every step, as run lengths; none: any.
+    pub mask: Option<Arc<[u32]>>,
     /// Drafts that are of use, one at least.
     pub n_drafts: u32,
 }

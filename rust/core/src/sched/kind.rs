@@ -5,7 +5,8 @@
 pub(crate) enum Wants {
     /// Its tokens computed.
     Tokens,
-    /// The token behind its last one drawn, and where there are drafts, those judged. They come last among its tokens.
+    /// The token behind its last one drawn, and where there are drafts, those judged: they come last among its tokens.
+    /// A few tokens that were accepted with the step before count among `n_drafts`: they are computed in one step, too.
     Draw { n_drafts: u32 },
     /// The rows that a program asked for.
     Rows,

@@ -43,9 +43,9 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// A place in a line.
+/// A place in a line, which is given up when this is dropped.
 #[derive(Debug)]
-struct Place {
+struct HeldTicket {
     topics: Arc<UserTopics>,
     /// The name of its topic.
     topic: Arc<str>,
@@ -53,7 +53,7 @@ struct Place {
     ticket: Option<PullTicket>,
 }
 
-impl Place {
+impl HeldTicket {
     fn take(&mut self) -> Option<Arc<Parcel>> {
         self.topics.take(self.ticket.take()?)
     }
@@ -65,7 +65,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for HeldTicket {
     fn drop(&mut self) {
         self.give_up();
     }
@@ -73,7 +73,7 @@ impl Drop for Place {
 
 /// A pull of a queue, as the source of a future.
 #[derive(Debug)]
-pub struct Pull(Place);
+pub struct Pull(HeldTicket);
 
 /// The future of the next message of a queue. What is wrong with the topic is its answer.
 pub(crate) fn pull(topics: &Arc<UserTopics>, topic: &str) -> Future<Pull> {
@@ -87,7 +87,7 @@ pub(crate) fn pull(topics: &Arc<UserTopics>, topic: &str) -> Future<Pull> {
         Ok(ticket) => (Some(ticket), Ok(())),
         Err(error) => (None, Err(error)),
     };
-    let place = Place {
+    let place = HeldTicket {
         topics: topics.clone(),
         topic: topic.into(),
         ticket,
@@ -128,7 +128,7 @@ fn future<S: Operation<Raw = ()>>(
 
 /// A wait for a copy of a subscription, as the source of a future: none when the subscription is over.
 #[derive(Debug)]
-pub struct Next(Place);
+pub struct Next(HeldTicket);
 
 impl Operation for Next {
     type Raw = ();
@@ -200,7 +200,7 @@ impl SubscriptionHandle {
     }
 
     /// A place in its line, and what to wait for where it is not its turn at once.
-    fn place(&self) -> (Place, Option<Rung>) {
+    fn place(&self) -> (HeldTicket, Option<Rung>) {
         let mut rung = None;
         let ticket = self.id.as_ref().map(|id| {
             self.topics.next(id, || {
@@ -209,7 +209,7 @@ impl SubscriptionHandle {
                 ring
             })
         });
-        let place = Place {
+        let place = HeldTicket {
             topics: self.topics.clone(),
             topic: self.topic.clone(),
             ticket,

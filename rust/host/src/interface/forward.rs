@@ -347,7 +347,14 @@ impl HostForwardPass for Forwards<'_> {
     ) -> CallResult<()> {
         let n_runs: usize = masks.iter().map(|mask| mask.len() + 16).sum();
         let n_bytes = n_runs * RUN_BYTES;
-        self.change(&this, n_bytes, |_, draft| {
+        self.change(&this, n_bytes, |context, draft| {
+            // How long its row will be is known when it is executed; how long it may be is known already.
+            let limit = context
+                .model
+                .with_engine(|engine| engine.config().max_context());
+            masks
+                .iter()
+                .try_for_each(|mask| masks::check(mask, limit))?;
             draft.forward.masks = masks;
             draft.masks_bytes = n_bytes;
             Ok(())
@@ -585,5 +592,24 @@ mod tests {
             let n_freed = (freed_bytes + masks_bytes / 2) / masks_bytes;
             assert_eq!(n_freed, n_times, "{freed_bytes} bytes are free");
         }
+    }
+
+    #[test]
+    fn masks_of_dropped_tokens_are_not_charged_for_those_that_were_appended_behind() {
+        let driven = Driven::new(None);
+        let account = Budget::new(64 << 20, Some(32 << 20)).account("ada");
+        let context = driven.context(&account, N_RUNS as u32);
+        run_masked(&context, &account);
+        let all_bytes = account.usage().n_bytes();
+        context.append(&[5; N_MASKED as usize]).unwrap();
+        for _ in 0..N_MASKED / N_DROPPED {
+            drop_some(&context);
+        }
+        let masks_bytes = u64::from(N_MASKED) * (N_RUNS * size_of::<u32>()) as u64;
+        let held_bytes = account.usage().n_bytes();
+        assert!(
+            held_bytes + masks_bytes / 10 * 9 <= all_bytes,
+            "{held_bytes} of {all_bytes} bytes are charged yet"
+        );
     }
 }

@@ -61,7 +61,7 @@ impl Generators<'_> {
         self.table.push_future(Advance::submit(generator, record))
     }
 
-    /// The model that drafts for a generator on `context`, if one is to, with what it draws by.
+    /// The model that drafts for a generator on `context`, if one is to, by what it draws.
     ///
     /// # Errors
     /// `unknown-model`; `invalid-argument` where it has another vocabulary; those of a context of it.
@@ -69,7 +69,7 @@ impl Generators<'_> {
         &mut self,
         context: &Context,
         drafting: &Drafting,
-        draws: (pie_core::Sampler, &[u32]),
+        sampler: pie_core::Sampler,
     ) -> Result<Option<DraftModel>, Error> {
         let Drafting::Model(name) = drafting else {
             return Ok(None);
@@ -90,8 +90,7 @@ impl Generators<'_> {
         }
         self.joined.join(&model)?;
         let (process, account) = (self.joined.process_id(), self.record.account.clone());
-        let (sampler, mask) = draws;
-        DraftModel::new(model, process, account, sampler, mask).map(Some)
+        DraftModel::new(model, process, account, sampler).map(Some)
     }
 
     /// Changes what is wanted of the steps of a generator, which takes `n_bytes` more at most.
@@ -132,13 +131,8 @@ impl HostGenerator for Generators<'_> {
     ) -> CallResult<Resource<GeneratorHandle>> {
         let sampler = core_sampler(&sampler)?;
         let context = self.table.context(&context)?;
-        let draws = (sampler, &options.logit_mask[..]);
-        let draft_model = self.draft_model(&context, &options.drafting, draws)?;
-        let drafting = match options.drafting {
-            Drafting::None => pie_core::Drafting::None,
-            Drafting::NGram => pie_core::Drafting::NGram,
-            Drafting::Model(_) => pie_core::Drafting::Host,
-        };
+        let draft_model = self.draft_model(&context, &options.drafting, sampler)?;
+        let drafting = core_drafting(&options.drafting);
         let chat = context.model.chat().clone();
         let stop_bytes = context.model.stop_bytes(options.stop.len());
         // Without a template there is no turn to cue and no token that ends one.
@@ -167,7 +161,8 @@ impl HostGenerator for Generators<'_> {
             Some(drafts) => model.new_drafted_generator(context.id, made, drafts, threads)?,
             None => model.with_engine(|engine| engine.new_generator(context.id, made))?,
         };
-        let generator = Generator::new(context, id, charge, has_static_mask);
+        let generator = Generator::new(context, id, sampler, charge);
+        generator.note_mask(has_static_mask);
         generator.with_engine(|engine, id| engine.ignore_eos(id, options.ignore_eos))?;
         generator.recharge()?;
         // The cue is appended second, so that a generator that cannot be made leaves the context as it was.
@@ -302,6 +297,34 @@ impl HostGenerator for Generators<'_> {
         self.on_generator(&this, |engine, id| engine.set_seed(id, seed))
     }
 
+    fn set_logit_mask(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+        mask: Vec<u32>,
+    ) -> CallResult<()> {
+        Ok(self.table.get(&this)?.0.set_mask(&mask)?)
+    }
+
+    fn set_drafting(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+        drafting: Drafting,
+    ) -> CallResult<()> {
+        let generator = self.table.get(&this)?.0.clone();
+        let (context, sampler) = (&generator.context, generator.sampler);
+        let drafts = self.draft_model(context, &drafting, sampler)?;
+        let drafting = core_drafting(&drafting);
+        // The mask may be kept as often as whoever drafts needs it.
+        let n_bytes = generator.with_engine(|engine, id| engine.drafting_bytes(id, drafting))?;
+        generator.charge_more(n_bytes as u64)?;
+        let threads = &self.surroundings.foreground;
+        let set = context
+            .model
+            .set_drafting(generator.id, drafting, drafts, threads);
+        generator.recharge()?;
+        Ok(set?)
+    }
+
     fn step(
         &mut self,
         this: Resource<GeneratorHandle>,
@@ -349,6 +372,15 @@ host_future!(
 );
 host_future!(Generators<'_>, HostFutureTokens, FutureTokens, Vec<u32>);
 host_future!(Generators<'_>, HostFutureText, FutureText, String);
+
+/// Who drafts, as the core has it: another model is whoever drives it.
+const fn core_drafting(drafting: &Drafting) -> pie_core::Drafting {
+    match drafting {
+        Drafting::None => pie_core::Drafting::None,
+        Drafting::NGram => pie_core::Drafting::NGram,
+        Drafting::Model(_) => pie_core::Drafting::Host,
+    }
+}
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {

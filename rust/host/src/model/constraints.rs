@@ -29,7 +29,7 @@ pub(crate) struct Constraints {
     /// The program gives a mask of its own in each step.
     pub(crate) program_asks: bool,
     /// The options have a mask of their own.
-    has_static_mask: bool,
+    pub(crate) has_static_mask: bool,
     /// The mask of the step under way, until that of the program is there.
     mask: Option<Vec<u32>>,
 }
@@ -150,14 +150,6 @@ fn walk_part(matcher: &mut Matcher, tokens: &[u32]) -> Result<(), Error> {
 }
 
 impl Constraints {
-    /// None, of a generator whose options may have a mask of their own.
-    pub(crate) fn new(has_static_mask: bool) -> Self {
-        Self {
-            has_static_mask,
-            ..Self::default()
-        }
-    }
-
     /// Whether there are any.
     pub(crate) fn is_empty(&self) -> bool {
         self.walks.is_empty()

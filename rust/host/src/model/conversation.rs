@@ -364,8 +364,10 @@ impl Context {
         let (before, after) = self.model.with_engine(|engine| {
             let before = engine.seq_len(self.id)?;
             work(engine, self.id)?;
-            lock(&self.tokens).truncate(engine.length(self.id)? as usize);
-            Ok::<_, Error>((before, engine.seq_len(self.id)?))
+            let after = engine.seq_len(self.id)?;
+            let length = engine.length(self.id)? as usize;
+            lock(&self.tokens).cut(after as usize..before as usize, length);
+            Ok::<_, Error>((before, after))
         })?;
         turns.truncate(before, after);
         self.charge_tools(&turns)

@@ -23,7 +23,7 @@ use super::Model;
 use super::conversation::Context;
 use super::drafters::Drafts;
 use crate::Error;
-use crate::budget::{Account, Charge, Purpose};
+use crate::budget::Account;
 use crate::errors::stopped;
 
 /// The draft model of a generator, with the context that follows it.
@@ -31,32 +31,20 @@ use crate::errors::stopped;
 pub(crate) struct DraftModel {
     context: Context,
     sampler: Sampler,
-    token_mask: Vec<u32>,
-    /// For the mask, and while it drafts, for those of its generator.
-    _charge: Charge,
 }
 
-/// Copies of a token mask while something is drafted: its own, that in the options of a generator, and that of the
-/// generator.
-const N_MASKS: u64 = 3;
-
 impl DraftModel {
-    /// Drafts with `model`, which knows the process, for a generator that draws by a sampler, and only the tokens of a
-    /// mask.
+    /// Drafts with `model`, which knows the process, for a generator that draws by a sampler.
     ///
     /// # Errors
-    /// Those of a context; `limit-engine-memory`.
+    /// Those of a context.
     pub(crate) fn new(
         model: Arc<Model>,
         process: ProcessId,
         account: Account,
         sampler: Sampler,
-        token_mask: &[u32],
     ) -> Result<Self, Error> {
-        let n_bytes = N_MASKS * size_of_val(token_mask) as u64;
         Ok(Self {
-            _charge: account.charge(Purpose::Options, n_bytes)?,
-            token_mask: token_mask.to_vec(),
             context: Context::create_draft(model, process, account)?,
             sampler,
         })
@@ -97,7 +85,7 @@ impl DraftModel {
             adapter: pie_core::Adapter::default(),
             stop: Vec::new(),
             template_stop: Vec::new(),
-            token_mask: self.token_mask.clone(),
+            token_mask: wanted.mask.as_deref().unwrap_or_default().to_vec(),
             drafting: Drafting::None,
         };
         let id = self.context.id;
@@ -165,6 +153,31 @@ impl Model {
         })?;
         threads.spawn(draft(self.clone(), generator, drafts, wanted));
         Ok(generator)
+    }
+
+    /// Has the drafts of a generator that is not used yet be made otherwise: where another model is to make them, by
+    /// `drafts`. Whatever made them before is let go of.
+    ///
+    /// # Errors
+    /// Those of the core.
+    pub(crate) fn set_drafting(
+        self: &Arc<Self>,
+        generator: GeneratorId,
+        drafting: Drafting,
+        drafts: Option<DraftModel>,
+        threads: &Handle,
+    ) -> Result<(), Error> {
+        let drafts = drafts.map(Arc::new);
+        let (_before, wanted) = self.with_engine(|engine| {
+            engine.set_drafting(generator, drafting)?;
+            let before = self.drafters.remove(generator);
+            let add = |drafts: &Arc<DraftModel>| self.drafters.add(generator, drafts.clone());
+            Ok::<_, Error>((before, drafts.as_ref().map(add)))
+        })?;
+        if let Some((drafts, wanted)) = drafts.zip(wanted) {
+            threads.spawn(draft(self.clone(), generator, drafts, wanted));
+        }
+        Ok(())
     }
 }
 

@@ -50,6 +50,13 @@ impl Drafters {
         receiver
     }
 
+    /// Removes that of a generator, for which another one drafts from now on, or none. It lets go of what it holds when
+    /// it is dropped.
+    pub(super) fn remove(&self, generator: GeneratorId) -> Option<Arc<dyn Drafts>> {
+        let removed = lock(&self.all).remove(&generator);
+        removed.map(|drafter| drafter.drafts)
+    }
+
     /// The number of what is to be told next: of events that the core has given, before its lock is free again.
     pub(super) fn number(&self) -> u64 {
         self.n_numbered.fetch_add(1, Ordering::Relaxed) + 1
@@ -113,6 +120,7 @@ mod tests {
             n_known: 0,
             tokens: vec![1, 2],
             seed: 3,
+            mask: None,
             n_drafts: 4,
         }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pie_core::masks::TokenMask;
-use pie_core::{Engine, ErrorCode, FinishReason, GeneratorId, RequestId, Submission};
+use pie_core::{Engine, ErrorCode, FinishReason, GeneratorId, RequestId, Sampler, Submission};
 use pie_text::grammar::Matcher;
 use tokio::sync::oneshot;
 
@@ -16,11 +16,16 @@ use crate::Error;
 use crate::budget::{Account, Charge, Purpose};
 use crate::sync::lock;
 
+/// The most copies of a token mask that the core and whoever drafts keep.
+const MASK_COPIES: u64 = 3;
+
 /// A generator of the core.
 #[derive(Debug)]
 pub(crate) struct Generator {
     pub(crate) context: Arc<Context>,
     pub(crate) id: GeneratorId,
+    /// What it draws by.
+    pub(crate) sampler: Sampler,
     /// For its options.
     charge: Mutex<Charge>,
     /// The step that was executed last, until its answer was taken or it was given up.
@@ -34,20 +39,21 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// One that the core made, charged with its options, which may have a token mask.
+    /// One that the core made to draw by `sampler`, charged with its options.
     pub(crate) fn new(
         context: Arc<Context>,
         id: GeneratorId,
+        sampler: Sampler,
         charge: Charge,
-        has_static_mask: bool,
     ) -> Self {
         Self {
             context,
             id,
+            sampler,
             charge: Mutex::new(charge),
             step: Mutex::new(None),
             has_own: AtomicBool::new(false),
-            constraints: Mutex::new(Constraints::new(has_static_mask)),
+            constraints: Mutex::default(),
             given_up: Mutex::default(),
         }
     }
@@ -67,6 +73,14 @@ impl Generator {
         lock(&self.charge).resize(n_bytes as u64)
     }
 
+    /// Charges it with `n_bytes` more, until it is charged anew.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`.
+    pub(crate) fn charge_more(&self, n_bytes: u64) -> Result<(), Error> {
+        lock(&self.charge).grow(n_bytes)
+    }
+
     /// Changes its options, which take `n_bytes` more at most: it is charged before, and a change that is refused
     /// leaves nothing.
     ///
@@ -81,6 +95,22 @@ impl Generator {
         let changed = self.with_engine(change);
         self.recharge()?;
         changed
+    }
+
+    /// It has a token mask for all of its steps, or has none: beside one, no text is forced.
+    pub(crate) fn note_mask(&self, has_mask: bool) {
+        lock(&self.constraints).has_static_mask = has_mask;
+    }
+
+    /// Puts a token mask in place of the one that it was made with.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`; those of the core.
+    pub(crate) fn set_mask(&self, mask: &[u32]) -> Result<(), Error> {
+        let n_bytes = MASK_COPIES * size_of_val(mask) as u64;
+        self.change(n_bytes, |engine, id| engine.set_token_mask(id, mask))?;
+        self.note_mask(!mask.is_empty());
+        Ok(())
     }
 
     /// The open step is charged with what is wanted of it.

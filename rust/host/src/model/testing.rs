@@ -69,11 +69,12 @@ impl Driven {
 
     /// A generator of a context, which takes the most probable tokens.
     pub(crate) fn generator(&self, context: &Arc<Context>, account: &Account) -> Generator {
+        let (options, sampler) = (greedy(), greedy().sampler);
         let made = self
             .model
-            .with_engine(|engine| engine.new_generator(context.id, greedy()));
+            .with_engine(|engine| engine.new_generator(context.id, options));
         let charge = account.charge(Purpose::Options, 0).unwrap();
-        Generator::new(context.clone(), made.unwrap(), charge, false)
+        Generator::new(context.clone(), made.unwrap(), sampler, charge)
     }
 
     /// Has a generator be constrained by a grammar, for which `account` is charged.

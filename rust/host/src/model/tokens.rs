@@ -7,6 +7,7 @@
 //! What a forward pass gave its tokens besides, as positions and attention masks, lives as long as they do. It is
 //! charged to each context that has it, so that nobody has to know who shares which of it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Error;
@@ -64,6 +65,8 @@ impl Extras {
     fn truncate(&mut self, length: usize) {
         let n_left = self.0.partition_point(|extra| extra.place < length);
         self.0.truncate(n_left);
+        // The charge counts two for each of them.
+        self.0.shrink_to(2 * n_left);
     }
 
     /// Bytes of them, and of what counts them.
@@ -81,19 +84,26 @@ pub(crate) struct Tokens {
     own: SteppedCharge,
     n_own: usize,
     /// Of those that it has in common with others. Whoever shares a part shares those before it.
-    shared: Vec<Arc<Part>>,
+    shared: Vec<Part>,
     /// So many of the first tokens are charged by what is shared.
     n_shared: usize,
     /// Charged with its own tokens, whosever they are of.
     extras: Extras,
 }
 
-/// Tokens that several contexts have in common.
-#[derive(Debug)]
+/// Tokens that several contexts have in common, as one of these has them.
+#[derive(Clone, Debug)]
 struct Part {
-    holding: SteppedCharge,
-    /// So many tokens come before them.
+    holding: Arc<SteppedCharge>,
+    /// So many tokens of the context come before them.
     start: usize,
+}
+
+impl Part {
+    /// That many of the first tokens are left of `n_tokens` when `cut` is taken out of the tokens.
+    fn left_of(n_tokens: usize, cut: &Range<usize>) -> usize {
+        n_tokens.min(cut.start) + n_tokens.saturating_sub(cut.end)
+    }
 }
 
 impl Tokens {
@@ -200,6 +210,19 @@ impl Tokens {
         self.own.shrink(self.bytes(self.n_own));
     }
 
+    /// The tokens of `cut` are dropped, and `length` are left. What lies behind them was appended and is in no page: it
+    /// moves to the front. So the last tokens are not those that are dropped: `truncate` would keep the masks of
+    /// dropped tokens charged for those that moved, and take tokens of the context's own for shared ones.
+    pub(crate) fn cut(&mut self, cut: Range<usize>, length: usize) {
+        self.take_back();
+        self.extras.truncate(cut.start);
+        self.n_shared = Part::left_of(self.n_shared, &cut);
+        for part in &mut self.shared {
+            part.start = Part::left_of(part.start, &cut);
+        }
+        self.truncate(length);
+    }
+
     /// The context is gone, though its handle may stay.
     pub(crate) fn release(&mut self) {
         *self = Self::new(self.account.clone());
@@ -223,10 +246,10 @@ impl Tokens {
                 self.shared.clear();
                 self.n_shared = 0;
             }
-            self.shared.push(Arc::new(Part {
-                holding: std::mem::replace(&mut self.own, own),
+            self.shared.push(Part {
+                holding: Arc::new(std::mem::replace(&mut self.own, own)),
                 start: self.n_shared,
-            }));
+            });
             self.n_own = 0;
             self.n_shared = length;
         }
@@ -237,16 +260,16 @@ impl Tokens {
 
     /// Makes its own what it alone still has: the last parts, because whoever has one has those before it too.
     fn take_back(&mut self) {
-        while let Some(last) = self.shared.pop() {
-            match Arc::try_unwrap(last) {
-                Ok(part) => {
-                    let start = part.start.min(self.n_shared);
+        while let Some(Part { holding, start }) = self.shared.pop() {
+            match Arc::try_unwrap(holding) {
+                Ok(holding) => {
+                    let start = start.min(self.n_shared);
                     self.n_own = self.n_own.saturating_add(self.n_shared - start);
                     self.n_shared = start;
-                    self.own.absorb(part.holding);
+                    self.own.absorb(holding);
                 }
-                Err(last) => {
-                    self.shared.push(last);
+                Err(holding) => {
+                    self.shared.push(Part { holding, start });
                     return;
                 }
             }
@@ -409,6 +432,61 @@ mod tests {
         assert!(budget.held_bytes() <= once + (32 << 10));
         drop(first);
         assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_cut_in_front_of_tokens_of_its_own_leaves_these_charged() {
+        let budget = Budget::new(64 << 20, Some(32 << 20));
+        let mut first = Tokens::new(budget.account("ada"));
+        first.add(N, N).unwrap();
+        let once = budget.held_bytes();
+        let mut second = first.fork(N).unwrap();
+        second.add(N / 2, N + N / 2).unwrap();
+        second.cut(N / 2..N, N);
+        assert_eq!((second.n_shared, second.n_own), (N / 2, N / 2));
+        assert!(budget.held_bytes() >= once + (N / 2 * TOKEN_BYTES) as u64);
+        drop(first);
+        second.truncate(N);
+        assert_eq!((second.n_shared, second.n_own), (0, N));
+        assert!(budget.held_bytes() >= (N * TOKEN_BYTES) as u64);
+        drop(second);
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_cut_in_front_of_a_shared_part_leaves_it_shared() {
+        let budget = Budget::new(64 << 20, Some(32 << 20));
+        let mut first = Tokens::new(budget.account("ada"));
+        first.add(N, N).unwrap();
+        let beside = first.fork(N).unwrap();
+        first.add(N, 2 * N).unwrap();
+        let mut second = first.fork(2 * N).unwrap();
+        let twice = budget.held_bytes();
+        second.cut(N / 2..N, 3 * N / 2);
+        assert_eq!((second.n_shared, second.n_own), (3 * N / 2, 0));
+        assert_eq!(budget.held_bytes(), twice);
+        // It alone has the second part from now on, and takes it back.
+        drop(first);
+        second.truncate(3 * N / 2);
+        assert_eq!((second.n_shared, second.n_own), (N / 2, N));
+        assert!(budget.held_bytes() >= (2 * N * TOKEN_BYTES) as u64);
+        drop((second, beside));
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn masks_of_tokens_that_are_cut_out_are_charged_no_more() {
+        let budget = Budget::new(64 << 20, Some(32 << 20));
+        let mut tokens = Tokens::new(budget.account("ada"));
+        tokens.add(N, N).unwrap();
+        let plain = budget.held_bytes();
+        let masks = Extras::ending(N + 1000, std::iter::repeat_n(1024, 1000));
+        tokens.add_with(1000, N + 1000, &masks).unwrap();
+        tokens.add(1000, N + 2000).unwrap();
+        tokens.cut(N..N + 1000, N + 1000);
+        let most = plain + (1000 * TOKEN_BYTES + (32 << 10)) as u64;
+        assert!(budget.held_bytes() <= most);
+        assert!(tokens.extras.0.capacity() == 0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a step leaves where it cannot be taken, and what contexts are charged with, on the dummy driver.
 
-use pie_core::{ErrorCode, Sampler, TokenBudget};
+use pie_core::{Drafting, ErrorCode, TokenBudget};
 
 use super::conversation::Context;
 use super::draft_model::DraftModel;
@@ -181,16 +181,29 @@ fn a_context_that_cannot_follow_stays_charged_with_what_it_has() {
 fn the_mask_of_a_model_that_drafts_is_charged() {
     let driven = Driven::new(None);
     let budget = Budget::new(64 * MIB, Some(64 * MIB));
-    let sampler = Sampler {
-        method: pie_core::Method::Argmax,
-        seed: None,
-    };
-    let mask = vec![1; 4096];
     let account = budget.account("ada");
-    let drafts = DraftModel::new(driven.model.clone(), PROCESS, account, sampler, &mask).unwrap();
-    assert!(budget.held_bytes() >= 3 * 4 * 4096);
-    drop(drafts);
-    assert_eq!(budget.held_bytes(), 0);
+    let context = driven.context(&account, 8);
+    let generator = driven.generator(&context, &account);
+    let held = || budget.held_bytes();
+    let (without, mask_bytes) = (held(), 4 * 4096);
+    generator.set_mask(&[1; 4096]).unwrap();
+    let once = held();
+    assert!((mask_bytes..2 * mask_bytes).contains(&(once - without)));
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.build().unwrap();
+    let model = &driven.model;
+    let draft = |drafting, drafts| {
+        let set = model.set_drafting(generator.id, drafting, drafts, runtime.handle());
+        set.and_then(|()| generator.recharge()).unwrap();
+    };
+    let drafts = DraftModel::new(model.clone(), PROCESS, account.clone(), generator.sampler);
+    draft(Drafting::Host, Some(drafts.unwrap()));
+    assert!(held() - without >= 3 * mask_bytes);
+    // Others draft: the mask is there once, and a model that does not draft any more has no context.
+    draft(Drafting::None, None);
+    assert_eq!(held(), once);
+    drop(generator);
+    assert_eq!(held(), without);
 }
 
 #[test]

@@ -15,9 +15,6 @@ use crate::sample::Seeded;
 use crate::shared::Shared;
 use crate::{ErrorCode, Model, Result, errors};
 
-/// What a builder method asks of the generator in the engine.
-type Setting = Box<dyn Fn(&raw::Generator) -> std::result::Result<(), Error>>;
-
 /// A generator of the engine with the context that it works on, which lives as long. Dropped in this order.
 pub(super) struct Machine {
     /// The generator, or why the engine refused to make it: then every use of it returns that.
@@ -26,11 +23,8 @@ pub(super) struct Machine {
     pub(super) model: Model,
     pub(super) keeper: Keeper,
     pub(super) steering: RefCell<Steering>,
-    sampler: Seeded,
-    pub(super) options: raw::Options,
-    /// What was asked of it before its first step, for one that is made in its place with other options.
-    settings: RefCell<Vec<Setting>>,
-    was_used: Cell<bool>,
+    /// Whether the engine proposes tokens.
+    pub(super) is_drafted: Cell<bool>,
     /// The owner of the handles of probes in every step, and how many there are.
     every_step: Owner,
     n_every_step: Cell<u32>,
@@ -70,18 +64,16 @@ impl Machine {
             drafting: raw::Drafting::None,
         };
         let keeper = Keeper::new();
-        let made =
-            make(&context, sampler, &options).inspect_err(|error| keeper.keep(error.clone()));
+        let made = raw::Generator::create(&context.raw, sampler.into(), &options)
+            .map_err(String::from)
+            .inspect_err(|error| keeper.keep(error.clone()));
         Self {
             made,
             context,
             model,
             keeper,
             steering: RefCell::default(),
-            sampler,
-            options,
-            settings: RefCell::default(),
-            was_used: Cell::new(false),
+            is_drafted: Cell::new(false),
             every_step: Owner::new(),
             n_every_step: Cell::new(0),
             open: Cell::new(OpenStep::new(None)),
@@ -105,16 +97,12 @@ impl Machine {
         self.keeper.value_of(made.and_then(|made| Ok(call(made)?)))
     }
 
-    /// Asks something of the generator, and of whichever is made in its place; keeps the error. Whether it worked.
+    /// Asks something of the generator; keeps the error. Whether it worked.
     pub(super) fn set(
         &self,
-        setting: impl Fn(&raw::Generator) -> std::result::Result<(), Error> + 'static,
+        setting: impl FnOnce(&raw::Generator) -> std::result::Result<(), Error>,
     ) -> bool {
-        let worked = self.ask(|made| setting(made).map(|()| true));
-        if worked && !self.was_used.get() {
-            self.settings.borrow_mut().push(Box::new(setting));
-        }
-        worked
+        self.ask(|made| setting(made).map(|()| true))
     }
 
     /// Adds a constraint; keeps the error. Of one by a grammar the engine walks a copy of its own.
@@ -124,38 +112,16 @@ impl Machine {
             self.set(|made| made.ask_masks(true));
             return;
         };
-        let matcher = matcher.fork();
-        if let Err(error) = matcher.raw() {
-            self.keeper.keep(error);
-            return;
-        }
-        self.set(move |made| matcher.raw().map_or(Ok(()), |raw| made.constrain(raw)));
-    }
-
-    /// Makes a generator with other options in the place of this one. False once a step was opened.
-    pub(super) fn remake(&mut self, change: impl FnOnce(&mut raw::Options)) -> bool {
-        if self.was_used.get() {
-            return false;
-        }
-        change(&mut self.options);
-        let remade = make(&self.context, self.sampler, &self.options).and_then(|made| {
-            for setting in self.settings.get_mut() {
-                setting(&made)?;
+        match matcher.raw() {
+            Ok(raw) => {
+                self.set(|made| made.constrain(raw));
             }
-            Ok(made)
-        });
-        self.made = remade.inspect_err(|error| self.keeper.keep(error.clone()));
-        true
-    }
-
-    /// Notes that the generation has begun.
-    pub(super) fn begin(&self) {
-        self.was_used.set(true);
+            Err(error) => self.keeper.keep(error),
+        }
     }
 
     /// Opens the next step; its number, none after the end. One that was cancelled keeps its probes.
     pub(super) fn open(&self) -> Result<Option<u32>> {
-        self.begin();
         let index = self.generator()?.next_step()?;
         if self.open.get().index != index {
             self.open.set(OpenStep::new(index));
@@ -228,8 +194,8 @@ impl Machine {
 
     /// Reads a row in every step: the owner of the handle, and its index. Where it fails the error is kept, and the
     /// handle is that of nothing.
-    pub(super) fn probe_each_step(&self, index: u32, probe: raw::Probe) -> (Owner, u32) {
-        if !self.set(move |made| made.probe_each_step(index, &probe).map(drop)) {
+    pub(super) fn probe_each_step(&self, index: u32, probe: &raw::Probe) -> (Owner, u32) {
+        if !self.set(|made| made.probe_each_step(index, probe).map(drop)) {
             return (Owner::new(), 0);
         }
         let n = self.n_every_step.get();
@@ -252,14 +218,6 @@ impl Machine {
             first,
         }
     }
-}
-
-fn make(context: &Shared, sampler: Seeded, options: &raw::Options) -> Result<raw::Generator> {
-    Ok(raw::Generator::create(
-        &context.raw,
-        sampler.into(),
-        options,
-    )?)
 }
 
 impl fmt::Debug for Machine {

@@ -22,7 +22,7 @@ use crate::sample::Seeded;
 use crate::shared::Shared;
 use crate::spec::Speculator;
 use crate::tools::Choice;
-use crate::{ErrorCode, Model, Result, chat, errors, task, typed};
+use crate::{ErrorCode, Model, Result, brle, chat, errors, task, typed};
 use machine::Machine;
 pub use step::GenStep;
 
@@ -61,13 +61,12 @@ impl Generator {
     pub fn max_tokens(self, n: usize) -> Self {
         // No context is that long, so that the largest number means the same.
         let n = u32::try_from(n).unwrap_or(u32::MAX);
-        self.set(move |made| made.set_max_tokens(n))
+        self.set(|made| made.set_max_tokens(n))
     }
 
     /// Stops at these tokens too.
     pub fn stop(self, tokens: &[u32]) -> Self {
-        let tokens = tokens.to_vec();
-        self.set(move |made| made.add_stop(&tokens))
+        self.set(|made| made.add_stop(tokens))
     }
 
     /// Stops at these tokens too: another name of [`Generator::stop`].
@@ -77,18 +76,24 @@ impl Generator {
 
     /// True stops at no token of the model and the template; false puts them back.
     pub fn ignore_eos(self, ignore: bool) -> Self {
-        self.set(move |made| made.ignore_eos(ignore))
+        self.set(|made| made.ignore_eos(ignore))
     }
 
     /// Draws from this seed, as given, 0 included, in place of one derived from the launch seed and what the context
     /// holds. Once a step was opened this is the error `invalid-argument`.
     pub fn seed(self, seed: u64) -> Self {
-        self.set(move |made| made.set_seed(seed))
+        self.set(|made| made.set_seed(seed))
     }
 
     /// The tokens that may be drawn in every step. Once a step was opened this is the error `invalid-argument`.
     pub fn logit_mask(self, mask: &[u32]) -> Self {
-        self.remake("logit_mask", |options| options.logit_mask = mask.to_vec())
+        match brle::check_runs(mask, brle::MAX_ROW) {
+            Ok(()) => self.set(|made| made.set_logit_mask(mask)),
+            Err(error) => {
+                self.machine.keeper.keep(error);
+                self
+            }
+        }
     }
 
     /// Adds a constraint to those that it has: what all of them allow may be drawn.
@@ -128,11 +133,11 @@ impl Generator {
     /// Has a speculator propose tokens in each step. It never changes a token, and excludes
     /// [`Generator::system_speculation`].
     pub fn speculator<S: Speculator + 'static>(self, speculator: S) -> Self {
-        if matches!(self.machine.options.drafting, raw::Drafting::None) {
+        if self.machine.is_drafted.get() {
+            self.refuse(BOTH_PROPOSE);
+        } else {
             let mut steering = self.machine.steering.borrow_mut();
             steering.speculate(Box::new(speculator));
-        } else {
-            self.refuse(BOTH_PROPOSE);
         }
         self
     }
@@ -140,36 +145,35 @@ impl Generator {
     /// Has the engine propose tokens, from what stood in the context before. It never changes a token. Once a step was
     /// opened this is the error `invalid-argument`.
     pub fn system_speculation(self) -> Self {
-        self.draft_by("system_speculation", raw::Drafting::NGram)
+        self.draft_by(&raw::Drafting::NGram)
     }
 
     /// Has a smaller model with the same vocabulary propose tokens, by its name: as
     /// [`Generator::system_speculation`] otherwise.
     pub fn draft_model(self, name: &str) -> Self {
-        self.draft_by("draft_model", raw::Drafting::Model(name.to_owned()))
+        self.draft_by(&raw::Drafting::Model(name.to_owned()))
     }
 
     /// Computes every step with an adapter.
     pub fn adapter(self, adapter: &Adapter) -> Self {
-        let adapter = adapter.clone();
-        self.set(move |made| made.set_adapter(adapter.raw()))
+        self.set(|made| made.set_adapter(adapter.raw()))
     }
 
     /// Perturbs the adapter by this seed; without an adapter the next step fails with `invalid-argument`.
     pub fn zo_seed(self, seed: i64) -> Self {
-        self.set(move |made| made.set_zo_seed(seed))
+        self.set(|made| made.set_zo_seed(seed))
     }
 
     /// How long the text is thought to become, at least 1, for planning; it never ends the generation.
     pub fn horizon(self, n: usize) -> Self {
         let n = u32::try_from(n).unwrap_or(u32::MAX);
-        self.set(move |made| made.set_horizon(n))
+        self.set(|made| made.set_horizon(n))
     }
 
     /// Reads a row in every step: 0 is the one from which the step draws, or where tokens are drafted, the first from
     /// which it does. The handle is for the output of each step; collectors show nothing of it.
     pub fn probe_each_step<P: Probe>(&mut self, index: u32, probe: P) -> ProbeHandle<P> {
-        let (owner, index) = self.machine.probe_each_step(index, probe.to_raw());
+        let (owner, index) = self.machine.probe_each_step(index, &probe.to_raw());
         ProbeHandle::new(owner, index)
     }
 
@@ -260,7 +264,6 @@ impl Generator {
     pub fn collect_tokens(&self) -> impl Future<Output = Result<Vec<u32>>> + use<> {
         let machine = Rc::clone(&self.machine);
         async move {
-            machine.begin();
             if machine.steering.borrow().is_asked() {
                 return Ok(collect(&machine).await?.0);
             }
@@ -294,27 +297,16 @@ impl Generator {
         self.machine.generator().map(drop)
     }
 
-    fn set(
-        self,
-        setting: impl Fn(&raw::Generator) -> std::result::Result<(), Error> + 'static,
-    ) -> Self {
+    fn set(self, setting: impl FnOnce(&raw::Generator) -> std::result::Result<(), Error>) -> Self {
         self.machine.set(setting);
         self
     }
 
-    fn draft_by(self, name: &str, drafting: raw::Drafting) -> Self {
+    fn draft_by(self, drafting: &raw::Drafting) -> Self {
         if self.machine.steering.borrow().has_speculator() {
             self.refuse(BOTH_PROPOSE);
-            return self;
-        }
-        self.remake(name, |options| options.drafting = drafting)
-    }
-
-    /// Changes what the engine makes a generator with; keeps the error.
-    fn remake(mut self, name: &str, change: impl FnOnce(&mut raw::Options)) -> Self {
-        let unused = Rc::get_mut(&mut self.machine);
-        if !unused.is_some_and(|machine| machine.remake(change)) {
-            self.refuse(&format!("{name}() comes before the first step"));
+        } else if self.machine.set(|made| made.set_drafting(drafting)) {
+            self.machine.is_drafted.set(true);
         }
         self
     }
@@ -329,7 +321,6 @@ const BOTH_PROPOSE: &str =
     "speculator() and system_speculation() both propose tokens; give one of them";
 
 async fn collect_text(machine: &Rc<Machine>) -> Result<String> {
-    machine.begin();
     if machine.steering.borrow().is_asked() {
         let (tokens, finish) = collect(machine).await?;
         return chat::visible_text(&machine.model, &tokens, finish);

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use crate::Result;
 use crate::bindings::pie::core::generation as raw;
 use crate::bindings::pie::core::masks;
 use crate::constrain::Constrain;
 use crate::kept;
 use crate::spec::Speculator;
+use crate::{Result, brle};
 
 /// The constraints and the speculator of one generator, and what they answered for the step that is open.
 #[derive(Default)]
@@ -66,10 +66,13 @@ impl Steering {
     /// What all constraints allow in this step.
     ///
     /// # Errors
-    /// What a grammar in one of them could not do.
+    /// What a grammar in one of them could not do; `invalid-argument` for a mask of too many runs.
     pub(super) fn mask(&mut self, vocab_size: impl FnOnce() -> u32) -> Result<Vec<u32>> {
         for constraint in &mut self.constraints[self.masks.len()..] {
-            let mask = kept::met_in(|| constraint.step(&self.accepted).to_vec())?;
+            let mask = kept::met_in(|| {
+                let mask = constraint.step(&self.accepted);
+                brle::check_runs(mask, brle::MAX_ROW).map(|()| mask.to_vec())
+            })??;
             self.masks.push(mask);
         }
         match &self.masks[..] {

@@ -447,6 +447,20 @@ impl GeneratorHandle {
         self.held.raw.set_seed(read::<u64>(&ctx, seed)?).write(&ctx)
     }
 
+    fn set_logit_mask<'js>(&self, ctx: Ctx<'js>, mask: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .set_logit_mask(&read::<Vec<u32>>(&ctx, mask)?)
+            .write(&ctx)
+    }
+
+    fn set_drafting<'js>(&self, ctx: Ctx<'js>, drafting: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .set_drafting(&read::<generation::Drafting>(&ctx, drafting)?)
+            .write(&ctx)
+    }
+
     fn set_adapter<'js>(
         &self,
         ctx: Ctx<'js>,

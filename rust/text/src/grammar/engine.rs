@@ -161,7 +161,7 @@ impl State {
         self.is_exhausted = mask.is_none();
         let n_tried = self.parser.parser.stats().all_items - before;
         self.n_tried = self.n_tried.max(n_tried);
-        self.check_size()?;
+        self.bound_size()?;
         Ok(mask)
     }
 
@@ -223,7 +223,7 @@ impl State {
         let after = self.parser.parser.stats();
         self.n_items += after.all_items - before.all_items;
         self.n_rows += after.rows - before.rows;
-        self.check_size()?;
+        self.bound_size()?;
         Ok(done)
     }
 
@@ -253,7 +253,8 @@ impl State {
         (self.n_lexer_bytes, self.n_lexer_states) = (lexer.num_bytes, lexer.num_states);
     }
 
-    fn check_size(&mut self) -> Result<()> {
+    /// A text that takes too much to follow is one that cannot be gone on with, from then on.
+    fn bound_size(&mut self) -> Result<()> {
         let n_bytes = self.n_bytes();
         if n_bytes <= MAX_STATE_BYTES {
             return Ok(());

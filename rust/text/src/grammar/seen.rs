@@ -24,7 +24,7 @@ const MAX_LISTED: usize = 256;
 
 /// A place in the texts of a grammar. After everything was forgotten it is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TextNode {
     /// How often everything had been forgotten when it was made.
     age: u32,
     index: u32,
@@ -86,7 +86,7 @@ impl Tree {
         u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
     }
 
-    fn found(&mut self, place: Place) -> Option<&mut Found> {
+    fn found(&mut self, place: TextNode) -> Option<&mut Found> {
         let is_known = place.age == self.age;
         is_known
             .then(|| self.places.get_mut(place.index as usize))
@@ -111,10 +111,10 @@ impl Seen {
     }
 
     /// The beginning of a text that one of the `stop` tokens may end.
-    pub(super) fn beginning(&self, stop: &Arc<[u32]>) -> Option<Place> {
+    pub(super) fn beginning(&self, stop: &Arc<[u32]>) -> Option<TextNode> {
         self.with(|tree| {
             if let Some(&index) = tree.beginnings.get(stop) {
-                return Some(Place {
+                return Some(TextNode {
                     age: tree.age,
                     index,
                 });
@@ -125,7 +125,7 @@ impl Seen {
             }
             let index = tree.add();
             tree.beginnings.insert(stop.clone(), index);
-            Some(Place {
+            Some(TextNode {
                 age: tree.age,
                 index,
             })
@@ -133,7 +133,7 @@ impl Seen {
     }
 
     /// The place behind a token. `is_amid`: it was one of those that had to follow, and more of them are to come.
-    pub(super) fn next(&self, place: Place, token: u32, is_amid: bool) -> Option<Place> {
+    pub(super) fn next(&self, place: TextNode, token: u32, is_amid: bool) -> Option<TextNode> {
         self.with(|tree| {
             tree.found(place)?;
             let way = (place.index, token, is_amid);
@@ -146,7 +146,7 @@ impl Seen {
                 tree.ways.insert(way, index);
                 index
             });
-            Some(Place {
+            Some(TextNode {
                 age: tree.age,
                 index,
             })
@@ -154,12 +154,12 @@ impl Seen {
     }
 
     /// The tokens that must follow, where that was found out, and what looking for them added.
-    pub(super) fn forced(&self, place: Place) -> Option<(Arc<[u32]>, Growth)> {
+    pub(super) fn forced(&self, place: TextNode) -> Option<(Arc<[u32]>, Growth)> {
         self.with(|tree| tree.found(place)?.forced.clone())
     }
 
     /// Keeps which tokens must follow.
-    pub(super) fn keep_forced(&self, place: Place, forced: Arc<[u32]>, growth: Growth) {
+    pub(super) fn keep_forced(&self, place: TextNode, forced: Arc<[u32]>, growth: Growth) {
         self.with(|tree| {
             let is_new = tree.found(place).is_some_and(|it| it.forced.is_none());
             if is_new
@@ -172,7 +172,7 @@ impl Seen {
     }
 
     /// The tokens that may follow, where that was found out, and what looking for them added.
-    pub(super) fn allowed(&self, place: Place) -> Option<(Arc<TokenMask>, Growth)> {
+    pub(super) fn allowed(&self, place: TextNode) -> Option<(Arc<TokenMask>, Growth)> {
         let (allowed, growth) = self.with(|tree| tree.found(place)?.allowed.clone())?;
         let mask = match allowed {
             Allowed::Many(mask) => mask,
@@ -188,7 +188,7 @@ impl Seen {
     }
 
     /// Keeps which tokens may follow.
-    pub(super) fn keep_allowed(&self, place: Place, mask: &Arc<TokenMask>, growth: Growth) {
+    pub(super) fn keep_allowed(&self, place: TextNode, mask: &Arc<TokenMask>, growth: Growth) {
         let listed = mask.listed(MAX_LISTED);
         let fingerprint = listed.is_none().then(|| mask.fingerprint());
         self.with(|tree| {

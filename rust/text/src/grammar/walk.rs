@@ -12,7 +12,7 @@ use llguidance::toktrie::{SimpleVob, TokenId};
 use super::compiled::Compiled;
 use super::engine::{Growth, State};
 use super::fault;
-use super::seen::Place;
+use super::seen::TextNode;
 use super::token_mask::TokenMask;
 use crate::error::{Error, Result};
 
@@ -22,7 +22,7 @@ pub(super) struct Walk {
     compiled: Arc<Compiled>,
     state: State,
     /// Where it stands among the texts that were walked before; none: nothing is known of them.
-    place: Option<Place>,
+    place: Option<TextNode>,
     /// The way from the beginning, as long as it may have to be walked anew.
     steps: Vec<Step>,
     /// What was asked where it stands.
@@ -212,7 +212,7 @@ impl Walk {
     }
 
     /// Where what was found may be kept.
-    fn kept_place(&self) -> Option<Place> {
+    fn kept_place(&self) -> Option<TextNode> {
         self.place.filter(|_| self.state.is_plain())
     }
 

@@ -193,6 +193,15 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::IgnoreEos { r#gen, value } => {
             handles.rebuild(r#gen, |generator| generator.ignore_eos(*value))?
         }
+        Operation::LogitMask { r#gen, mask } => {
+            handles.rebuild(r#gen, |generator| generator.logit_mask(mask))?
+        }
+        Operation::SystemSpeculation { r#gen, model } => {
+            handles.rebuild(r#gen, |generator| match model {
+                Some(model) => generator.draft_model(model),
+                None => generator.system_speculation(),
+            })?
+        }
         Operation::SetSeed { r#gen, seed } => {
             handles.rebuild(r#gen, |generator| generator.seed(*seed))?
         }

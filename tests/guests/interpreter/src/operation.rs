@@ -197,6 +197,14 @@ pub enum Operation {
         r#gen: String,
         value: bool,
     },
+    LogitMask {
+        r#gen: String,
+        mask: Vec<u32>,
+    },
+    SystemSpeculation {
+        r#gen: String,
+        model: Option<String>,
+    },
     SetSeed {
         r#gen: String,
         seed: u64,

@@ -6,16 +6,27 @@ use inferlet::spec::Speculator;
 use inferlet::{Constrain, brle, task};
 use serde_json::{Value, json};
 
-/// The code of what goes wrong, its message, and what the context holds afterwards.
+/// The code of what goes wrong, its message, and what the context and the one that errs hold afterwards, where that is
+/// another one.
 pub async fn report(model: &Model, name: &str) -> Result<Value> {
     let mut ctx = Context::new(model)?;
     let tokens: Vec<u32> = (0..18).collect();
     ctx.append(&tokens).flush().await?;
     ctx.append(&[1, 2]);
-    let error = attempt(&mut ctx, model, name).await.err();
+    let mut fork = None;
+    let error = attempt(&mut ctx, model, name, &mut fork).await.err();
     let message = error.clone();
     let code = crate::code(error);
-    Ok(json!([code, message, ctx.seq_len(), ctx.buffer()]))
+    let mut report = vec![json!(code), json!(message), state(&ctx)];
+    report.extend(fork.as_ref().map(state));
+    Ok(json!(report))
+}
+
+/// What a context holds; or the code of whoever asks.
+fn state(ctx: &Context) -> Value {
+    let held = json!([ctx.seq_len(), ctx.buffer()]);
+    ctx.check()
+        .map_or_else(|error| json!(crate::code(Some(error))), |()| held)
 }
 
 /// A constraint that answers with this mask.
@@ -33,6 +44,15 @@ struct Hanging;
 impl Constrain for Hanging {
     fn step(&mut self, _accepted: &[u32]) -> &[u32] {
         forever()
+    }
+}
+
+/// One that panics.
+struct Panicking;
+
+impl Constrain for Panicking {
+    fn step(&mut self, _accepted: &[u32]) -> &[u32] {
+        panic!("of its own")
     }
 }
 
@@ -65,7 +85,9 @@ async fn step_wrongly(ctx: &Context, name: &str) -> Result<()> {
         "both" => g.system_speculation().speculator(drafts(vec![], vec![])),
         "nothing left" => g.constrain(Masked(vec![4096])),
         "throws" => g.constrain(Masked(vec![0, 4097])),
+        "ten million runs of a step" => g.constrain(Masked(vec![0; 10_000_000])),
         "hangs" => g.constrain(Hanging),
+        "panics" => g.constrain(Panicking),
         other => return Err(format!("nothing goes wrong by the name {other}")),
     };
     while let Some(step) = g.next()? {
@@ -76,9 +98,11 @@ async fn step_wrongly(ctx: &Context, name: &str) -> Result<()> {
 
 /// What is wanted of a step that is over, after which the next one was opened. The type of a step does not let it be
 /// executed twice, so that it is the generator which is used too early.
-async fn step_over(ctx: &Context) -> Result<()> {
-    let fork = ctx.fork()?;
+async fn step_over(fork: &Context) -> Result<()> {
     let mut g = fork.generate(Sampler::Argmax);
+    if let Some(step) = g.next()? {
+        step.execute().await?;
+    }
     let Some(step) = g.next()? else {
         return Ok(());
     };
@@ -86,7 +110,12 @@ async fn step_over(ctx: &Context) -> Result<()> {
     g.next().map(drop)
 }
 
-async fn attempt(ctx: &mut Context, model: &Model, name: &str) -> Result<()> {
+async fn attempt(
+    ctx: &mut Context,
+    model: &Model,
+    name: &str,
+    fork: &mut Option<Context>,
+) -> Result<()> {
     if name == "truncate" {
         return ctx.truncate(3);
     }
@@ -116,8 +145,13 @@ async fn attempt(ctx: &mut Context, model: &Model, name: &str) -> Result<()> {
         "position" => drop(fwd.input_at(&[1], &[2048])),
         "length" => drop(fwd.input(&vec![0; 2048])),
         "perturbed" => drop(fwd.input(&[1]).zo_seed(3)),
+        "long row" => return fwd.input(&[1]).attention_mask(&[vec![0, 2049]]).check(),
+        "many runs of a row" => return fwd.input(&[1]).attention_mask(&[vec![0; 2050]]).check(),
+        "ten million runs of a row" => {
+            return fwd.attention_mask(&[vec![], vec![0; 10_000_000]]).check();
+        }
         "in flight" => {
-            let fork = ctx.fork()?;
+            let fork = fork.insert(ctx.fork()?);
             let passes = [1, 2].map(|token| {
                 let mut fwd = fork.forward();
                 fwd.input(&[token]).execute()
@@ -128,19 +162,22 @@ async fn attempt(ctx: &mut Context, model: &Model, name: &str) -> Result<()> {
         "adapter" => return Adapter::create(model, "a").map(drop),
         "nothing" => return Context::new(model)?.forward().execute().await.map(drop),
         "twice" => {
-            let fork = ctx.fork()?;
+            let fork = fork.insert(ctx.fork()?);
             let mut fwd = fork.forward();
             fwd.input(&[1]).execute().await?;
             return fwd.execute().await.map(drop);
         }
         "row" => return brle::shortest(&[1], 0).map(drop),
+        "ten million runs of nothing" => {
+            return brle::shortest(&vec![0; 10_000_000], 4096).map(drop);
+        }
         "ten million runs" => drop(fwd.mask(&vec![0; 10_000_000])),
         "released" => {
-            let fork = ctx.fork()?;
+            let fork = fork.insert(ctx.fork()?);
             fork.release();
             return fork.forward().input(&[1]).execute().await.map(drop);
         }
-        "stale" => return step_over(ctx).await,
+        "stale" => return step_over(fork.insert(ctx.fork()?)).await,
         other => return step_wrongly(ctx, other).await,
     }
     fwd.execute().await.map(drop)

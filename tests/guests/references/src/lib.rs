@@ -21,6 +21,7 @@ async fn main(snippet: String) -> Result<Value> {
         "grammar constraint" => grammar_constraint().await,
         "matcher" => matcher(),
         "speculator" => speculator().await,
+        "printed traits" => printed_traits().await,
         "chat decoder" => chat_decoder(),
         "reasoning decoder" => reasoning_decoder(),
         "tools" => tools_of_a_model(),
@@ -80,18 +81,19 @@ async fn by_hand() -> Result<Value> {
     let chosen_token = 77;
     let ctx = filled()?;
     let mut g = ctx.generate(Sampler::Argmax).max_tokens(256);
-    let mut kept = Vec::new();
 
+    #[allow(unused_mut, unused_variables, reason = "as it is printed")]
     while let Some(mut step) = g.next()? {
-        step.clear_sampler();
-        let _out = step.execute().await?;
+        let out = step.execute().await?;
         // Inspect or override; commit chosen tokens.
-        kept = g.accept(&[chosen_token]);
-        if g.tokens_generated() == chosen_token as usize {
-            break;
-        }
+        g.accept(&[chosen_token]);
     }
-    Ok(json!([kept, g.tokens_generated()]))
+    let (n_generated, reason) = (g.tokens_generated(), g.finish_reason());
+    let mut same = filled()?;
+    same.append(&[chosen_token; 256]);
+    let [behind, expected] = [&ctx, &same].map(|it| it.generate(Sampler::Argmax).max_tokens(3));
+    let is_same = behind.collect_tokens().await? == expected.collect_tokens().await?;
+    Ok(json!([n_generated, reason.map(|it| it.as_str()), is_same]))
 }
 
 async fn forward() -> Result<Value> {
@@ -257,6 +259,119 @@ async fn speculator() -> Result<Value> {
     let fork = ctx.fork()?;
     let free = fork.generate(Sampler::Argmax).max_tokens(4);
     let g = ctx.generate(Sampler::Argmax).max_tokens(4).speculator(spec);
+    Ok(json!(
+        free.collect_tokens().await? == g.collect_tokens().await?
+    ))
+}
+
+/// The traits as they are printed.
+mod printed {
+    pub trait Constrain: Send {
+        /// Advance internal state with the tokens just accepted, then return the
+        /// BRLE-encoded logit mask for the next position.
+        /// Returning `&[]` means "no restriction".
+        fn step(&mut self, accepted: &[u32]) -> &[u32];
+    }
+
+    pub trait Speculator: Send {
+        /// Produce draft tokens and their absolute positions for the next
+        /// forward pass. Empty vec = "no speculation this step."
+        fn draft(&mut self) -> (Vec<u32>, Vec<u32>);
+
+        /// Called with the verifier's accepted token sequence. The first
+        /// accepted token corresponds to the anchor's own next-token
+        /// prediction; the rest (if any) are matched drafts.
+        fn accept(&mut self, accepted: &[u32]);
+
+        /// Roll back the last `n` drafted tokens. Default impl is a no-op.
+        fn rollback(&mut self, n: u32) {
+            let _ = n;
+        }
+
+        /// Reset to initial state. Default impl is a no-op.
+        fn reset(&mut self) {}
+    }
+}
+
+/// What has a printed trait, as what has that of the SDK.
+struct Ours<T>(T);
+
+impl<T: printed::Constrain> inferlet::Constrain for Ours<T> {
+    fn step(&mut self, accepted: &[u32]) -> &[u32] {
+        self.0.step(accepted)
+    }
+}
+
+impl<T: printed::Speculator> inferlet::spec::Speculator for Ours<T> {
+    fn draft(&mut self) -> (Vec<u32>, Vec<u32>) {
+        self.0.draft()
+    }
+
+    fn accept(&mut self, accepted: &[u32]) {
+        self.0.accept(accepted);
+    }
+
+    fn rollback(&mut self, n: u32) {
+        self.0.rollback(n);
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
+/// What has a trait of the SDK, as what has the printed one.
+struct Printed<T>(T);
+
+impl<T: inferlet::Constrain> printed::Constrain for Printed<T> {
+    fn step(&mut self, accepted: &[u32]) -> &[u32] {
+        self.0.step(accepted)
+    }
+}
+
+impl<T: inferlet::spec::Speculator> printed::Speculator for Printed<T> {
+    fn draft(&mut self) -> (Vec<u32>, Vec<u32>) {
+        self.0.draft()
+    }
+
+    fn accept(&mut self, accepted: &[u32]) {
+        self.0.accept(accepted);
+    }
+
+    fn rollback(&mut self, n: u32) {
+        self.0.rollback(n);
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
+/// One of each that has no more than it needs.
+struct Least;
+
+impl printed::Constrain for Least {
+    fn step(&mut self, _accepted: &[u32]) -> &[u32] {
+        &[]
+    }
+}
+
+impl printed::Speculator for Least {
+    fn draft(&mut self) -> (Vec<u32>, Vec<u32>) {
+        (vec![], vec![])
+    }
+
+    fn accept(&mut self, _accepted: &[u32]) {}
+}
+
+/// The traits of the SDK are the printed ones: each is had by whatever has the other.
+async fn printed_traits() -> Result<Value> {
+    let ctx = filled()?;
+    let fork = ctx.fork()?;
+    let free = fork.generate(Sampler::Argmax).max_tokens(4);
+    let g = ctx.generate(Sampler::Argmax).max_tokens(4);
+    let g = g.constrain(Ours(Printed(Ours(Least))));
+    let g = g.speculator(Ours(Printed(Ours(Least))));
     Ok(json!(
         free.collect_tokens().await? == g.collect_tokens().await?
     ))
