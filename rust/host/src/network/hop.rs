@@ -44,8 +44,8 @@ impl Hop<'_> {
         let (target, limits, at) = (self.target, self.limits, self.target.place());
         let progress = Progress::new();
         let body = Counted::new(body, limits.sent_bytes, progress.clone());
-        let stream = self.network.connect(target, self.place, limits).await?;
         let request = self.request(body)?;
+        let stream = self.network.connect(target, self.place, limits).await?;
         let (mut sender, connection) = http1::Builder::new()
             .max_buf_size(limits.header_bytes)
             .max_headers(MAX_HEADERS)
@@ -84,9 +84,16 @@ impl Hop<'_> {
     }
 
     fn request(&self, body: Counted) -> Result<Request<SentBody>, Error> {
+        let path = self.target.path();
+        if path.len() > self.limits.header_bytes {
+            return Err(head_too_long(
+                "the head of the request",
+                self.limits.header_bytes,
+            ));
+        }
         let mut request = Request::builder()
             .method(self.method.clone())
-            .uri(self.target.path())
+            .uri(path)
             .body(body)
             .map_err(|error| refused(self.target, error))?;
         let headers = request.headers_mut();

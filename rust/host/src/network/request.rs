@@ -71,10 +71,9 @@ pub(crate) fn method(name: &str) -> Result<Method, Error> {
             "programs cannot use it; give GET, POST or another one",
         ));
     }
-    let name = if USUAL.contains(&&*upper) {
-        &upper
-    } else {
-        name
+    let name = match USUAL.contains(&&*upper) {
+        true => upper.as_str(),
+        false => name,
     };
     let is_short = name.len() <= SHOWN_CHARS;
     let method = Method::from_bytes(name.as_bytes())

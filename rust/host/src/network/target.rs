@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_has_no_fragment() {
-        let target = Target::parse("http://a.example:8080/x/./../y?z=%20 #part").unwrap();
+        let target = Target::parse("http://a.example:8080/x/./../y?z=%20#part").unwrap();
         assert_eq!(
             (&*target.path(), &*target.authority()),
             ("/y?z=%20", "a.example:8080")

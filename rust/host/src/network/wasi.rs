@@ -141,7 +141,7 @@ impl Begun {
                     break;
                 }
             }
-            Ok(())
+            Ok::<(), Error>(())
         };
         let pumped = timeout_at(self.end, pumping).await;
         pumped.unwrap_or_else(|_| Err(self.over("the server")))

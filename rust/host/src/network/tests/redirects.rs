@@ -2,10 +2,9 @@
 
 use http::HeaderValue;
 use pie_core::ErrorCode;
-use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
-use super::server::{Server, ok};
+use super::server::{Server, ok, reply};
 use super::{Scripted, asked, fetch, fetch_as, process, process_with};
 use crate::Limits;
 use crate::network::exchange::GivenBody;
@@ -18,7 +17,7 @@ fn to(status: u16, place: &str) -> String {
 #[tokio::test]
 async fn a_redirect_is_followed_to_where_it_leads() {
     let (seen, mut requests) = mpsc::unbounded_channel();
-    let server = Server::start(move |head, mut stream| {
+    let server = Server::start(move |head, stream| {
         seen.send(head.clone()).unwrap();
         async move {
             let answer = match head.split(' ').nth(1).unwrap() {
@@ -26,7 +25,7 @@ async fn a_redirect_is_followed_to_where_it_leads() {
                 "/second?x=1" => to(307, "/third"),
                 _ => ok("there"),
             };
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            reply(stream, answer.as_bytes()).await;
         }
     });
     let server = server.await;
@@ -71,7 +70,7 @@ async fn every_place_is_checked() {
         let allow = format!("127.0.0.1:{}", server.port);
         let names = Scripted::new(&[&["127.0.0.1"]]);
         let process = process_with(
-            &[&allow, "inner.example", "*.b.example"],
+            &[&*allow, "inner.example", "*.b.example"],
             &Limits::default(),
             names,
         );
@@ -131,9 +130,9 @@ async fn a_program_may_follow_none() {
 #[tokio::test]
 async fn secrets_do_not_go_to_another_server() {
     let (seen, mut requests) = mpsc::unbounded_channel();
-    let other = Server::start(move |head, mut stream| {
+    let other = Server::start(move |head, stream| {
         seen.send(head).unwrap();
-        async move { stream.write_all(ok("x").as_bytes()).await.unwrap() }
+        async move { reply(stream, ok("x").as_bytes()).await }
     });
     let other = other.await;
     let server = Server::saying(to(307, &other.url("/"))).await;

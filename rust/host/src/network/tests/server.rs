@@ -39,13 +39,9 @@ impl Server {
     /// Answers every request with these bytes, and closes.
     pub(super) async fn saying(answer: impl Into<Vec<u8>>) -> Self {
         let answer: Arc<Vec<u8>> = Arc::new(answer.into());
-        Self::start(move |_, mut stream| {
+        Self::start(move |_, stream| {
             let answer = answer.clone();
-            async move {
-                // A client that has had enough closes first.
-                drop(stream.write_all(&answer).await);
-                drop(stream.shutdown().await);
-            }
+            async move { reply(stream, &answer).await }
         })
         .await
     }
@@ -57,6 +53,14 @@ impl Server {
     pub(super) fn n_connections(&self) -> usize {
         self.n_connections.load(Ordering::Relaxed)
     }
+}
+
+/// Answers, and closes. What the client has sent beyond the head is read, or the system would cut the answer off.
+pub(super) async fn reply(mut stream: TcpStream, answer: &[u8]) {
+    // A client that has had enough closes first.
+    drop(stream.write_all(answer).await);
+    drop(stream.shutdown().await);
+    drop(stream.read_to_end(&mut Vec::new()).await);
 }
 
 /// Reads a request up to the end of its head.
