@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pie.config import EngineConfig, ModelConfig
+from pie.config import EngineConfig, ModelConfig, RuntimeConfig
 from pie.engine import Engine
 from support.engines import started
 
@@ -21,7 +21,8 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """The embedded model on the `cpu` back end."""
-    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("tiny")))
+    runtime = RuntimeConfig(allow_net=("127.0.0.1",))
+    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("tiny")), runtime=runtime)
     engine.add_model()
     with started(engine):
         yield engine

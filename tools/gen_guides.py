@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "guide"
-PAGES = ("text", "tools", "grammars", "steps", "passes", "messages", "children", "files")
+PAGES = ("text", "tools", "grammars", "steps", "passes", "messages", "children", "files", "http")
 """The pages that show everything in three languages."""
 TARGET = ROOT / "tests" / "guests" / "guides" / "src" / "snippets.rs"
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -32,11 +32,12 @@ def rust() -> str:
     made = snippets("rust")
     names = {key: key.replace("/", "_") for key in made}
     lines = ["//! Written by `python tools/gen_guides.py`.", "", "use inferlet::prelude::*;", ""]
-    lines += ["pub(crate) async fn run(snippet: &str, model: &Model, ctx: &mut Context) -> Result<()> {", "    match snippet {"]
-    lines += [f'        "{key}" => {name}(model, ctx).await,' for key, name in names.items()]
+    given = "server: &str, model: &Model, ctx: &mut Context"
+    lines += [f"pub(crate) async fn run(snippet: &str, {given}) -> Result<()> {{", "    match snippet {"]
+    lines += [f'        "{key}" => {name}(server, model, ctx).await,' for key, name in names.items()]
     lines += ['        other => Err(format!("the guide has no snippet {other}")),', "    }", "}"]
     for key, name in names.items():
-        lines += ["", f"async fn {name}(model: &Model, ctx: &mut Context) -> Result<()> {{"]
+        lines += ["", f"async fn {name}({given}) -> Result<()> {{"]
         lines += [f"    {line}" if line else "" for line in made[key].splitlines()]
         lines += ["    Ok(())", "}"]
     return "\n".join(lines) + "\n"

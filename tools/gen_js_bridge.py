@@ -111,6 +111,12 @@ def listed(every: Iterable[Function]) -> list[Record | Enum | Variant]:
     return list(dict.fromkeys(item for item in lists if isinstance(item, Record | Enum | Variant)))
 
 
+def listed_in(every: Iterable[Function]) -> list[Record | Enum | Variant]:
+    """What crosses from JavaScript in a list."""
+    lists = (part.item for function in every for _, type_ in function.params for part in parts(type_) if isinstance(part, List))
+    return list(dict.fromkeys(item for item in lists if isinstance(item, Record | Enum | Variant)))
+
+
 def typings(every: tuple[Interface, ...]) -> str:
     """The declaration of `pie:host` as far as it is the engine."""
     lines = [f"// {HEADER} Each item is documented where the WIT is.", "", "declare module 'pie:host' {"]
@@ -206,7 +212,7 @@ def bridge(every: tuple[Interface, ...]) -> str:
         "",
         "use super::Export;",
         "use super::held::{Held, awaited, handle, wait};",
-        "use super::values::{Read, Write, field, listed, read, unknown, variant};",
+        "use super::values::{Read, Write, field, listed, listed_in, read, unknown, variant};",
     ]
     for package in sorted({interface.package for interface in every}):
         modules = sorted(snake(interface.name) for interface in every if interface.package == package and interface.name != "types")
@@ -237,6 +243,7 @@ def bridge(every: tuple[Interface, ...]) -> str:
     for type_ in given(functions):
         lines += [*_writing(type_), ""]
     lines += [f"listed!({rust(type_)});" for type_ in listed(functions)]
+    lines += [f"listed_in!({rust(type_)});" for type_ in listed_in(functions)]
     return _formatted("\n".join(lines))
 
 

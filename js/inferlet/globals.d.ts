@@ -77,6 +77,122 @@ declare class AbortController {
   abort(reason?: unknown): void;
 }
 
+/** Chunks that are read as they come. */
+declare class ReadableStream<R = Uint8Array> implements AsyncIterable<R> {
+  constructor(source?: {
+    start?(controller: ReadableStreamController<R>): unknown;
+    pull?(controller: ReadableStreamController<R>): unknown;
+    cancel?(reason: unknown): unknown;
+  });
+  static from<R>(items: Iterable<R> | AsyncIterable<R>): ReadableStream<R>;
+  readonly locked: boolean;
+  getReader(): ReadableStreamReader<R>;
+  cancel(reason?: unknown): Promise<void>;
+  tee(): [ReadableStream<R>, ReadableStream<R>];
+  values(options?: { preventCancel?: boolean }): AsyncGenerator<R, void, undefined>;
+  [Symbol.asyncIterator](): AsyncGenerator<R, void, undefined>;
+}
+
+declare interface ReadableStreamController<R> {
+  readonly desiredSize: number | null;
+  enqueue(chunk: R): void;
+  close(): void;
+  error(reason?: unknown): void;
+}
+
+declare interface ReadableStreamReader<R> {
+  readonly closed: Promise<undefined>;
+  read(): Promise<{ readonly done: false; readonly value: R } | { readonly done: true; readonly value: undefined }>;
+  cancel(reason?: unknown): Promise<void>;
+  releaseLock(): void;
+}
+
+type HeadersInit = Headers | Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
+type BodyInit = string | ArrayBuffer | ArrayBufferView | ReadableStream | AsyncIterable<Uint8Array>;
+
+/** Headers by names in any case; they are listed in the order of their names. */
+declare class Headers implements Iterable<[string, string]> {
+  constructor(init?: HeadersInit | null);
+  append(name: string, value: string): void;
+  set(name: string, value: string): void;
+  get(name: string): string | null;
+  getSetCookie(): string[];
+  has(name: string): boolean;
+  delete(name: string): void;
+  forEach(callback: (value: string, name: string, headers: Headers) => void, self?: unknown): void;
+  entries(): Generator<[string, string], void, undefined>;
+  keys(): Generator<string, void, undefined>;
+  values(): Generator<string, void, undefined>;
+  [Symbol.iterator](): Generator<[string, string], void, undefined>;
+}
+
+interface RequestInit {
+  readonly method?: string;
+  readonly headers?: HeadersInit;
+  readonly body?: BodyInit | null;
+  readonly redirect?: 'follow' | 'error' | 'manual';
+  readonly signal?: AbortSignal | null;
+}
+
+interface ResponseInit {
+  readonly status?: number;
+  readonly statusText?: string;
+  readonly headers?: HeadersInit;
+}
+
+interface Body {
+  readonly body: ReadableStream | null;
+  /** Whether the body was read. */
+  readonly bodyUsed: boolean;
+  arrayBuffer(): Promise<ArrayBuffer>;
+  bytes(): Promise<Uint8Array>;
+  json(): Promise<unknown>;
+  text(): Promise<string>;
+}
+
+declare class Request implements Body {
+  constructor(input: string | { readonly href: string } | Request, init?: RequestInit);
+  readonly url: string;
+  readonly method: string;
+  readonly headers: Headers;
+  readonly redirect: 'follow' | 'error' | 'manual';
+  readonly signal: AbortSignal | null;
+  readonly body: ReadableStream | null;
+  readonly bodyUsed: boolean;
+  arrayBuffer(): Promise<ArrayBuffer>;
+  bytes(): Promise<Uint8Array>;
+  json(): Promise<unknown>;
+  text(): Promise<string>;
+  clone(): Request;
+}
+
+declare class Response implements Body {
+  constructor(body?: BodyInit | null, init?: ResponseInit);
+  static json(value: unknown, init?: ResponseInit): Response;
+  static redirect(url: string | { readonly href: string }, status?: number): Response;
+  readonly status: number;
+  readonly statusText: string;
+  readonly ok: boolean;
+  readonly headers: Headers;
+  readonly url: string;
+  readonly redirected: boolean;
+  readonly type: 'default' | 'error';
+  readonly body: ReadableStream | null;
+  readonly bodyUsed: boolean;
+  arrayBuffer(): Promise<ArrayBuffer>;
+  bytes(): Promise<Uint8Array>;
+  json(): Promise<unknown>;
+  text(): Promise<string>;
+  clone(): Response;
+}
+
+/**
+ * Sends a request to a server that the operator of the engine allows (`pie run --allow-net HOST`). What fails rejects
+ * with a TypeError that has a `code`: `net-denied`, `net-unreachable`, `http-protocol`, `http-redirects`,
+ * `limit-http-requests`, `limit-http-bytes`, `limit-http-headers` or `limit-http-time`.
+ */
+declare function fetch(input: string | { readonly href: string } | Request, init?: RequestInit): Promise<Response>;
+
 /**
  * Files: the program's own in `/scratch`, and those that it is given to read. A call suspends the program until it is
  * done. What fails rejects with an error that has the `code` of Node (`ENOENT`, `EDQUOT`); where the engine refused

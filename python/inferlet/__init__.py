@@ -13,7 +13,7 @@ try:
 except ModuleNotFoundError:
     raise ImportError("inferlet works inside the engine only; run the program with: pie run PROGRAM") from None
 
-from inferlet import brle, chat, files, messaging, reasoning, runtime, session, spec, tools
+from inferlet import brle, chat, files, http, messaging, reasoning, runtime, session, spec, tools
 from inferlet.adapter import Adapter
 from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
@@ -85,6 +85,7 @@ __all__ = [
     "brle",
     "chat",
     "files",
+    "http",
     "messaging",
     "reasoning",
     "runtime",

@@ -216,7 +216,7 @@ class Engine:
         compiler: Sequence[str] | None = None,
         settings: Mapping[str, object] | None = None,
         limits: Mapping[str, float | None] | None = None,
-        files: Mapping[str, object] | None = None,
+        runtime: Mapping[str, object] | None = None,
     ) -> Engine:
         """Makes an engine without models.
 
@@ -227,7 +227,7 @@ class Engine:
         of a process that calls `compile_worker`: components are compiled in such a one, and types removed from
         TypeScript and JavaScript, within `compile_s` and `compile_bytes`. If not given, components are compiled in this
         process, which is for those that one trusts, and sources in JavaScript are refused. `settings` are those of the
-        section `engine`, `limits` those of the section `limits`, `files` those of the section `runtime`, by the names
+        section `engine`, `limits` those of the section `limits`, `runtime` those of the section `runtime`, by the names
         of `settings()`; the defaults hold for the rest. Where no `memory_bytes` are given, all users together may make
         the engine hold 4 GiB.
 

@@ -116,7 +116,7 @@ class Engine:
             compiler=with_libraries(COMMAND),
             settings=of_engine("engine", replace(config, memory_bytes=users_bytes(models, config.memory_bytes))),
             limits=limits,
-            files=of_engine("runtime", runtime or RuntimeConfig()),
+            runtime=of_engine("runtime", runtime or RuntimeConfig()),
         )
         self._driver_timeout_s = config.driver_timeout_s
         self._driver_open_timeout_s = config.driver_open_timeout_s

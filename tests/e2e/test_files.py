@@ -65,7 +65,7 @@ def run(opened: Engine, language: str, task: str, user: str = "ada", **arguments
     return finish(opened.launch(program(language), input={"do": task} | arguments, seed=7, username=user))
 
 
-@pytest.mark.rows("PY-204")
+@pytest.mark.rows("PY-204 JS-212")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_same_files_in_every_language(kept: tuple[Engine, Path], language: str) -> None:
     outcome = run(kept[0], language, "scenario", user=f"scenario-{language}", root="/scratch")

@@ -8,6 +8,7 @@ import os
 import re
 import textwrap
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from pie.engine import Engine, Program
 from pie.programs import load_program
 from support.command import shell
 from support.launching import ROOT, Outcome, finish, python_source, typescript_source
+from support.web import Web, web
 from tools.gen_guides import PAGES, TARGET, rust, snippets
 
 GUIDES = ROOT / "docs/guide"
@@ -92,8 +94,9 @@ PYTHON_FRAME = """
 import ast, inspect
 from inferlet import *
 
-async def main(snippet):
+async def main(snippet, server):
     names = globals()
+    names["server"] = server
     names["model"] = Model.load("default")
     names["ctx"] = Context(names["model"]).user("How much does a violin cost?")
     ran = eval(compile(snippet, "guide.py", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
@@ -105,7 +108,7 @@ import {
   AnyNames
 } from 'inferlet';
 
-export async function main() {
+export async function main({ server }: { server: string }) {
   const model = Model.load('default');
   const ctx = new Context(model).user('How much does a violin cost?');
 SNIPPET}
@@ -116,29 +119,35 @@ PROGRAMS = {"count": python_source("def main(input):\n    return len(input['text
 """Those that snippets start."""
 
 
-def run_snippet(engine: Engine, program: Program, program_input: str | None = None) -> Outcome:
-    return finish(engine.launch(program, input=program_input or {}, programs=PROGRAMS))
+@pytest.fixture(scope="module")
+def server() -> Iterator[Web]:
+    with web() as opened:
+        yield opened
+
+
+def run_snippet(engine: Engine, program: Program, server: Web, snippet: str = "") -> Outcome:
+    return finish(engine.launch(program, input={"snippet": snippet, "server": server.url}, programs=PROGRAMS))
 
 
 @pytest.mark.parametrize("name", snippets("python"))
-def test_a_python_snippet_runs(tiny: Engine, name: str) -> None:
-    outcome = run_snippet(tiny, python_source(PYTHON_FRAME), snippets("python")[name])
+def test_a_python_snippet_runs(tiny: Engine, server: Web, name: str) -> None:
+    outcome = run_snippet(tiny, python_source(PYTHON_FRAME), server, snippets("python")[name])
     assert outcome.code is None, outcome.traceback
 
 
 @pytest.mark.parametrize("name", snippets("typescript"))
-def test_a_typescript_snippet_runs(tiny: Engine, name: str) -> None:
+def test_a_typescript_snippet_runs(tiny: Engine, server: Web, name: str) -> None:
     frame = TYPESCRIPT_FRAME.replace("AnyNames", ", ".join(NAMES.split()))
     lines = snippets("typescript")[name].splitlines(keepends=True)
     imports = "".join(line for line in lines if line.startswith("import "))
     body = "".join(line for line in lines if not line.startswith("import "))
-    outcome = run_snippet(tiny, typescript_source(imports + frame.replace("SNIPPET", body)))
+    outcome = run_snippet(tiny, typescript_source(imports + frame.replace("SNIPPET", body)), server)
     assert outcome.code is None, outcome.traceback or outcome.message
 
 
 @pytest.mark.parametrize("name", snippets("rust"))
-def test_a_rust_snippet_runs(tiny: Engine, name: str) -> None:
-    outcome = run_snippet(tiny, load_program(ROOT / "build/programs/guides.wasm"), name)
+def test_a_rust_snippet_runs(tiny: Engine, server: Web, name: str) -> None:
+    outcome = run_snippet(tiny, load_program(ROOT / "build/programs/guides.wasm"), server, name)
     assert outcome.code is None, outcome.message
 
 

@@ -40,6 +40,7 @@ ABSENT |= {
     (language, "messaging.subscription.pollable"): "the reference has it in Rust alone; the others wait by `next`"
     for language in ("python", "typescript")
 }
+ABSENT |= {("typescript", "http.refusal"): "an error of `fetch` has the code itself, and no other client goes by `wasi:http` there"}
 """What a language leaves out by a rule of its own."""
 
 WITHOUT_VECTOR = {
@@ -54,6 +55,10 @@ WITHOUT_VECTOR = {
         "the SDKs call it for constraints and speculators, which are options of `generate` in vectors",
     ),
     "files.check": "what is refused is refused by a machine; tests/e2e/test_files.py has the programs",
+    **dict.fromkeys(
+        ("http.refusal", *(f"http.exchange.{name}" for name in ("start", "write", "finish", "head", "read", "cancel"))),
+        "what is asked is a server of a test: tests/e2e/test_http.py has the programs",
+    ),
     "generation.generator.probe": "an option of `step` in vectors",
     "generation.generator.clear-sampler": "an option of `step` in vectors",
 }

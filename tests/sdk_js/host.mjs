@@ -112,6 +112,18 @@ export const pull = (topic, settle) => (record('pull', topic), wait(settle));
 export const broadcast = (...values) => record('broadcast', ...values);
 export const subscribe = (topic) => (record('subscribe', topic), subscription());
 export const check = () => record('check');
+export const exchangeStart = (request) => {
+  record('exchangeStart', request);
+  if (request.url.includes('denied')) throw engineError('net-denied', 'no request goes to denied.example:80');
+  return handle('exchange', {
+    head: (settle) => (record('exchange.head'), wait(settle)),
+    read: (settle) => (record('exchange.read'), wait(settle)),
+    write: (part, settle) => (record('exchange.write', part), wait(settle)),
+  });
+};
+export const encodeUtf8 = (text) => new TextEncoder().encode(text);
+export const decodeUtf8 = (bytes) => [new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes), 0];
+export const refusal = () => record('refusal');
 
 export function registerErrors(make) {
   makeError = make;

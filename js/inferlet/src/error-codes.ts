@@ -108,6 +108,22 @@ export const ERROR_CODES = [
   'limit-files',
   /** The engine gives programs no folder of their own, `/scratch`. */
   'files-off',
+  /** The operator has not allowed programs to send requests to that server, or to an address that it has. */
+  'net-denied',
+  /** A server cannot be reached: its name is not known, it refuses connections, or TLS fails. */
+  'net-unreachable',
+  /** A server did not answer as HTTP has it: it said nonsense, or broke off. */
+  'http-protocol',
+  /** A server redirected a request too often, to no place that a request can go, or though the program refuses it. */
+  'http-redirects',
+  /** Too many HTTP requests are under way, of the program, of its user or in the engine. */
+  'limit-http-requests',
+  /** The body of an HTTP request or of its answer is longer than it may be. */
+  'limit-http-bytes',
+  /** The head of an HTTP request or of its answer is longer than it may be. */
+  'limit-http-headers',
+  /** An HTTP request took longer than it may: to connect, to be answered, between two parts, or in all. */
+  'limit-http-time',
   /** The program wrote more than one process may write in its life. */
   'limit-output',
   /** The program made more calls to the engine than one process may make. */

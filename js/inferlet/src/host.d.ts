@@ -50,6 +50,34 @@ declare module 'pie:host' {
     readonly drafting: Drafting;
   }
 
+  export interface Header {
+    readonly name: string;
+    readonly value: string;
+  }
+
+  export type Body =
+    | { readonly type: 'none' }
+    | { readonly type: 'whole'; readonly value: Uint8Array }
+    | { readonly type: 'streamed' };
+
+  export type Redirects = 'follow' | 'fail' | 'keep';
+
+  export interface Timeouts {
+    readonly connectMs: bigint | undefined;
+    readonly firstByteMs: bigint | undefined;
+    readonly idleMs: bigint | undefined;
+    readonly wholeMs: bigint | undefined;
+  }
+
+  export interface Request {
+    readonly method: string;
+    readonly url: string;
+    readonly headers: Header[];
+    readonly body: Body;
+    readonly redirects: Redirects;
+    readonly timeouts: Timeouts;
+  }
+
   export type Role = 'system' | 'user' | 'assistant';
 
   export type FinishReason = 'stop' | 'length' | 'constraint' | 'closed';
@@ -88,6 +116,14 @@ declare module 'pie:host' {
     readonly finish: FinishReason | undefined;
     readonly slots: Slot[];
     readonly speculation: Speculation;
+  }
+
+  export interface Head {
+    readonly status: number;
+    readonly statusText: string;
+    readonly url: string;
+    readonly isRedirected: boolean;
+    readonly headers: Header[];
   }
 
   export type Event =
@@ -222,6 +258,14 @@ declare module 'pie:host' {
     unsubscribe(): void;
   }
 
+  export interface ExchangeHandle {
+    write(part: Uint8Array, settle: Settle<void>): Wait;
+    finish(): void;
+    head(settle: Settle<Head>): Wait;
+    read(settle: Settle<Uint8Array | undefined>): Wait;
+    cancel(): void;
+  }
+
   export interface DecoderHandle {
     feed(tokens: Uint32Array): Event;
     feedOutput(tokens: Uint32Array, finish: FinishReason | undefined): Event;
@@ -278,6 +322,8 @@ declare module 'pie:host' {
   export function broadcast(topic: string, message: string): void;
   export function subscribe(topic: string): SubscriptionHandle;
   export function check(): void;
+  export function exchangeStart(request: Request): ExchangeHandle;
+  export function refusal(): void;
   export function fill(context: ContextHandle, role: Role, text: string): void;
   export function cue(context: ContextHandle): void;
   export function seal(context: ContextHandle): void;

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from types import CodeType, ModuleType
 
+from inferlet._runtime import clients
 from inferlet._runtime.package_resources import PackageResources
 from inferlet.errors import ErrorCode, new_error
 
@@ -79,6 +80,11 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
             spec.submodule_search_locations = [folder]
         spec.has_location = found in self.files
         return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Runs a module of the program. A client that speaks by sockets gets the way of the engine."""
+        super().exec_module(module)
+        clients.adapt(module)
 
     def is_package(self, fullname: str) -> bool:
         """Whether the module is a folder."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from inferlet._runtime import clients
+
 # Loaded before the snapshot: what programs commonly import costs nothing at launch.
 _EAGER = """
     abc annotationlib argparse array ast asyncio atexit base64 binascii bisect calendar cmath code codecs collections collections.abc
@@ -84,6 +86,7 @@ class PackedLibrary(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Runs the packed code in the module."""
         assert module.__spec__ is not None
         exec(marshal.loads(self._modules[module.__spec__.name].code), module.__dict__)
+        clients.adapt(module)
 
 
 def load() -> PackedLibrary:

@@ -11,7 +11,18 @@ import typer
 
 from pie.cli import bakery_commands, client_commands
 from pie.cli.key_commands import key_app
-from pie.cli.options import ConfigOption, DummyOption, FilesOption, JsonOption, LimitOption, ModelOption, MountOption, config_flags, mounts
+from pie.cli.options import (
+    AllowNetOption,
+    ConfigOption,
+    DummyOption,
+    FilesOption,
+    JsonOption,
+    LimitOption,
+    ModelOption,
+    MountOption,
+    config_flags,
+    surroundings,
+)
 from pie.cli.program_command import ProgramCommand
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
 
@@ -68,6 +79,7 @@ def run(
     ] = None,
     limit: LimitOption = None,
     mount: MountOption = None,
+    allow_net: AllowNetOption = None,
     path: Annotated[Path | None, typer.Option("--path", metavar="PROGRAM", help="The same as PROGRAM.", show_default=False)] = None,
     manifest: Annotated[
         Path | None,
@@ -106,7 +118,11 @@ def run(
     """
     if mount and server is not None:
         raise typer.BadParameter("the folders of a server are set by its configuration: fs_mounts in [runtime]", param_hint="--mount")
-    flags = config_flags(config, model, dummy, limit, mounts(mount))
+    if allow_net and server is not None:
+        raise typer.BadParameter(
+            "what programs of a server reach is set by its configuration: allow_net in [runtime]", param_hint="--allow-net"
+        )
+    flags = config_flags(config, model, dummy, limit, surroundings(mount, allow_net))
     chosen, arguments = _program_and_arguments(program, path, context.args)
 
     from pie.cli.launch import Launch, named_programs
@@ -146,6 +162,7 @@ def serve(
     ] = None,
     limit: LimitOption = None,
     mount: MountOption = None,
+    allow_net: AllowNetOption = None,
     isolate: Annotated[
         bool | None,
         typer.Option(
@@ -162,7 +179,7 @@ def serve(
     """
     from pie.cli.serve import serve as serve_until_signal
 
-    flags = config_flags(config, model, dummy, limit, {"server.host": host, "server.port": port} | mounts(mount))
+    flags = config_flags(config, model, dummy, limit, {"server.host": host, "server.port": port} | surroundings(mount, allow_net))
     raise typer.Exit(serve_until_signal(flags, isolate=isolate))
 
 

@@ -37,6 +37,15 @@ MountOption = Annotated[
         "--mount", metavar="DIR=/PATH", help="A folder that programs read at /PATH, as in docs=/data; may be repeated.", show_default=False
     ),
 ]
+AllowNetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-net",
+        metavar="HOST[:PORT]",
+        help="A server that programs may send HTTP requests to, as in api.example.com:443; may be repeated.",
+        show_default=False,
+    ),
+]
 FilesOption = Annotated[
     Path | None,
     typer.Option(
@@ -58,7 +67,12 @@ def config_flags(
     return Flags(file=config, models=tuple(model or ()), dummy=dummy, limits=tuple(limit or ()), values=values or {})
 
 
-def mounts(given: list[str] | None) -> dict[str, object]:
+def surroundings(mount: list[str] | None, allow_net: list[str] | None) -> dict[str, object]:
+    """The settings that `--mount` and `--allow-net` give."""
+    return _mounts(mount) | ({"runtime.allow_net": allow_net} if allow_net else {})
+
+
+def _mounts(given: list[str] | None) -> dict[str, object]:
     """The setting that `--mount` gives; a relative folder is one of the current folder."""
     if not given:
         return {}

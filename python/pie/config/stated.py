@@ -104,6 +104,24 @@ class RuntimeSettings(Struct, frozen=True, kw_only=True):
     find it.
     """
 
+    allow_net: tuple[str, ...] = ()
+    """Servers that programs may send HTTP requests to, each as `HOST` or `HOST:PORT`: a name, `*.NAME` for all names
+    below it, an address or a range (`10.0.0.0/8`), or `*` for every public server. Addresses of this machine and of
+    private networks have to be named by address or range, or as `localhost`, even where a name that has them is
+    allowed.
+    """
+
+    net_user_requests: int = 128
+    """Requests of one user that are under way at once."""
+
+    net_requests: int = 1024
+    """Requests of all users that are under way at once."""
+
+    net_ca_file: str = ""
+    """The file of certificates (PEM) that servers are trusted by, in the place of Mozilla's, which are built in; empty:
+    none.
+    """
+
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
     """Of `[server]`, what the engine states."""

@@ -9,6 +9,7 @@ use pie_core::{ErrorCode, settings};
 
 use crate::budget::{self, Budget};
 use crate::bus::Bus;
+use crate::network::config::NetworkConfig;
 use crate::scratch::config::FilesConfig;
 use crate::{Error, Limits};
 
@@ -106,6 +107,8 @@ settings! {
         limits: Limits = Limits::default();
         /// What files programs have.
         files: FilesConfig = FilesConfig::default();
+        /// What programs reach of the network.
+        network: NetworkConfig = NetworkConfig::default();
     }
 }
 
@@ -127,7 +130,8 @@ impl HostConfig {
             }
         }
         self.limits.check_settings()?;
-        self.files.check_settings()
+        self.files.check_settings()?;
+        self.network.check_settings()
     }
 
     /// Bytes that all users together may hold. The engine in Python looks at the machine where none are said.

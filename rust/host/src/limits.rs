@@ -51,6 +51,22 @@ settings! {
         children "children": usize = 64, 1 => 20_000;
         /// Children that one launch may start in all, theirs included.
         spawns "spawns": u64 = 100_000, 1 => 1_000_000_000_000;
+        /// HTTP requests under way at once: each from its start until its answer was read or dropped.
+        http_requests "http_requests": usize = 32, 1 => 1 << 16;
+        /// Bytes of the body of one HTTP request.
+        http_sent_bytes "http_sent_bytes": u64 = 64 << 20, 0 => 1 << 50;
+        /// Bytes of the body of one answer to an HTTP request.
+        http_received_bytes "http_received_bytes": u64 = 256 << 20, 0 => 1 << 50;
+        /// Bytes of the head of an HTTP request or of its answer: the first line and all headers.
+        http_header_bytes "http_header_bytes": usize = 64 << 10, 8 << 10 => 1 << 20;
+        /// Time until a connection for an HTTP request stands: its name is resolved, it is made, TLS is agreed upon.
+        http_connect "http_connect_s": Duration = Duration::from_secs(10), LEAST => MOST;
+        /// Time that the head of the answer to an HTTP request may take once the request was sent.
+        http_first_byte "http_first_byte_s": Duration = Duration::from_secs(120), LEAST => MOST;
+        /// Time between two parts of the answer to an HTTP request.
+        http_idle "http_idle_s": Duration = Duration::from_secs(120), LEAST => MOST;
+        /// Time of an HTTP request in all, redirects and the reading of its answer included.
+        http "http_s": Duration = Duration::from_secs(900), LEAST => MOST;
         /// Bytes of the files of a program that is launched from source.
         source_bytes "source_bytes": usize = 64 << 20, 1 => 1 << 30;
         /// Bytes of a component.

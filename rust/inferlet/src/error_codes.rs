@@ -108,6 +108,22 @@ pub enum ErrorCode {
     LimitFiles,
     /// The engine gives programs no folder of their own, `/scratch`.
     FilesOff,
+    /// The operator has not allowed programs to send requests to that server, or to an address that it has.
+    NetDenied,
+    /// A server cannot be reached: its name is not known, it refuses connections, or TLS fails.
+    NetUnreachable,
+    /// A server did not answer as HTTP has it: it said nonsense, or broke off.
+    HttpProtocol,
+    /// A server redirected a request too often, to no place that a request can go, or though the program refuses it.
+    HttpRedirects,
+    /// Too many HTTP requests are under way, of the program, of its user or in the engine.
+    LimitHttpRequests,
+    /// The body of an HTTP request or of its answer is longer than it may be.
+    LimitHttpBytes,
+    /// The head of an HTTP request or of its answer is longer than it may be.
+    LimitHttpHeaders,
+    /// An HTTP request took longer than it may: to connect, to be answered, between two parts, or in all.
+    LimitHttpTime,
     /// The program wrote more than one process may write in its life.
     LimitOutput,
     /// The program made more calls to the engine than one process may make.
@@ -237,6 +253,14 @@ impl ErrorCode {
         Self::Internal,
         Self::LimitFiles,
         Self::FilesOff,
+        Self::NetDenied,
+        Self::NetUnreachable,
+        Self::HttpProtocol,
+        Self::HttpRedirects,
+        Self::LimitHttpRequests,
+        Self::LimitHttpBytes,
+        Self::LimitHttpHeaders,
+        Self::LimitHttpTime,
         Self::LimitOutput,
         Self::LimitCalls,
         Self::LimitTimers,
@@ -330,6 +354,14 @@ impl ErrorCode {
             Self::Internal => "internal",
             Self::LimitFiles => "limit-files",
             Self::FilesOff => "files-off",
+            Self::NetDenied => "net-denied",
+            Self::NetUnreachable => "net-unreachable",
+            Self::HttpProtocol => "http-protocol",
+            Self::HttpRedirects => "http-redirects",
+            Self::LimitHttpRequests => "limit-http-requests",
+            Self::LimitHttpBytes => "limit-http-bytes",
+            Self::LimitHttpHeaders => "limit-http-headers",
+            Self::LimitHttpTime => "limit-http-time",
             Self::LimitOutput => "limit-output",
             Self::LimitCalls => "limit-calls",
             Self::LimitTimers => "limit-timers",

@@ -51,6 +51,7 @@ mod forward;
 pub mod generation;
 mod grammar;
 mod handle;
+pub mod http;
 pub mod inference;
 mod kept;
 mod matcher;

@@ -1,7 +1,7 @@
 /**
  * The globals of a program beside those of the language itself. What few programs use is loaded at its first use.
  * This runs when the component is built, so that nothing here calls the engine before a program does.
- * Absent: `fetch`, `URL`, `Intl`, `Worker`, `process` and the modules of Node but `node:fs/promises`.
+ * Absent: `URL`, `Intl`, `Worker`, `process` and the modules of Node but `node:fs/promises`.
  */
 
 import * as host from 'pie:host';
@@ -85,3 +85,4 @@ for (const [name, value] of Object.entries(globals)) define(globalThis, name, va
 define(Math, 'random', () => host.randomUnit());
 defineLazily('structuredClone', 'pie:runtime/clone.js');
 for (const name of ['Event', 'EventTarget', 'AbortController', 'AbortSignal']) defineLazily(name, 'pie:runtime/abort.js');
+for (const name of ['fetch', 'Headers', 'Request', 'Response', 'ReadableStream']) defineLazily(name, 'pie:inferlet/fetch.js');

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use pie_core::Capabilities;
-use pie_host::{EngineConfig, Error, ErrorCode, FilesConfig, HostConfig, Limits, Setting, Value};
+use pie_host::{
+    EngineConfig, Error, ErrorCode, FilesConfig, HostConfig, Limits, NetworkConfig, Setting, Value,
+};
 use pie_server::ServerConfig;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -145,7 +147,10 @@ pub(crate) fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     for (section, settings) in [
         ("engine", HostConfig::settings()),
         ("limits", Limits::settings()),
-        ("runtime", FilesConfig::settings()),
+        (
+            "runtime",
+            [FilesConfig::settings(), NetworkConfig::settings()].concat(),
+        ),
         ("server", ServerConfig::section()),
         ("model", EngineConfig::settings()),
         ("driver", Capabilities::settings()),

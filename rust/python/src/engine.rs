@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use pie_core::SettingNames;
 use pie_host::{
-    Component, EngineConfig, Host, HostConfig, Language, Launch, Manifest, ModelConfig, Program,
-    SourceBundle, Usage,
+    Component, EngineConfig, Host, HostConfig, Language, Launch, Manifest, ModelConfig,
+    NetworkConfig, Program, SourceBundle, Usage,
 };
 use pyo3::prelude::*;
 
@@ -71,7 +71,7 @@ impl PyEngine {
     #[new]
     #[pyo3(signature = (
         *, cache_dir = None, data_dir = None, runtimes_dir = None, instance_id = None, compiler = None, settings = None,
-        limits = None, files = None,
+        limits = None, runtime = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -86,9 +86,9 @@ impl PyEngine {
         compiler: Option<Vec<String>>,
         settings: SettingValues<'_>,
         limits: SettingValues<'_>,
-        files: SettingValues<'_>,
+        runtime: SettingValues<'_>,
     ) -> PyResult<Self> {
-        let runtime = |language: Language| {
+        let component = |language: Language| {
             runtimes_dir
                 .as_ref()
                 .map(|dir| dir.join(format!("{}.wasm", language.name())))
@@ -96,8 +96,8 @@ impl PyEngine {
         let mut config = HostConfig {
             cache_dir,
             data_dir,
-            python_runtime: runtime(Language::Python),
-            javascript_runtime: runtime(Language::JavaScript),
+            python_runtime: component(Language::Python),
+            javascript_runtime: component(Language::JavaScript),
             instance_id,
             compiler,
             ..HostConfig::default()
@@ -108,8 +108,16 @@ impl PyEngine {
         config::apply(py, "limits", &limits, |name, value| {
             config.limits.set(name, value)
         })?;
-        config::apply(py, "runtime", &files, |name, value| {
-            config.files.set(name, value)
+        let is_of_network = |name: &str| {
+            let mut settings = NetworkConfig::settings().into_iter();
+            settings.any(|setting| setting.name == name)
+        };
+        config::apply(py, "runtime", &runtime, |name, value| {
+            if is_of_network(name) {
+                config.network.set(name, value)
+            } else {
+                config.files.set(name, value)
+            }
         })?;
         Ok(Self(Arc::new(detached(py, || Host::new(config))?)))
     }

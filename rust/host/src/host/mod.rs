@@ -23,6 +23,7 @@ use self::threads::Threads;
 use crate::budget::Budget;
 use crate::bus::Bus;
 use crate::interface::linkers::Linkers;
+use crate::network::connection::Network;
 use crate::numbering::{Numbering, Numbers};
 use crate::process::reading::Alone;
 use crate::process::standing::Standings;
@@ -79,6 +80,7 @@ impl Host {
         let background = threads.background().clone();
         let bus = config.shared_bus();
         let folders = Folders::new(config.files.clone(), config.data_dir.as_deref())?;
+        let network = Network::new(config.network.clone())?;
         let shared = HostState {
             budget: config.budget(),
             live: Live::new(config.max_processes, ticker),
@@ -90,6 +92,7 @@ impl Host {
                 instance_id,
                 bus,
                 Arc::new(folders),
+                Arc::new(network),
                 foreground,
                 background,
             )),

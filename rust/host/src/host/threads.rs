@@ -107,7 +107,7 @@ fn runtime(
 ) -> Result<Runtime, Error> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder
-        .enable_time()
+        .enable_all()
         .thread_name(name)
         .on_thread_start(on_thread_start);
     if config.worker_threads > 0 {

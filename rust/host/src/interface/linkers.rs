@@ -5,9 +5,9 @@ use wasmtime::component::{Component, Linker};
 
 use super::bindings::ProgramPre;
 use super::{
-    adapter, chat, clocks, context, files, filesystem, forward, futures, generation, grammar,
+    adapter, chat, clocks, context, files, filesystem, forward, futures, generation, grammar, http,
     masks, messaging, model, poll, reasoning, runtime, sampling, session, source, tokenizer, tools,
-    types,
+    types, wasi_http,
 };
 use crate::Error;
 use crate::process::state::ProcessState;
@@ -49,6 +49,8 @@ impl Linkers {
         session::add_to_linker(&mut programs)?;
         messaging::add_to_linker(&mut programs)?;
         files::add_to_linker(&mut programs)?;
+        http::add_to_linker(&mut programs)?;
+        wasi_http::add_to_linker(&mut programs)?;
         chat::add_to_linker(&mut programs)?;
         reasoning::add_to_linker(&mut programs)?;
         tools::add_to_linker(&mut programs)?;

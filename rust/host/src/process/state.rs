@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::WasiHttpCtx;
 
 use super::handles::HandleTable;
 use super::joined::Joined;
@@ -13,6 +14,7 @@ use super::record::ProcessRecord;
 use super::stdio::Output;
 use super::surroundings::Surroundings;
 use super::texts::Texts;
+use crate::network::held::HeldNetwork;
 use crate::program::source::RuntimeInput;
 use crate::sandbox::memory::MemoryLimiter;
 use crate::scratch::folders::Owner;
@@ -28,6 +30,8 @@ pub(crate) struct ProcessState {
     pub(crate) texts: Texts,
     pub(crate) mail: Mail,
     pub(crate) files: HeldFiles,
+    pub(crate) network: HeldNetwork,
+    pub(crate) wasi_http: WasiHttpCtx,
     /// The program, where a language runtime runs it.
     pub(crate) source: Option<RuntimeInput>,
     pub(crate) surroundings: Arc<Surroundings>,
@@ -56,6 +60,14 @@ impl ProcessState {
             user: record.username.clone(),
             program,
         };
+        let network = HeldNetwork::new(
+            surroundings.network.clone(),
+            surroundings.foreground.clone(),
+            &record.limits,
+            record.account.clone(),
+        );
+        let mut wasi_http = WasiHttpCtx::new();
+        wasi_http.set_field_size_limit(record.limits.http_header_bytes);
         let memory = MemoryLimiter::new(record.limits.memory_bytes, record.footprint.clone());
         Self {
             joined: Joined::new(record.clone()),
@@ -65,6 +77,8 @@ impl ProcessState {
             texts: Texts::new(record.clone(), surroundings.clone()),
             mail: Mail::new(surroundings.bus.clone(), record.clone()),
             files: HeldFiles::new(surroundings.folders.clone(), owner, record.account.clone()),
+            network,
+            wasi_http,
             source,
             surroundings,
             record,

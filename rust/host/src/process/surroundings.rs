@@ -12,6 +12,7 @@ use crate::bus::Bus;
 use crate::errors::stopped;
 use crate::model::grammars::Grammars;
 use crate::model::registry::Models;
+use crate::network::connection::Network;
 use crate::program::fair_turns::FairTurns;
 use crate::scratch::folders::Folders;
 
@@ -33,6 +34,8 @@ pub(crate) struct Surroundings {
     pub(crate) bus: Arc<Bus>,
     /// The folders that programs have.
     pub(crate) folders: Arc<Folders>,
+    /// What programs reach of the network.
+    pub(crate) network: Arc<Network>,
     /// Grammars that programs made.
     pub(crate) grammars: Grammars,
     /// Who may have a long text encoded or a grammar compiled.
@@ -49,6 +52,7 @@ impl Surroundings {
         instance_id: String,
         bus: Arc<Bus>,
         folders: Arc<Folders>,
+        network: Arc<Network>,
         foreground: Handle,
         background: Handle,
     ) -> Self {
@@ -60,6 +64,7 @@ impl Surroundings {
             standstill: Arc::default(),
             bus,
             folders,
+            network,
             grammars: Grammars::default(),
             encoding: FairTurns::new(PARALLEL_TEXTS),
             foreground,

@@ -8,6 +8,7 @@ use crate::Result;
 use crate::bindings::pie::core::forward::{self, FuturePassOutput};
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString, FutureUnit};
 use crate::bindings::pie::core::generation::{self, FutureOutput, FutureText, FutureTokens};
+use crate::bindings::pie::core::http::{self, FutureHead, FuturePart, FutureWritten};
 use crate::bindings::pie::core::messaging::FutureMessage;
 use crate::bindings::pie::core::types::Error;
 use crate::bindings::wasi::clocks::monotonic_clock::subscribe_duration;
@@ -50,6 +51,9 @@ host_future!(FutureOutput, generation::Output);
 host_future!(FuturePassOutput, forward::PassOutput);
 host_future!(FutureTokens, Vec<u32>);
 host_future!(FutureText, String);
+host_future!(FutureHead, http::Head);
+host_future!(FuturePart, Option<Vec<u8>>);
+host_future!(FutureWritten, ());
 
 /// The answer of a future of the engine. Dropping this drops the future, which cancels what it waits for.
 pub(crate) async fn answer<F: HostFuture>(future: F) -> Result<F::Value> {

@@ -4,9 +4,9 @@ use rquickjs::{Class, Ctx, Function, Object, Result, Value};
 
 use super::Export;
 use super::held::{Held, awaited, handle, wait};
-use super::values::{Read, Write, field, listed, read, unknown, variant};
+use super::values::{Read, Write, field, listed, listed_in, read, unknown, variant};
 use crate::bindings::pie::core::{
-    adapter, context, files, forward, futures, generation, grammar, masks, messaging, model,
+    adapter, context, files, forward, futures, generation, grammar, http, masks, messaging, model,
     runtime, sampling, session, tokenizer,
 };
 use crate::bindings::pie::instruct::{chat, reasoning, tools};
@@ -48,6 +48,8 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("broadcast", broadcast),
     super::export!("subscribe", subscribe),
     super::export!("check", check),
+    super::export!("exchangeStart", exchange_start),
+    super::export!("refusal", refusal),
     super::export!("fill", fill),
     super::export!("cue", cue),
     super::export!("seal", seal),
@@ -618,6 +620,47 @@ impl SubscriptionHandle {
 
 awaited!(messaging::FutureMessage);
 
+handle!(ExchangeHandle, http::Exchange);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl ExchangeHandle {
+    fn write<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        part: Value<'js>,
+        settle: Function<'js>,
+    ) -> Result<WaitHandle> {
+        wait(
+            &ctx,
+            self.held.raw.write(&read::<Vec<u8>>(&ctx, part)?),
+            self.held.clone(),
+            settle,
+        )
+    }
+
+    fn finish<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.finish().write(&ctx)
+    }
+
+    fn head<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.head(), self.held.clone(), settle)
+    }
+
+    fn read<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.read(), self.held.clone(), settle)
+    }
+
+    fn cancel<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.cancel().write(&ctx)
+    }
+}
+
+awaited!(http::FutureWritten);
+
+awaited!(http::FutureHead);
+
+awaited!(http::FuturePart);
+
 handle!(DecoderHandle, chat::Decoder);
 
 #[rquickjs::methods(rename_all = "camelCase")]
@@ -957,6 +1000,14 @@ fn check<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
     files::check().write(&ctx)
 }
 
+fn exchange_start<'js>(ctx: Ctx<'js>, request: Value<'js>) -> Result<Value<'js>> {
+    http::Exchange::start(&read::<http::Request>(&ctx, request)?).write(&ctx)
+}
+
+fn refusal<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    http::refusal().write(&ctx)
+}
+
 fn fill<'js>(
     ctx: Ctx<'js>,
     context: Class<'js, ContextHandle>,
@@ -1238,6 +1289,70 @@ impl Read for generation::Options {
     }
 }
 
+impl Read for http::Header {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        Ok(Self {
+            name: field(ctx, &object, "name")?,
+            value: field(ctx, &object, "value")?,
+        })
+    }
+}
+
+impl Read for http::Body {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        match &*field::<String>(ctx, &object, "type")? {
+            "none" => Ok(Self::None),
+            "whole" => Ok(Self::Whole(field(ctx, &object, "value")?)),
+            "streamed" => Ok(Self::Streamed),
+            other => Err(unknown(ctx, "body", other, &["none", "whole", "streamed"])),
+        }
+    }
+}
+
+impl Read for http::Redirects {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        match &*read::<String>(ctx, value)? {
+            "follow" => Ok(Self::Follow),
+            "fail" => Ok(Self::Fail),
+            "keep" => Ok(Self::Keep),
+            other => Err(unknown(
+                ctx,
+                "redirects",
+                other,
+                &["follow", "fail", "keep"],
+            )),
+        }
+    }
+}
+
+impl Read for http::Timeouts {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        Ok(Self {
+            connect_ms: field(ctx, &object, "connectMs")?,
+            first_byte_ms: field(ctx, &object, "firstByteMs")?,
+            idle_ms: field(ctx, &object, "idleMs")?,
+            whole_ms: field(ctx, &object, "wholeMs")?,
+        })
+    }
+}
+
+impl Read for http::Request {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        Ok(Self {
+            method: field(ctx, &object, "method")?,
+            url: field(ctx, &object, "url")?,
+            headers: field(ctx, &object, "headers")?,
+            body: field(ctx, &object, "body")?,
+            redirects: field(ctx, &object, "redirects")?,
+            timeouts: field(ctx, &object, "timeouts")?,
+        })
+    }
+}
+
 impl Read for chat::Role {
     fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
         match &*read::<String>(ctx, value)? {
@@ -1352,6 +1467,27 @@ impl Write for generation::Output {
     }
 }
 
+impl Write for http::Header {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let object = Object::new(ctx.clone())?;
+        object.set("name", self.name.write(ctx)?)?;
+        object.set("value", self.value.write(ctx)?)?;
+        Ok(object.into_value())
+    }
+}
+
+impl Write for http::Head {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let object = Object::new(ctx.clone())?;
+        object.set("status", self.status.write(ctx)?)?;
+        object.set("statusText", self.status_text.write(ctx)?)?;
+        object.set("url", self.url.write(ctx)?)?;
+        object.set("isRedirected", self.is_redirected.write(ctx)?)?;
+        object.set("headers", self.headers.write(ctx)?)?;
+        Ok(object.into_value())
+    }
+}
+
 impl Write for chat::Event {
     fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
         match self {
@@ -1396,3 +1532,5 @@ impl Write for tools::ToolEvent {
 }
 
 listed!(sampling::Slot);
+listed!(http::Header);
+listed_in!(http::Header);

@@ -192,6 +192,19 @@ macro_rules! listed {
 }
 pub(super) use listed;
 
+/// An array is read as a list of these.
+macro_rules! listed_in {
+    ($type:ty) => {
+        impl Read for Vec<$type> {
+            fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+                let items: Vec<Value<'js>> = value.get()?;
+                items.into_iter().map(|item| read(ctx, item)).collect()
+            }
+        }
+    };
+}
+pub(super) use listed_in;
+
 impl Write for Vec<Vec<u32>> {
     fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
         list(ctx, self)

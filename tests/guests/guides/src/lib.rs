@@ -6,11 +6,18 @@ mod snippets;
 
 use inferlet::prelude::*;
 
+#[derive(serde::Deserialize)]
+struct Input {
+    snippet: String,
+    /// The address of one that snippets ask.
+    server: String,
+}
+
 /// Runs the snippet of a page and a number; `ctx` holds a question.
 #[inferlet::main]
-async fn main(snippet: String) -> Result<()> {
+async fn main(input: Input) -> Result<()> {
     let model = Model::load("default")?;
     let mut ctx = Context::new(&model)?;
     ctx.user("How much does a violin cost?").check()?;
-    snippets::run(&snippet, &model, &mut ctx).await
+    snippets::run(&input.snippet, &input.server, &model, &mut ctx).await
 }

@@ -2,35 +2,38 @@
 
 use inferlet::prelude::*;
 
-pub(crate) async fn run(snippet: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+pub(crate) async fn run(snippet: &str, server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     match snippet {
-        "text/1" => text_1(model, ctx).await,
-        "text/2" => text_2(model, ctx).await,
-        "text/3" => text_3(model, ctx).await,
-        "tools/1" => tools_1(model, ctx).await,
-        "tools/2" => tools_2(model, ctx).await,
-        "grammars/1" => grammars_1(model, ctx).await,
-        "grammars/2" => grammars_2(model, ctx).await,
-        "grammars/3" => grammars_3(model, ctx).await,
-        "steps/1" => steps_1(model, ctx).await,
-        "steps/2" => steps_2(model, ctx).await,
-        "steps/3" => steps_3(model, ctx).await,
-        "steps/4" => steps_4(model, ctx).await,
-        "passes/1" => passes_1(model, ctx).await,
-        "passes/2" => passes_2(model, ctx).await,
-        "passes/3" => passes_3(model, ctx).await,
-        "messages/1" => messages_1(model, ctx).await,
-        "messages/2" => messages_2(model, ctx).await,
-        "children/1" => children_1(model, ctx).await,
-        "children/2" => children_2(model, ctx).await,
-        "children/3" => children_3(model, ctx).await,
-        "files/1" => files_1(model, ctx).await,
-        "files/2" => files_2(model, ctx).await,
+        "text/1" => text_1(server, model, ctx).await,
+        "text/2" => text_2(server, model, ctx).await,
+        "text/3" => text_3(server, model, ctx).await,
+        "tools/1" => tools_1(server, model, ctx).await,
+        "tools/2" => tools_2(server, model, ctx).await,
+        "grammars/1" => grammars_1(server, model, ctx).await,
+        "grammars/2" => grammars_2(server, model, ctx).await,
+        "grammars/3" => grammars_3(server, model, ctx).await,
+        "steps/1" => steps_1(server, model, ctx).await,
+        "steps/2" => steps_2(server, model, ctx).await,
+        "steps/3" => steps_3(server, model, ctx).await,
+        "steps/4" => steps_4(server, model, ctx).await,
+        "passes/1" => passes_1(server, model, ctx).await,
+        "passes/2" => passes_2(server, model, ctx).await,
+        "passes/3" => passes_3(server, model, ctx).await,
+        "messages/1" => messages_1(server, model, ctx).await,
+        "messages/2" => messages_2(server, model, ctx).await,
+        "children/1" => children_1(server, model, ctx).await,
+        "children/2" => children_2(server, model, ctx).await,
+        "children/3" => children_3(server, model, ctx).await,
+        "files/1" => files_1(server, model, ctx).await,
+        "files/2" => files_2(server, model, ctx).await,
+        "http/1" => http_1(server, model, ctx).await,
+        "http/2" => http_2(server, model, ctx).await,
+        "http/3" => http_3(server, model, ctx).await,
         other => Err(format!("the guide has no snippet {other}")),
     }
 }
 
-async fn text_1(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn text_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let tokenizer = model.tokenizer();
     let ids = tokenizer.encode("Hello, wörld!");
     assert_eq!(tokenizer.decode(&ids)?, "Hello, wörld!");
@@ -40,14 +43,14 @@ async fn text_1(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn text_2(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn text_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     ctx.append(&chat::user(model, "And a piano?")?);
     ctx.append(&chat::cue(model)?);
     assert!(chat::stop_tokens(model)?.contains(&chat::seal(model)?[0]));
     Ok(())
 }
 
-async fn text_3(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn text_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let mut decoder = chat::Decoder::new(model);
     let mut g = ctx.generate(Sampler::Argmax).max_tokens(32);
     while let Some(step) = g.next()? {
@@ -64,7 +67,7 @@ async fn text_3(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn tools_1(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn tools_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     /// Get the price of an item.
     #[inferlet::tool]
     async fn get_price(item: String) -> Result<u32> {
@@ -83,7 +86,7 @@ async fn tools_1(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn tools_2(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn tools_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let said = model.tokenizer().encode("<think>Half of eight.</think>Four.");
     let mut thoughts = Vec::new();
     for event in reasoning::Decoder::new(model).events(&said) {
@@ -97,7 +100,7 @@ async fn tools_2(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn grammars_1(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn grammars_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::schemars::{self, JsonSchema};
     use serde::Deserialize;
 
@@ -118,7 +121,7 @@ async fn grammars_1(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn grammars_2(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn grammars_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::Regex;
 
     let g = ctx.generate(Sampler::Argmax).max_tokens(40);
@@ -127,7 +130,7 @@ async fn grammars_2(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn grammars_3(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn grammars_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::Constrain;
     use inferlet::inference::{Grammar, Matcher};
 
@@ -147,7 +150,7 @@ async fn grammars_3(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn steps_1(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn steps_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::brle;
 
     let tokenizer = model.tokenizer();
@@ -157,7 +160,7 @@ async fn steps_1(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn steps_2(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn steps_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::{Constrain, brle};
 
     struct Lower(Vec<u32>);
@@ -174,7 +177,7 @@ async fn steps_2(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn steps_3(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn steps_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::sample::{Distribution, Entropy};
 
     let mut g = ctx.generate(Sampler::Argmax).max_tokens(8);
@@ -190,7 +193,7 @@ async fn steps_3(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn steps_4(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn steps_4(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let fork = ctx.fork()?;
     let plain = fork.generate(Sampler::Argmax).max_tokens(16).collect_tokens().await?;
     let g = ctx.generate(Sampler::Argmax).max_tokens(16).system_speculation();
@@ -198,7 +201,7 @@ async fn steps_4(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn passes_1(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn passes_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::sample::{Distribution, Logits};
 
     let token_ids = model.tokenizer().encode("a piano");
@@ -213,7 +216,7 @@ async fn passes_1(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn passes_2(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn passes_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::brle;
 
     ctx.flush().await?;
@@ -226,7 +229,7 @@ async fn passes_2(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn passes_3(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn passes_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::task;
 
     let branches = [ctx.fork()?, ctx.fork()?, ctx.fork()?];
@@ -242,7 +245,7 @@ async fn passes_3(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn messages_1(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn messages_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     messaging::push("jobs", "count the words")?;
     messaging::push("jobs", "find the names")?;
     let first = messaging::pull("jobs").wait_async().await;
@@ -251,7 +254,7 @@ async fn messages_1(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn messages_2(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn messages_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let sub = messaging::subscribe("news");
     messaging::broadcast("news", "it rains")?;
     messaging::broadcast("news", "it snows")?;
@@ -265,14 +268,14 @@ async fn messages_2(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn children_1(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn children_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let child = runtime::spawn("count", serde_json::json!({ "text": "one two three" }))?;
     assert!(child.pid() > 0);
     assert_eq!(child.wait::<u32>().await?, 3);
     Ok(())
 }
 
-async fn children_2(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn children_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let texts = ["a", "b c", "d e f"].map(|text| serde_json::json!({ "text": text }));
     let children = texts.map(|text| runtime::spawn("count", text));
     let mut counts = Vec::new();
@@ -283,7 +286,7 @@ async fn children_2(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn children_3(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn children_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let child = runtime::spawn("count", serde_json::json!({ "words": 3 }))?;
     let error = child.wait::<u32>().await.unwrap_err();
     assert_eq!(inferlet::error_code(&error), Some(inferlet::ErrorCode::ProgramError));
@@ -291,7 +294,7 @@ async fn children_3(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn files_1(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn files_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use std::fs;
 
     let failed = |error: std::io::Error| error.to_string();
@@ -303,11 +306,49 @@ async fn files_1(model: &Model, ctx: &mut Context) -> Result<()> {
     Ok(())
 }
 
-async fn files_2(model: &Model, ctx: &mut Context) -> Result<()> {
+async fn files_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let file = std::fs::File::create("/scratch/large.bin").map_err(|error| error.to_string())?;
     if file.set_len(1 << 45).is_err() {
         let refusal = inferlet::files::refusal().unwrap_or_default();
         assert!(refusal.starts_with("[limit-files] "), "{refusal}");
     }
+    Ok(())
+}
+
+async fn http_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::http::{self, Request};
+    use serde_json::{Value, json};
+
+    let items: Value = http::fetch(format!("{server}/items?page=2")).await?.json().await?;
+    assert_eq!(items["path"], "/items?page=2");
+
+    let request = Request::post(format!("{server}/items")).header("X-Shop", "7");
+    let answer = http::fetch(request.json(&json!({ "name": "violin" }))?).await?;
+    assert_eq!((answer.status(), answer.ok()), (200, true));
+    assert_eq!(answer.header("Content-Type"), Some("application/json"));
+    let seen: Value = answer.json().await?;
+    assert_eq!(seen["body"], r#"{"name":"violin"}"#);
+    Ok(())
+}
+
+async fn http_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::http;
+
+    let mut response = http::fetch(format!("{server}/stream")).await?;
+    let mut text = Vec::new();
+    while let Some(part) = response.chunk().await? {
+        text.extend(part);
+    }
+    assert_eq!(text, b"data: one\ndata: two\n");
+    Ok(())
+}
+
+async fn http_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::http;
+    use inferlet::ErrorCode;
+
+    let refused = http::fetch("http://169.254.169.254/latest/meta-data").await.unwrap_err();
+    assert_eq!(inferlet::error_code(&refused), Some(ErrorCode::NetDenied));
+    assert!(refused.contains("--allow-net 169.254.169.254:80"), "{refused}");
     Ok(())
 }
