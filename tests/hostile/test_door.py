@@ -23,8 +23,8 @@ from support.serving import Served, client_of, install_source, scenario, serving
 
 # Beside what is charged: what the allocator keeps, and the threads.
 SLACK = 24 * MIB
-# How many times as long as alone a neighbour may take beside an attack, at best of a few tries: many times what it is, so
-# that a busy machine fails no test. How long it is, benchmarks say.
+# How many times as long as alone a neighbour may take beside an attack, at best of a few tries: many times what it is,
+# so that a busy machine fails no test. How long it is, benchmarks say.
 SLOWER = 30.0
 TRIES = 3
 

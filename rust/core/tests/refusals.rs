@@ -127,18 +127,15 @@ fn two_users_who_take_all_that_they_may_leave_contexts_to_a_third() {
         max_contexts: 16,
         ..config()
     });
-    let n_taken = [1, 2, 3].map(|user| {
-        taken(user, |process| {
-            world.engine.new_context(process).map(|_| ())
-        })
-    });
+    let n_taken =
+        [1, 2, 3].map(|user| taken(user, |process| world.engine.new_context(process).map(drop)));
     assert_eq!(n_taken, [8, 4, 2]);
     world.engine.check().unwrap();
     // What the first gives back is for all.
     for process in 1..5 {
         world.engine.end_process(ProcessId(process));
     }
-    let more = taken(3, |process| world.engine.new_context(process).map(|_| ()));
+    let more = taken(3, |process| world.engine.new_context(process).map(drop));
     assert_eq!(more, 4);
     world.engine.check().unwrap();
 }
@@ -189,7 +186,7 @@ fn two_users_who_take_all_that_they_may_leave_late_rows_to_a_third() {
             };
             world
                 .submit(Submission::Forward(context, Box::new(forward)))
-                .map(|_| ())
+                .map(drop)
         })
     });
     assert_eq!(n_taken, [8, 4, 2]);

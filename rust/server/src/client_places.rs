@@ -411,7 +411,7 @@ impl Table {
         };
         if let Some(kept) = self.free(address, &user, number) {
             // One that disconnects at this moment need not be told.
-            drop(kept.send(()));
+            kept.send(()).unwrap_or_default();
         }
         true
     }

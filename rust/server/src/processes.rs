@@ -293,8 +293,8 @@ impl Processes {
         lock(&self.table).connect(user, Instant::now());
     }
 
-    /// The connection of the user has ended. Its processes wait for another one; those that are not detached wait for the time of
-    /// grace.
+    /// The connection of the user has ended. Its processes wait for another one; those that are not detached wait for
+    /// the time of grace.
     pub(crate) fn orphan(&self, user: &str, connection: ConnectionId) {
         let (mut table, now) = (lock(&self.table), Instant::now());
         table.orphan(connection, now, self.grace);

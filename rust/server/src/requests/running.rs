@@ -151,8 +151,8 @@ impl Session {
         self.told_once(&request.kind, pid, closed)
     }
 
-    /// The answer of a request that is made often: the audit tells of the first of a connection to a process, and of the
-    /// first that failed.
+    /// The answer of a request that is made often: the audit tells of the first of a connection to a process, and of
+    /// the first that failed.
     fn told_once(&self, verb: &str, pid: u64, outcome: Result<(), Error>) -> Answer {
         let answer = outcome.map(|()| json!({}));
         if lock(&self.told).is_first(verb, pid, answer.is_ok()) {

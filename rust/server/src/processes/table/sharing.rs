@@ -20,8 +20,9 @@ const LOOKS: u32 = 8;
 #[derive(Debug)]
 pub(in crate::processes) struct Still {
     pub(super) since: Instant,
-    /// What it had done when it was looked at last.
+    /// What it had done when it was looked at last, and when that was.
     done: Done,
+    looked: Option<Instant>,
     /// It was told to end, so that another one has its place.
     gives_way: bool,
 }
@@ -53,6 +54,7 @@ impl Still {
         Self {
             since: now,
             done: Done::default(),
+            looked: None,
             gives_way: false,
         }
     }
@@ -93,8 +95,11 @@ impl Entry {
         self.holder.is_some() || self.process.is_attached()
     }
 
-    /// Notes whether anything of the process is seen.
+    /// Notes whether anything of the process is seen; once at a moment.
     fn look(&mut self, now: Instant) {
+        if self.still.looked.replace(now) == Some(now) {
+            return;
+        }
         let done = Done::of(&self.process);
         if done != self.still.done || self.has_client() || self.process.has_children() {
             self.still.done = done;
