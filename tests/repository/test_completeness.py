@@ -132,7 +132,7 @@ def used_in_rust(sources: Mapping[str, str]) -> set[tuple[str, str]]:
     """Interfaces and the names that a file has behind a point, a path, or in the list of a `use`, for each interface of
     which the file uses the bindings. A file that declares a decoder has the names of the macro, too.
     """
-    used = set()
+    used: set[tuple[str, str]] = set()
     shared = next((text for name, text in sources.items() if name.endswith("/decoding.rs")), "")
     for text in sources.values():
         product = text.partition("#[cfg(test)]\nmod ")[0]

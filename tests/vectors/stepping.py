@@ -360,7 +360,9 @@ def stepped_options() -> list[Op]:
 
 
 def stepped_cues() -> list[Op]:
-    """The same of what Rust does otherwise: no automatic cue, and other stop tokens in place of those of the template."""
+    """The same of what Rust does otherwise: no automatic cue, and other stop tokens in place of those of the
+    template.
+    """
     turn = [op("user", text="Hello!")]
     drawn: list[int] = answers([op("context", as_="x"), turn[0] | {"ctx": "x"}, generate("x", "x")], op("collect_tokens", gen="x"))
     ops = [*twins("cue", turn), *twins("no cue", turn, auto_flush=False)]

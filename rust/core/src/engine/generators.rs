@@ -3,8 +3,7 @@
 use super::Engine;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{
-    DraftEvent, Drafter, Drafting, FinishReason, Generator, GeneratorOptions, OwnSeed, StepState,
-    StopSet,
+    DraftEvent, Drafting, FinishReason, Generator, GeneratorOptions, OwnSeed, StepState, StopSet,
 };
 use crate::ids::{ContextId, GeneratorId};
 
@@ -48,7 +47,7 @@ impl Engine {
         generator.adapter = options.adapter;
         generator.mask = mask;
         generator.drafts = drafts;
-        generator.drafter = Drafter::of(options.drafting).map(Box::new);
+        generator.drafter = options.drafting.drafter().map(Box::new);
         let id = GeneratorId(self.owned.generators.insert(generator));
         if let Some(state) = self.owned.contexts.get_mut(context.0) {
             state.generator = Some(id);

@@ -6,7 +6,6 @@
 //! Drafts that are all drawn make the next ones longer. Where none is drawn the next ones are shorter, and made after a
 //! rest that becomes longer each time: where nothing is ever accepted, drafting costs next to nothing.
 
-use super::Drafting;
 use super::ngrams::NGrams;
 
 /// The most tokens that are drafted at once.
@@ -98,15 +97,6 @@ pub(crate) struct Drafter {
 }
 
 impl Drafter {
-    /// The one that a generator is to have.
-    pub(crate) fn of(drafting: Drafting) -> Option<Self> {
-        match drafting {
-            Drafting::None => None,
-            Drafting::NGram => Some(Self::of_n_grams()),
-            Drafting::Host => Some(Self::of_model()),
-        }
-    }
-
     /// Copies of the token mask of its generator, with that of the generator itself: another model that drafts has one
     /// in its options, and one in its own generator.
     pub(crate) const fn n_masks(&self) -> usize {

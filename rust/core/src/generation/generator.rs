@@ -189,7 +189,7 @@ impl Generator {
     pub(crate) fn drafting_bytes(&self, drafting: Drafting) -> usize {
         let mask = self.mask.as_ref().map_or(0, |mask| size_of_val(&**mask));
         let bytes = |it: Drafter| it.n_bytes() + (it.n_masks() - 1) * mask;
-        Drafter::of(drafting).map_or(0, bytes)
+        drafting.drafter().map_or(0, bytes)
     }
 
     /// Whether the token mask of each of its steps may come late.
@@ -285,7 +285,7 @@ impl Generator {
     /// Has its drafts made so.
     pub(crate) fn set_drafting(&mut self, drafting: Drafting) -> Result<()> {
         self.check_unused("who drafts")?;
-        self.drafter = Drafter::of(drafting).map(Box::new);
+        self.drafter = drafting.drafter().map(Box::new);
         Ok(())
     }
 

@@ -50,6 +50,17 @@ pub enum Drafting {
     Host,
 }
 
+impl Drafting {
+    /// What makes drafts so; none where the program does.
+    pub(crate) fn drafter(self) -> Option<Drafter> {
+        match self {
+            Self::None => None,
+            Self::NGram => Some(Drafter::of_n_grams()),
+            Self::Host => Some(Drafter::of_model()),
+        }
+    }
+}
+
 /// Why a generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FinishReason {
