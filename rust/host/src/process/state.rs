@@ -16,7 +16,7 @@ use super::texts::Texts;
 use crate::program::source::RuntimeInput;
 use crate::sandbox::memory::MemoryLimiter;
 use crate::scratch::folders::Owner;
-use crate::scratch::held::HeldFiles;
+use crate::scratch::process_files::ProcessFiles;
 
 /// What the calls of one instance reach. It lives in the store and is thrown away with it.
 pub(crate) struct ProcessState {
@@ -27,7 +27,7 @@ pub(crate) struct ProcessState {
     pub(crate) memory: MemoryLimiter,
     pub(crate) texts: Texts,
     pub(crate) mail: Mail,
-    pub(crate) files: HeldFiles,
+    pub(crate) files: ProcessFiles,
     /// The program, where a language runtime runs it.
     pub(crate) source: Option<RuntimeInput>,
     pub(crate) surroundings: Arc<Surroundings>,
@@ -56,6 +56,9 @@ impl ProcessState {
             user: record.username.clone(),
             program,
         };
+        let folders = surroundings.folders.clone();
+        let threads = surroundings.foreground.clone();
+        let turns = folders.turns_of(&record.username, record.cpu.clone(), threads);
         let memory = MemoryLimiter::new(record.limits.memory_bytes, record.footprint.clone());
         Self {
             joined: Joined::new(record.clone()),
@@ -64,7 +67,7 @@ impl ProcessState {
             memory,
             texts: Texts::new(record.clone(), surroundings.clone()),
             mail: Mail::new(surroundings.bus.clone(), record.clone()),
-            files: HeldFiles::new(surroundings.folders.clone(), owner, record.account.clone()),
+            files: ProcessFiles::new(folders, owner, record.account.clone(), turns),
             source,
             surroundings,
             record,
