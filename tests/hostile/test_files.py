@@ -290,3 +290,22 @@ return [n, len(first.name)]
 """,
     )
     assert held_open == [5000, 100]
+
+
+def test_work_on_files_counts_as_processor_time(attacked: tuple[Engine, Path]) -> None:
+    engine, data = attacked
+    folder = data / "scratch/user/walking/one"
+    folder.mkdir(parents=True)
+    for n in range(20_000):
+        (folder / str(n)).touch()
+    # The engine looks how deep a folder is before it moves it. The program itself computes next to nothing.
+    text = """
+import os
+
+def main(input):
+    for _ in range(500):
+        os.rename("/scratch/one", "/scratch/other")
+        os.rename("/scratch/other", "/scratch/one")
+"""
+    outcome = finish(engine.launch(python_source(text), username="walking", limits={"cpu_s": 1.0}))
+    assert outcome.code == "limit-cpu", outcome.message

@@ -97,7 +97,7 @@ class RuntimeSettings(Struct, frozen=True, kw_only=True):
     """Bytes of the disk that programs leave free."""
 
     fs_open_files: int = 64
-    """Files and folders that one process may have open, and streams of them."""
+    """What one process may open at once, beside the folders that it is given: files, folders and streams of them."""
 
     fs_mounts: tuple[str, ...] = ()
     """Folders that every program can read, each as `DIR=/data`: an absolute path here, and the path at which programs

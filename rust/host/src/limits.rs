@@ -8,6 +8,8 @@ use pie_core::{ErrorCode, settings};
 
 use crate::Error;
 
+/// Bytes that one write to a stream, or one read from one, may carry.
+pub(crate) const STREAM_BYTES: usize = 64 << 10;
 /// The shortest and the longest time that a limit may be.
 const LEAST: Duration = Duration::from_millis(1);
 const MOST: Duration = Duration::from_secs(1_000_000_000);
@@ -18,7 +20,7 @@ settings! {
         /// Bytes of memory, summed over the memories and the tables of the instance and what the engine holds behind
         /// its decoders.
         memory_bytes "memory_bytes": u64 = 256 << 20, 64 << 10 => 4 << 30;
-        /// Processor time of the program itself; none: without limit.
+        /// Processor time of the program, with the work on its files; none: without limit.
         cpu "cpu_s": Option<Duration> = Some(Duration::from_secs(300)), LEAST => MOST;
         /// Time from launch to end; none: without limit.
         wall "wall_s": Option<Duration> = None, LEAST => MOST;

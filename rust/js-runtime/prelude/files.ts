@@ -118,17 +118,37 @@ function flagOf(options: Options | { readonly flag?: string }, otherwise: string
   return (typeof options === 'object' && options !== null && options.flag) || otherwise;
 }
 
+/** Something of a kind. */
+class Entry {
+  readonly #kind: Kind;
+
+  constructor(kind: Kind) {
+    this.#kind = kind;
+  }
+
+  isFile(): boolean {
+    return this.#kind === 'file';
+  }
+
+  isDirectory(): boolean {
+    return this.#kind === 'folder';
+  }
+
+  isSymbolicLink(): boolean {
+    return this.#kind === 'link';
+  }
+}
+
 /** What a file or folder is. */
-class Stats {
+class Stats extends Entry {
   readonly size: number;
   readonly nlink: number;
   readonly atimeMs: number;
   readonly mtimeMs: number;
   readonly ctimeMs: number;
-  readonly #kind: Kind;
 
   constructor(found: host.PathStat) {
-    this.#kind = found.kind;
+    super(found.kind);
     this.size = found.size;
     this.nlink = found.links;
     this.atimeMs = found.accessedMs;
@@ -147,42 +167,17 @@ class Stats {
   get ctime(): Date {
     return new Date(this.ctimeMs);
   }
-
-  isFile(): boolean {
-    return this.#kind === 'file';
-  }
-
-  isDirectory(): boolean {
-    return this.#kind === 'folder';
-  }
-
-  isSymbolicLink(): boolean {
-    return this.#kind === 'link';
-  }
 }
 
 /** An entry of a folder. */
-class Dirent {
+class Dirent extends Entry {
   readonly name: string;
   readonly parentPath: string;
-  readonly #kind: Kind;
 
   constructor(name: string, parentPath: string, kind: Kind) {
+    super(kind);
     this.name = name;
     this.parentPath = parentPath;
-    this.#kind = kind;
-  }
-
-  isFile(): boolean {
-    return this.#kind === 'file';
-  }
-
-  isDirectory(): boolean {
-    return this.#kind === 'folder';
-  }
-
-  isSymbolicLink(): boolean {
-    return this.#kind === 'link';
   }
 }
 

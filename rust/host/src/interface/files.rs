@@ -1,8 +1,10 @@
 //! Which folders a program has (`wasi:filesystem/preopens`), and why it was refused something of them
 //! (`pie:core/files`).
 
+use std::sync::Arc;
+
 use wasmtime::StoreContextMut;
-use wasmtime::component::{Linker, Resource};
+use wasmtime::component::{Linker, Resource, ResourceTableError};
 use wasmtime_wasi::filesystem::Descriptor;
 
 use super::bindings::pie::core::files;
@@ -10,19 +12,21 @@ use super::errors::CallResult;
 use super::view::view;
 use crate::process::handles::HandleTable;
 use crate::process::state::ProcessState;
-use crate::scratch::held::HeldFiles;
+use crate::scratch::descriptor::OpenDescriptor;
+use crate::scratch::process_files::ProcessFiles;
 
 /// Where programs ask for their folders.
 const PREOPENS: &str = "wasi:filesystem/preopens@0.2.12";
 
-type Folders = Vec<(Resource<Descriptor>, String)>;
+/// Folders, each with the path at which the program finds it.
+type Directories = Vec<(Resource<Descriptor>, String)>;
 
 view! {
     /// The files of the program, and what it was told.
-    Refused { table: HandleTable, files: HeldFiles }
+    Files { table: HandleTable, files: ProcessFiles }
 }
 
-impl files::Host for Refused<'_> {
+impl files::Host for Files<'_> {
     fn check(&mut self) -> CallResult<()> {
         match self.files.refusals().last() {
             Some(error) => Err(error.into()),
@@ -32,26 +36,37 @@ impl files::Host for Refused<'_> {
 }
 
 /// Gives a program its folders. They are looked for when it asks: most programs have no use for any.
-async fn folders(mut store: StoreContextMut<'_, ProcessState>) -> wasmtime::Result<Folders> {
+async fn directories(
+    mut store: StoreContextMut<'_, ProcessState>,
+) -> wasmtime::Result<Directories> {
     store.data().count_arrival();
-    let found = tokio::task::spawn_blocking(store.data().files.finding()).await?;
-    let state = store.data_mut();
-    let folders = state.files.keep(found)?;
-    let table = &mut state.table;
-    let lent = folders
-        .into_iter()
-        .map(|(dir, path)| Ok((table.push(Descriptor::Dir(dir))?, path)));
-    lent.collect()
+    if let Some(finding) = store.data().files.finding() {
+        let found = tokio::task::spawn_blocking(finding).await?;
+        store.data_mut().files.keep(found);
+    }
+    let ProcessState { table, files, .. } = store.data_mut();
+    let given = files.given().iter();
+    given
+        .map(|(dir, path)| Ok((handle(table, dir.clone())?, path.clone())))
+        .collect()
+}
+
+/// Gives a program a handle to what is open.
+pub(super) fn handle(
+    table: &mut HandleTable,
+    open: Arc<OpenDescriptor>,
+) -> Result<Resource<Descriptor>, ResourceTableError> {
+    Ok(Resource::new_own(table.push(open)?.rep()))
 }
 
 /// Adds the interfaces to the linker, one of them in the place of the plain one.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    files::add_to_linker::<_, Refused<'static>>(linker, Refused::of)?;
+    files::add_to_linker::<_, Files<'static>>(linker, Files::of)?;
     linker.allow_shadowing(true);
     linker.instance(PREOPENS)?.func_wrap_async(
         "get-directories",
         |store: StoreContextMut<'_, ProcessState>, (): ()| {
-            Box::new(async move { Ok((folders(store).await?,)) })
+            Box::new(async move { Ok((directories(store).await?,)) })
         },
     )?;
     linker.allow_shadowing(false);

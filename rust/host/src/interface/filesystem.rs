@@ -1,191 +1,171 @@
-//! `wasi:filesystem/types`, in which what programs change is charged first. What only reads is wasmtime's own.
-//! All of it works off the threads that run programs.
+//! `wasi:filesystem/types`, in which what programs change is charged first. What only reads is wasmtime's own. All of it
+//! works off the threads that run programs, in turns, and on the processor time of its process.
+//!
+//! A handle of wasmtime's types stands for a value of Pie's: a descriptor for an `Arc<OpenDescriptor>`, a stream of
+//! entries for a `Listing`. What is held for a handle hangs on that value.
 
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 
-use wasmtime::component::{HasData, Linker, Resource};
-use wasmtime_wasi::filesystem::{self, Descriptor, Dir, WasiFilesystemCtxView, WasiFilesystemView};
+use wasmtime::component::{Linker, Resource, ResourceTable, ResourceTableError};
+use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode,
     HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags,
     PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, ReaddirIterator};
-use wasmtime_wasi::{FsPerms, OpenMode, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::runtime::poll_noop;
 
+use super::files::handle;
+use super::view::view;
 use crate::Error;
+use crate::limits::STREAM_BYTES;
 use crate::process::handles::HandleTable;
 use crate::process::state::ProcessState;
-use crate::scratch::change::{At, Change, Opened};
-use crate::scratch::folder::{Fault, Folder, OpenFile, Outcome};
-use crate::scratch::held::HeldFiles;
+use crate::scratch::change::{At, Change};
+use crate::scratch::descriptor::{InScratch, OpenDescriptor};
+use crate::scratch::folder::Outcome;
+use crate::scratch::listing::Listing;
 use crate::scratch::opening::{self, Wanted};
+use crate::scratch::permits::OpenPermit;
+use crate::scratch::process_files::{Holding, ProcessFiles};
 use crate::scratch::reader::Reader;
+use crate::scratch::refusals::number;
 use crate::scratch::writer::Writer;
 
 /// The longest path.
 const MAX_PATH_BYTES: usize = 4096;
-/// Bytes that a stream that reads holds at most.
-const READ_BYTES: u64 = 64 << 10;
-/// Bytes that an entry of a folder takes beside its name, while it waits to be read.
-const ENTRY_BYTES: u64 = 64;
 
-/// What the system interface sees of a process.
-pub(crate) struct Files<'a> {
-    table: &'a mut HandleTable,
-    wasi: &'a mut WasiCtx,
-    files: &'a mut HeldFiles,
+view! {
+    /// What the system interface sees of a process.
+    Filesystem { table: HandleTable, files: ProcessFiles }
 }
 
-impl HasData for Files<'static> {
-    type Data<'a> = Files<'a>;
-}
-
-/// Something that lies in `/scratch`, with that folder.
-struct Own<T> {
-    folder: Arc<Folder>,
-    it: T,
-}
-
-impl Files<'_> {
-    /// Every call comes through here, and is counted.
-    fn of(state: &mut ProcessState) -> Files<'_> {
-        state.count_arrival();
-        Files {
-            table: &mut state.table,
-            wasi: &mut state.wasi,
-            files: &mut state.files,
-        }
+impl Filesystem<'_> {
+    /// What stands behind a handle.
+    fn open(&self, fd: &Resource<Descriptor>) -> Result<Arc<OpenDescriptor>, ResourceTableError> {
+        let open = Resource::<Arc<OpenDescriptor>>::new_borrow(fd.rep());
+        self.table.get(&open).cloned()
     }
 
-    /// Wasmtime's own, for what changes nothing.
-    fn plain(&mut self) -> WasiFilesystemCtxView<'_> {
-        self.filesystem()
+    /// A folder within `/scratch`, to be changed.
+    fn changeable_dir(&self, fd: &Resource<Descriptor>) -> FsResult<InScratch> {
+        Ok(self.open(fd)?.changeable_dir()?)
     }
 
-    fn dir(&self, fd: &Resource<Descriptor>) -> FsResult<&Dir> {
-        match self.table.get(fd)? {
-            Descriptor::Dir(dir) => Ok(dir),
-            Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
-        }
+    /// A file within `/scratch`, to be changed.
+    fn changeable_file(&self, fd: &Resource<Descriptor>) -> FsResult<InScratch> {
+        Ok(self.open(fd)?.changeable_file()?)
     }
 
-    fn file(&self, fd: &Resource<Descriptor>) -> FsResult<&filesystem::File> {
-        match self.table.get(fd)? {
-            Descriptor::File(file) => Ok(file),
-            Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor.into()),
-        }
+    /// Does work on a thread that may block.
+    async fn run<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> Outcome<T> + Send + 'static,
+    ) -> FsResult<T> {
+        let done = self.files.turns().run(work).await;
+        done.flatten().map_err(|fault| self.files.failed(fault))
     }
 
-    /// A folder within `/scratch`.
-    fn own_dir(&self, fd: &Resource<Descriptor>) -> FsResult<Own<Arc<File>>> {
-        let dir = self.dir(fd)?;
-        self.own(dir.perms, dir.dir.clone())
-    }
-
-    /// A file within `/scratch`.
-    fn own_file(&self, fd: &Resource<Descriptor>) -> FsResult<Own<Arc<File>>> {
-        let file = self.file(fd)?;
-        if !file.open_mode.contains(OpenMode::WRITE) {
-            return Err(ErrorCode::BadDescriptor.into());
-        }
-        self.own(file.perms, file.file.clone())
-    }
-
-    fn own<T>(&self, perms: FsPerms, it: T) -> FsResult<Own<T>> {
-        match self.files.scratch() {
-            Some(folder) if perms == FsPerms::ReadWrite => Ok(Own { folder, it }),
-            _ => Err(ErrorCode::ReadOnly.into()),
-        }
-    }
-
-    /// Changes `/scratch` by `work`, which gets the folder that `fd` stands for.
+    /// Changes `/scratch` by `work`, which gets what is open.
     async fn change<T: Send + 'static>(
         &mut self,
-        fd: &Resource<Descriptor>,
+        target: FsResult<InScratch>,
         work: impl FnOnce(&mut Change<'_>, &File) -> Outcome<T> + Send + 'static,
     ) -> FsResult<T> {
-        let Own { folder, it } = self.own_dir(fd)?;
-        let changed = folder.change(move |change| work(change, &it)).await;
-        changed.map_err(|fault| self.failed(fault))
+        let changed = target?.change(self.files.turns(), work).await;
+        changed.map_err(|fault| self.files.failed(fault))
     }
 
-    /// The number of an error. Why the engine refused something is kept for the program to ask.
-    fn failed(&self, fault: Fault) -> FsError {
-        match fault {
-            Fault::Io(error) => error.into(),
-            Fault::Refused(error) => self.refused(error, ErrorCode::Quota),
-        }
-    }
-
-    fn refused(&self, error: Error, code: ErrorCode) -> FsError {
-        self.files.refusals().note(error);
-        code.into()
-    }
-
-    /// Opens what a program may change.
-    async fn open_own(
+    /// Does as wasmtime does, on a thread that may block.
+    async fn plain<T: Send + 'static>(
         &mut self,
         fd: &Resource<Descriptor>,
-        path: PathBuf,
-        wanted: Wanted,
-    ) -> FsResult<(Descriptor, Option<Arc<OpenFile>>)> {
-        let opened = self
-            .change(fd, move |change, dir| change.open(dir, &path, &wanted))
-            .await?;
-        Ok(match opened {
-            Opened::Folder(dir) => (
-                Descriptor::Dir(Dir::new(
-                    dir,
-                    FsPerms::ReadWrite,
-                    OpenMode::READ | OpenMode::WRITE,
-                    false,
-                )),
-                None,
-            ),
-            Opened::File(file, guard) => (Descriptor::File(file), Some(Arc::new(guard))),
-        })
+        call: impl AsyncFnOnce(&mut WasiFilesystemCtxView<'_>, Resource<Descriptor>) -> FsResult<T>
+        + Send
+        + 'static,
+    ) -> FsResult<T> {
+        let open = self.open(fd)?;
+        let done = self.run(move || Ok(plain_now(&open, call))).await?;
+        // Whatever it was, the engine has refused nothing.
+        done.inspect_err(|_| self.files.refusals().forget())
+    }
+
+    /// What is held for a stream or a listing, for which the engine holds so many bytes.
+    fn holding(&self, n_bytes: usize) -> FsResult<Holding> {
+        let holding = self.files.holding(n_bytes);
+        holding.map_err(|error| self.files.failed(error))
+    }
+
+    /// A permit for something that is opened.
+    fn permit(&self) -> FsResult<OpenPermit> {
+        let permit = self.files.permit();
+        permit.map_err(|error| self.files.failed(error))
     }
 
     fn writer(&mut self, fd: &Resource<Descriptor>, at: At) -> FsResult<Resource<DynOutputStream>> {
-        let Own { folder, it } = self.own_file(fd)?;
-        let place = self.files.place();
-        let place = place.map_err(|error| self.refused(error, ErrorCode::InsufficientMemory))?;
-        let guard = self.files.get(fd.rep()).and_then(|held| held.file.clone());
-        let refusals = self.files.refusals().clone();
-        let writer = Writer::new(folder, it, at, refusals, (place, guard));
+        let file = self.changeable_file(fd)?;
+        let held = (self.files.turns().clone(), self.holding(STREAM_BYTES)?);
+        let writer = Writer::new(file, at, held, self.files.refusals().clone());
         let writer: DynOutputStream = Box::new(writer);
         Ok(self.table.push(writer)?)
+    }
+
+    /// Opens something in `/scratch`.
+    async fn open_in_scratch(
+        &mut self,
+        dir: InScratch,
+        (path, wanted): (PathBuf, Wanted),
+    ) -> FsResult<OpenDescriptor> {
+        let permit = self.permit()?;
+        let folder = dir.folder().clone();
+        let work = move |change: &mut Change<'_>, dir: &File| {
+            let opened = change.open(dir, &path, &wanted)?;
+            Ok(OpenDescriptor::opened(folder, opened, permit))
+        };
+        self.change(Ok(dir), work).await
     }
 
     /// Opens what a program reads, in a folder that it cannot change.
     async fn open_to_read(
         &mut self,
-        fd: &Resource<Descriptor>,
-        path: PathBuf,
-        wanted: Wanted,
-    ) -> FsResult<Descriptor> {
-        let dir = self.dir(fd)?;
-        let (perms, above) = (dir.perms, dir.dir.clone());
-        let opening = tokio::task::spawn_blocking(move || opening::open(&above, &path, &wanted));
-        let (file, found) = opening.await.map_err(FsError::trap)??;
-        Ok(if found.is_dir() {
-            Descriptor::Dir(Dir::new(file, perms, OpenMode::READ, false))
-        } else {
-            Descriptor::File(filesystem::File::new(file, perms, OpenMode::READ, false))
-        })
+        dir: Arc<OpenDescriptor>,
+        (path, wanted): (PathBuf, Wanted),
+    ) -> FsResult<OpenDescriptor> {
+        dir.check_dir()?;
+        if wanted.changes() {
+            return Err(ErrorCode::ReadOnly.into());
+        }
+        let permit = self.permit()?;
+        let opening = move || {
+            let (file, found) = opening::open(dir.file(), &path, &wanted)?;
+            Ok(OpenDescriptor::opened_to_read(file, &found, permit))
+        };
+        self.run(opening).await
     }
 }
 
-impl WasiView for Files<'_> {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView {
-            ctx: self.wasi,
-            table: self.table.for_wasi(),
-        }
-    }
+/// Calls wasmtime's own with what is open. It may block.
+fn plain_now<T>(
+    open: &OpenDescriptor,
+    call: impl AsyncFnOnce(&mut WasiFilesystemCtxView<'_>, Resource<Descriptor>) -> FsResult<T>,
+) -> FsResult<T> {
+    let (mut ctx, mut table) = (WasiFilesystemCtx::default(), ResourceTable::new());
+    let fd = table.push(open.object())?;
+    let mut view = WasiFilesystemCtxView {
+        ctx: &mut ctx,
+        table: &mut table,
+    };
+    let done = poll_noop(pin!(call(&mut view, fd)));
+    done.unwrap_or_else(|| {
+        debug_assert!(false, "what may block waits for nothing");
+        tracing::error!("a call on files waited where it may block");
+        Err(ErrorCode::Io.into())
+    })
 }
 
 /// A path that may be looked up.
@@ -229,7 +209,7 @@ fn wanted(
     Ok(wanted)
 }
 
-impl types::Host for Files<'_> {
+impl types::Host for Filesystem<'_> {
     fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
         error.downcast()
     }
@@ -238,29 +218,23 @@ impl types::Host for Files<'_> {
         &mut self,
         error: Resource<wasmtime::Error>,
     ) -> wasmtime::Result<Option<ErrorCode>> {
-        if self.table.get(&error)?.is::<Error>() {
-            return Ok(Some(ErrorCode::Quota));
-        }
-        self.plain().filesystem_error_code(error)
+        let error = self.table.get(&error)?;
+        let refused = error.downcast_ref::<Error>().map(number);
+        Ok(refused.or_else(|| error.downcast_ref::<io::Error>().map(ErrorCode::from)))
     }
 }
 
-impl HostDescriptor for Files<'_> {
+impl HostDescriptor for Filesystem<'_> {
     fn read_via_stream(
         &mut self,
         fd: Resource<Descriptor>,
         offset: u64,
     ) -> FsResult<Resource<DynInputStream>> {
-        let held = self
-            .files
-            .place()
-            .and_then(|place| Ok((place, self.files.charge(READ_BYTES)?)));
-        let (place, charge) =
-            held.map_err(|error| self.refused(error, ErrorCode::InsufficientMemory))?;
-        let file = self.files.get(fd.rep()).and_then(|held| held.file.clone());
-        let stream = self.plain().read_via_stream(fd, offset)?;
-        let inner = self.table.for_wasi().delete(stream)?;
-        let reader: DynInputStream = Box::new(Reader::new(inner, (place, file, charge)));
+        let open = self.open(&fd)?;
+        open.check_file()?;
+        let held = (self.files.turns().clone(), self.holding(STREAM_BYTES)?);
+        let reader = Reader::new(open, offset, held, self.files.refusals().clone());
+        let reader: DynInputStream = Box::new(reader);
         Ok(self.table.push(reader)?)
     }
 
@@ -286,31 +260,37 @@ impl HostDescriptor for Files<'_> {
         length: u64,
         advice: Advice,
     ) -> FsResult<()> {
-        self.plain().advise(fd, offset, length, advice).await
+        self.plain(&fd, async move |plain, fd| {
+            plain.advise(fd, offset, length, advice).await
+        })
+        .await
     }
 
     async fn sync_data(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
-        self.plain().sync_data(fd).await
+        self.plain(&fd, async |plain, fd| plain.sync_data(fd).await)
+            .await
     }
 
     async fn sync(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
-        self.plain().sync(fd).await
+        self.plain(&fd, async |plain, fd| plain.sync(fd).await)
+            .await
     }
 
     async fn get_flags(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorFlags> {
-        self.plain().get_flags(fd).await
+        self.plain(&fd, async |plain, fd| plain.get_flags(fd).await)
+            .await
     }
 
     async fn get_type(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorType> {
-        self.plain().get_type(fd).await
+        self.plain(&fd, async |plain, fd| plain.get_type(fd).await)
+            .await
     }
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: u64) -> FsResult<()> {
-        let Own { folder, it } = self.own_file(&fd)?;
-        let changed = folder
-            .change(move |change| change.set_size(&it, size))
-            .await;
-        changed.map_err(|fault| self.failed(fault))
+        self.change(self.changeable_file(&fd), move |change, file| {
+            change.set_size(file, size)
+        })
+        .await
     }
 
     async fn set_times(
@@ -319,7 +299,10 @@ impl HostDescriptor for Files<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        self.plain().set_times(fd, accessed, modified).await
+        self.plain(&fd, async move |plain, fd| {
+            plain.set_times(fd, accessed, modified).await
+        })
+        .await
     }
 
     async fn read(
@@ -328,7 +311,10 @@ impl HostDescriptor for Files<'_> {
         length: u64,
         offset: u64,
     ) -> FsResult<(Vec<u8>, bool)> {
-        self.plain().read(fd, length, offset).await
+        self.plain(&fd, async move |plain, fd| {
+            plain.read(fd, length, offset).await
+        })
+        .await
     }
 
     async fn write(
@@ -337,12 +323,11 @@ impl HostDescriptor for Files<'_> {
         buffer: Vec<u8>,
         offset: u64,
     ) -> FsResult<u64> {
-        let Own { folder, it } = self.own_file(&fd)?;
         let n_bytes = buffer.len() as u64;
-        let changed = folder
-            .change(move |change| change.write(&it, &buffer, At::Position(offset)))
-            .await;
-        changed.map_err(|fault| self.failed(fault))?;
+        self.change(self.changeable_file(&fd), move |change, file| {
+            change.write(file, &buffer, At::Position(offset))
+        })
+        .await?;
         Ok(n_bytes)
     }
 
@@ -350,23 +335,11 @@ impl HostDescriptor for Files<'_> {
         &mut self,
         fd: Resource<Descriptor>,
     ) -> FsResult<Resource<ReaddirIterator>> {
-        let dir = self.dir(&fd)?.dir.clone();
-        // All entries are read at once, and held until the program has taken them.
-        let measuring = tokio::task::spawn_blocking(move || opening::entries(&dir));
-        let (n_entries, n_bytes) = measuring.await.map_err(FsError::trap)??;
-        let held = self.files.place().and_then(|place| {
-            let charge = self.files.charge(
-                n_entries
-                    .saturating_mul(ENTRY_BYTES)
-                    .saturating_add(n_bytes),
-            )?;
-            Ok((place, charge))
-        });
-        let (place, charge) =
-            held.map_err(|error| self.refused(error, ErrorCode::InsufficientMemory))?;
-        let stream = self.plain().read_directory(fd).await?;
-        self.files.hold(stream.rep(), place, None, Some(charge));
-        Ok(stream)
+        let dir = self.open(&fd)?;
+        dir.check_dir()?;
+        let holding = self.holding(0)?;
+        let listing = self.run(move || Listing::read(dir.file(), holding)).await?;
+        Ok(Resource::new_own(self.table.push(listing)?.rep()))
     }
 
     async fn create_directory_at(
@@ -375,12 +348,15 @@ impl HostDescriptor for Files<'_> {
         path: String,
     ) -> FsResult<()> {
         let path = checked(path)?;
-        self.change(&fd, move |change, dir| change.create_dir(dir, &path))
-            .await
+        self.change(self.changeable_dir(&fd), move |change, dir| {
+            change.create_dir(dir, &path)
+        })
+        .await
     }
 
     async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
-        self.plain().stat(fd).await
+        self.plain(&fd, async |plain, fd| plain.stat(fd).await)
+            .await
     }
 
     async fn stat_at(
@@ -390,7 +366,10 @@ impl HostDescriptor for Files<'_> {
         path: String,
     ) -> FsResult<DescriptorStat> {
         check(&path)?;
-        self.plain().stat_at(fd, flags, path).await
+        self.plain(&fd, async move |plain, fd| {
+            plain.stat_at(fd, flags, path).await
+        })
+        .await
     }
 
     async fn set_times_at(
@@ -402,9 +381,12 @@ impl HostDescriptor for Files<'_> {
         modified: NewTimestamp,
     ) -> FsResult<()> {
         check(&path)?;
-        self.plain()
-            .set_times_at(fd, flags, path, accessed, modified)
-            .await
+        self.plain(&fd, async move |plain, fd| {
+            plain
+                .set_times_at(fd, flags, path, accessed, modified)
+                .await
+        })
+        .await
     }
 
     /// A file has one name: what counts as removed would else be there by another.
@@ -427,27 +409,21 @@ impl HostDescriptor for Files<'_> {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
-        let (path, wanted) = (checked(path)?, wanted(path_flags, open_flags, flags)?);
-        let place = self
-            .files
-            .place()
-            .map_err(|error| self.refused(error, ErrorCode::InsufficientMemory))?;
-        let is_own = self.dir(&fd)?.perms == FsPerms::ReadWrite;
-        let (opened, guard) = if is_own {
-            self.open_own(&fd, path, wanted).await?
-        } else if wanted.changes() {
-            return Err(ErrorCode::ReadOnly.into());
-        } else {
-            (self.open_to_read(&fd, path, wanted).await?, None)
+        let what = (checked(path)?, wanted(path_flags, open_flags, flags)?);
+        let dir = self.open(&fd)?;
+        let opened = match dir.is_in_scratch() {
+            true => self.open_in_scratch(dir.changeable_dir()?, what).await?,
+            false => self.open_to_read(dir, what).await?,
         };
-        let opened = self.table.push(opened)?;
-        self.files.hold(opened.rep(), place, guard, None);
-        Ok(opened)
+        Ok(handle(self.table, Arc::new(opened))?)
     }
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
         check(&path)?;
-        self.plain().readlink_at(fd, path).await
+        self.plain(&fd, async move |plain, fd| {
+            plain.readlink_at(fd, path).await
+        })
+        .await
     }
 
     async fn remove_directory_at(
@@ -456,8 +432,10 @@ impl HostDescriptor for Files<'_> {
         path: String,
     ) -> FsResult<()> {
         let path = checked(path)?;
-        self.change(&fd, move |change, dir| change.remove_dir(dir, &path))
-            .await
+        self.change(self.changeable_dir(&fd), move |change, dir| {
+            change.remove_dir(dir, &path)
+        })
+        .await
     }
 
     async fn rename_at(
@@ -467,15 +445,16 @@ impl HostDescriptor for Files<'_> {
         new: Resource<Descriptor>,
         new_path: String,
     ) -> FsResult<()> {
-        if self.dir(&fd)?.perms != self.dir(&new)?.perms {
+        let (old, new) = (self.open(&fd)?, self.open(&new)?);
+        if old.is_in_scratch() != new.is_in_scratch() {
             return Err(ErrorCode::CrossDevice.into());
         }
         let (old_path, new_path) = (checked(old_path)?, checked(new_path)?);
-        let new_dir = self.own_dir(&new)?.it;
-        self.change(&fd, move |change, dir| {
-            change.rename((dir, &old_path), (&new_dir, &new_path))
-        })
-        .await
+        let new = new.changeable_dir()?;
+        let work = move |change: &mut Change<'_>, old: &File| {
+            change.rename((old, &old_path), (new.open().file(), &new_path))
+        };
+        self.change(Ok(old.changeable_dir()?), work).await
     }
 
     async fn symlink_at(
@@ -485,14 +464,18 @@ impl HostDescriptor for Files<'_> {
         path: String,
     ) -> FsResult<()> {
         let (target, path) = (checked(target)?, checked(path)?);
-        self.change(&fd, move |change, dir| change.link(&target, dir, &path))
-            .await
+        self.change(self.changeable_dir(&fd), move |change, dir| {
+            change.link(&target, dir, &path)
+        })
+        .await
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
         let path = checked(path)?;
-        self.change(&fd, move |change, dir| change.remove_file(dir, &path))
-            .await
+        self.change(self.changeable_dir(&fd), move |change, dir| {
+            change.remove_file(dir, &path)
+        })
+        .await
     }
 
     async fn is_same_object(
@@ -500,11 +483,15 @@ impl HostDescriptor for Files<'_> {
         one: Resource<Descriptor>,
         other: Resource<Descriptor>,
     ) -> wasmtime::Result<bool> {
-        self.plain().is_same_object(one, other).await
+        let (one, other) = (self.open(&one)?, self.open(&other)?);
+        let looked = self.run(move || Ok(one.is_same_object(&other)?)).await;
+        // What the system does not tell is no fault of the program.
+        Ok(looked.unwrap_or(false))
     }
 
     async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
-        self.plain().metadata_hash(fd).await
+        self.plain(&fd, async |plain, fd| plain.metadata_hash(fd).await)
+            .await
     }
 
     async fn metadata_hash_at(
@@ -514,29 +501,31 @@ impl HostDescriptor for Files<'_> {
         path: String,
     ) -> FsResult<MetadataHashValue> {
         check(&path)?;
-        self.plain().metadata_hash_at(fd, flags, path).await
+        self.plain(&fd, async move |plain, fd| {
+            plain.metadata_hash_at(fd, flags, path).await
+        })
+        .await
     }
 
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
-        let rep = fd.rep();
-        self.table.delete(fd)?;
-        self.files.release(rep);
+        let open = Resource::<Arc<OpenDescriptor>>::new_own(fd.rep());
+        self.table.delete(open)?;
         Ok(())
     }
 }
 
-impl HostDirectoryEntryStream for Files<'_> {
+impl HostDirectoryEntryStream for Filesystem<'_> {
     async fn read_directory_entry(
         &mut self,
         stream: Resource<ReaddirIterator>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        self.plain().read_directory_entry(stream).await
+        let listing = Resource::<Listing>::new_borrow(stream.rep());
+        Ok(self.table.get_mut(&listing)?.next()?)
     }
 
     fn drop(&mut self, stream: Resource<ReaddirIterator>) -> wasmtime::Result<()> {
-        let rep = stream.rep();
-        self.table.delete(stream)?;
-        self.files.release(rep);
+        let listing = Resource::<Listing>::new_own(stream.rep());
+        self.table.delete(listing)?;
         Ok(())
     }
 }
@@ -544,7 +533,7 @@ impl HostDirectoryEntryStream for Files<'_> {
 /// Puts the charged interface in the place of the plain one.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
-    types::add_to_linker::<ProcessState, Files<'static>>(linker, Files::of)?;
+    types::add_to_linker::<ProcessState, Filesystem<'static>>(linker, Filesystem::of)?;
     linker.allow_shadowing(false);
     Ok(())
 }

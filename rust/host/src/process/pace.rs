@@ -66,14 +66,16 @@ async fn foreground(
     mut waits: bool,
 ) -> SliceEnd {
     let mut waited_at = record.cpu.used();
+    let mut spent = waited_at;
     poll_fn(|context| {
         if !std::mem::take(&mut waits) && user.owes() {
             return Poll::Ready(SliceEnd::Computes);
         }
-        let before = record.cpu.used();
         let ended = life.as_mut().poll(context).is_ready();
+        // With what the engine did for the program while it waited.
         let (used, now) = (record.cpu.used(), Instant::now());
-        user.spend(used.saturating_sub(before), now);
+        user.spend(used.saturating_sub(spent), now);
+        spent = used;
         users.count(now);
         if ended {
             return Poll::Ready(SliceEnd::Ended);

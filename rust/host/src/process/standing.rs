@@ -135,7 +135,7 @@ impl Standing {
         }
     }
 
-    /// Its programs have used so much time of the foreground.
+    /// Its programs have used so much time of the foreground, or of the threads that work on their files.
     pub(crate) fn spend(&self, used: Duration, now: Instant) {
         let now_ns = self.shared.since_began_ns(now).max(1);
         self.spent_ns.store(now_ns, Ordering::Relaxed);

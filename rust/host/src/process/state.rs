@@ -18,7 +18,7 @@ use crate::network::held::HeldNetwork;
 use crate::program::source::RuntimeInput;
 use crate::sandbox::memory::MemoryLimiter;
 use crate::scratch::folders::Owner;
-use crate::scratch::held::HeldFiles;
+use crate::scratch::process_files::ProcessFiles;
 
 /// What the calls of one instance reach. It lives in the store and is thrown away with it.
 pub(crate) struct ProcessState {
@@ -29,7 +29,7 @@ pub(crate) struct ProcessState {
     pub(crate) memory: MemoryLimiter,
     pub(crate) texts: Texts,
     pub(crate) mail: Mail,
-    pub(crate) files: HeldFiles,
+    pub(crate) files: ProcessFiles,
     pub(crate) network: HeldNetwork,
     pub(crate) wasi_http: WasiHttpCtx,
     /// The program, where a language runtime runs it.
@@ -68,6 +68,9 @@ impl ProcessState {
         );
         let mut wasi_http = WasiHttpCtx::new();
         wasi_http.set_field_size_limit(record.limits.http_header_bytes);
+        let folders = surroundings.folders.clone();
+        let threads = surroundings.foreground.clone();
+        let turns = folders.turns_of(&record.username, record.cpu.clone(), threads);
         let memory = MemoryLimiter::new(record.limits.memory_bytes, record.footprint.clone());
         Self {
             joined: Joined::new(record.clone()),
@@ -76,7 +79,7 @@ impl ProcessState {
             memory,
             texts: Texts::new(record.clone(), surroundings.clone()),
             mail: Mail::new(surroundings.bus.clone(), record.clone()),
-            files: HeldFiles::new(surroundings.folders.clone(), owner, record.account.clone()),
+            files: ProcessFiles::new(folders, owner, record.account.clone(), turns),
             network,
             wasi_http,
             source,

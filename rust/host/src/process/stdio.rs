@@ -12,10 +12,8 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 use super::queue::writable;
 use super::record::ProcessRecord;
 use crate::event::{Event, EventKind};
+use crate::limits::STREAM_BYTES;
 use crate::sync::lock;
-
-/// Bytes that one write may carry.
-const WRITE_BYTES: usize = 64 << 10;
 
 /// One of the two output streams of a process.
 #[derive(Clone, Debug)]
@@ -126,7 +124,7 @@ impl OutputStream for Output {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         let permit = if self.record.events.has_room(self.kind) {
-            WRITE_BYTES
+            STREAM_BYTES
         } else {
             0
         };
@@ -136,7 +134,7 @@ impl OutputStream for Output {
 
     fn write_zeroes(&mut self, n_bytes: usize) -> StreamResult<()> {
         // More than any permit is refused by `write`, without the memory for it.
-        self.write(Bytes::from(vec![0; n_bytes.min(WRITE_BYTES + 1)]))
+        self.write(Bytes::from(vec![0; n_bytes.min(STREAM_BYTES + 1)]))
     }
 }
 
@@ -190,10 +188,10 @@ mod tests {
         });
         let unasked = output.write(Bytes::from_static(b"x"));
         assert!(matches!(unasked, Err(StreamError::Trap(_))));
-        assert_eq!(output.check_write().unwrap(), WRITE_BYTES);
+        assert_eq!(output.check_write().unwrap(), STREAM_BYTES);
         let huge = output.write_zeroes(usize::MAX);
         assert!(matches!(huge, Err(StreamError::Trap(_))));
-        assert_eq!(output.check_write().unwrap(), WRITE_BYTES);
+        assert_eq!(output.check_write().unwrap(), STREAM_BYTES);
         output.write(Bytes::from_static(b"x")).unwrap();
         assert_eq!(output.check_write().unwrap(), 0);
         let full = output.write(Bytes::from_static(b"y"));

@@ -40,7 +40,7 @@ pub(crate) struct Surroundings {
     pub(crate) grammars: Grammars,
     /// Who may have a long text encoded or a grammar compiled.
     pub(crate) encoding: Arc<FairTurns>,
-    /// Where programs run, and what drafts for them.
+    /// Where programs run, with what drafts for them, and what works on their files.
     pub(crate) foreground: Handle,
     /// Where programs run that compute without waiting, and where long texts are encoded.
     pub(crate) background: Handle,

@@ -18,9 +18,13 @@ use tokio::sync::oneshot;
 use crate::Error;
 use crate::sync::lock;
 
-/// Turns that one user may wait for at once, and all users together.
-const MAX_WAITING_OF_USER: usize = 256;
-const MAX_WAITING: usize = 1024;
+/// Turns that may be waited for at once, where nothing else bounds them.
+const ROOM: Room = Room {
+    of_user: 256,
+    of_all: 1024,
+};
+/// Where more wait, it would take long to look for those who have given up: they are passed over when they come next.
+const MANY: usize = 1024;
 /// The time in which a half of what was used is forgotten.
 const HALF_LIFE_S: f64 = 60.0;
 /// Seconds that do not count as a difference between two users.
@@ -34,9 +38,17 @@ pub(crate) struct FairTurns {
     state: Mutex<State>,
 }
 
+/// How many turns may be waited for at once.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    of_user: usize,
+    of_all: usize,
+}
+
 #[derive(Debug)]
 struct State {
     n_free: usize,
+    room: Room,
     /// Turns that one user holds at most.
     most_of_user: usize,
     n_waiting: usize,
@@ -74,9 +86,23 @@ pub(crate) struct FairTurn {
 impl FairTurns {
     /// `n` turns at once, of which one user holds all but one; the only one, where there is no other.
     pub(crate) fn new(n: usize) -> Arc<Self> {
+        Self::with_room(n, ROOM)
+    }
+
+    /// The same, for what is bounded elsewhere: nobody who waits is refused.
+    pub(crate) fn with_any_room(n: usize) -> Arc<Self> {
+        let room = Room {
+            of_user: usize::MAX,
+            of_all: usize::MAX,
+        };
+        Self::with_room(n, room)
+    }
+
+    fn with_room(n: usize, room: Room) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
                 n_free: n,
+                room,
                 most_of_user: n.saturating_sub(1).max(1),
                 n_waiting: 0,
                 users: VecDeque::new(),
@@ -138,14 +164,18 @@ impl FairTurn {
 
 impl State {
     fn wait(&mut self, user: &str) -> Result<oneshot::Receiver<FairTurn>, Error> {
-        self.forget_gone();
+        if self.n_waiting <= MANY {
+            self.forget_gone();
+        }
         let place = self.users.iter().position(|waiting| &*waiting.user == user);
         let n_of_user = place.map_or(0, |place| self.users[place].waiters.len());
-        if n_of_user >= MAX_WAITING_OF_USER || self.n_waiting >= MAX_WAITING {
+        let Room { of_user, of_all } = self.room;
+        if n_of_user >= of_user || self.n_waiting >= of_all {
             return Err(Error::new(
                 ErrorCode::LimitQueue,
                 format!(
-                    "{n_of_user} programs of this user and {} in all wait to be compiled, of at most {MAX_WAITING_OF_USER} and {MAX_WAITING}; come back when some are done",
+                    "{n_of_user} calls of this user and {} in all wait for their turns, of at most {of_user} and {of_all}; \
+                     come back when some are done",
                     self.n_waiting
                 ),
             ));
@@ -423,11 +453,21 @@ mod tests {
     async fn those_who_wait_are_bounded() {
         let turns = FairTurns::new(0);
         let mut waiting = Vec::new();
-        for _ in 0..MAX_WAITING_OF_USER {
+        for _ in 0..ROOM.of_user {
             waiting.push(lock(&turns.state).wait("a").unwrap());
         }
         let error = turns.take("a").await.unwrap_err();
         assert_eq!(error.code, ErrorCode::LimitQueue);
+        drop(lock(&turns.state).wait("b").unwrap());
+    }
+
+    #[test]
+    fn where_something_else_bounds_them_nobody_is_refused() {
+        let turns = FairTurns::with_any_room(0);
+        let waiting: Vec<_> = (0..3 * MANY)
+            .map(|_| lock(&turns.state).wait("a").unwrap())
+            .collect();
+        drop(waiting);
         drop(lock(&turns.state).wait("b").unwrap());
     }
 }

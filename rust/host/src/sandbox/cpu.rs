@@ -1,5 +1,5 @@
 //! Processor time of one program, and the memory that it meets for the first time: counted while its task runs, and
-//! bounded.
+//! bounded. Work that the engine does for it on other threads is counted where it is done ([`CpuMeter::measured`]).
 //!
 //! The clock of the thread is read, so that time in which the operating system ran something else does not count. So is
 //! its count of page faults; what a thread did between the turns of programs counts to the program that comes next.
@@ -29,7 +29,7 @@ pub(crate) struct CpuMeter {
 }
 
 impl CpuMeter {
-    /// Time used in finished polls.
+    /// Time used in finished polls, and in work that was done apart from them.
     pub(crate) fn used(&self) -> Duration {
         Duration::from_nanos(self.used_ns.load(Ordering::Relaxed))
     }
@@ -56,6 +56,15 @@ impl CpuMeter {
     pub(crate) fn met_bytes_with_running_poll(&self) -> u64 {
         self.n_faults.fetch_add(take_faults(), Ordering::Relaxed);
         self.met_bytes()
+    }
+
+    /// Does work of the program on a thread of the engine, and counts the time that it takes there.
+    pub(crate) fn measured<T>(&self, work: impl FnOnce() -> T) -> T {
+        let started = thread_cpu_ns();
+        let done = work();
+        let spent = thread_cpu_ns().saturating_sub(started);
+        self.used_ns.fetch_add(spent, Ordering::Relaxed);
+        done
     }
 
     /// Notes that the running poll ends because the turn of the program is over.

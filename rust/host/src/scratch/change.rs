@@ -12,8 +12,9 @@ use pie_core::ErrorCode;
 use rustix::fs::{Mode, OFlags};
 use wasmtime_wasi::{FsPerms, filesystem};
 
-use super::folder::{Fault, FileId, Folder, MAX_DEPTH, OpenFile, Outcome, State, Usage, count};
-use super::opening::{self, Wanted};
+use super::folder::{FileId, Folder, MAX_DEPTH, OpenFile, Outcome, State, Usage, count};
+use super::opening::{self, Wanted, new_file};
+use super::turns::FileTurns;
 use crate::Error;
 
 /// Where bytes are written.
@@ -39,26 +40,35 @@ pub(crate) struct Change<'a> {
 }
 
 impl Folder {
-    /// Changes the folder off the threads that run programs, when its turn comes. What has begun is done to its end,
-    /// also where nobody waits for it any more.
+    /// Changes the folder when its turn comes, by `work` on what is open. What has begun is done to its end, also where
+    /// nobody waits for it any more, and what is open stays so until then.
     ///
     /// # Errors
     /// Those of the change, and those of counting the folder.
-    pub(crate) async fn change<T: Send + 'static>(
+    pub(super) async fn change<T: Send + 'static, O: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&mut Change<'_>) -> Outcome<T> + Send + 'static,
+        turns: &FileTurns,
+        open: O,
+        work: impl FnOnce(&mut Change<'_>, &O) -> Outcome<T> + Send + 'static,
     ) -> Outcome<T> {
+        // Whoever has a turn waits for nobody: so the folder comes first.
         let mut state = self.state.clone().lock_owned().await;
         let folder = self.clone();
-        let changing = tokio::task::spawn_blocking(move || {
-            if state.usage.is_none() {
-                state.usage = Some(count(&folder.dir)?);
-            }
-            work(&mut Change::new(&folder, &mut state))
+        let changing = turns.run(move || {
+            let counted = match state.usage {
+                Some(usage) => Ok(usage),
+                None => count(&folder.dir.dir),
+            };
+            let changed = counted.map_err(Into::into).and_then(|usage| {
+                state.usage = Some(usage);
+                work(&mut Change::new(&folder, &mut state), &open)
+            });
+            // Whoever closes a file gives back what it holds, for which the state has to be free.
+            drop(state);
+            drop(open);
+            changed
         });
-        changing
-            .await
-            .unwrap_or_else(|panicked| Err(Fault::Io(io::Error::other(panicked))))
+        changing.await?
     }
 }
 
@@ -89,7 +99,7 @@ impl<'a> Change<'a> {
             self.release(found.len(), 0);
         }
         let id = FileId::of(&found);
-        let file = filesystem::File::new(file, FsPerms::ReadWrite, wanted.mode(), false);
+        let file = new_file(file, FsPerms::ReadWrite, wanted.mode());
         self.state.open.entry(id).or_default().n += 1;
         let guard = OpenFile::new(self.folder.clone(), file.file.clone(), id);
         Ok(Opened::File(file, guard))
@@ -108,16 +118,11 @@ impl<'a> Change<'a> {
     }
 
     fn created(&mut self, dir: &File, path: &Path, wanted: &Wanted) -> Outcome<(File, Metadata)> {
-        self.charge(0, 1)?;
-        let file = fs::open(dir, path, wanted.options().create_new(true));
-        let created = file.and_then(|file| {
+        self.charged(0, 1, || {
+            let file = fs::open(dir, path, wanted.options().create_new(true))?;
             let found = Metadata::from_file(&file)?;
             Ok((file, found))
-        });
-        if created.is_err() {
-            self.release(0, 1);
-        }
-        Ok(created?)
+        })
     }
 
     /// Writes all bytes, or none where there is no room for all.
@@ -153,15 +158,8 @@ impl<'a> Change<'a> {
     /// As [`Change::write`].
     pub(crate) fn set_size(&mut self, file: &File, n_bytes: u64) -> Outcome<()> {
         let before = file.metadata()?.len();
-        let more = n_bytes.saturating_sub(before);
-        self.charge(more, 0)?;
-        match file.set_len(n_bytes) {
-            Ok(()) => self.release(before.saturating_sub(n_bytes), 0),
-            Err(error) => {
-                self.release(more, 0);
-                return Err(error.into());
-            }
-        }
+        self.charged(n_bytes.saturating_sub(before), 0, || file.set_len(n_bytes))?;
+        self.release(before.saturating_sub(n_bytes), 0);
         Ok(())
     }
 
@@ -171,15 +169,7 @@ impl<'a> Change<'a> {
     /// Those of the system, and `limit-files`, also where it would lie too deep.
     pub(crate) fn create_dir(&mut self, dir: &File, path: &Path) -> Outcome<()> {
         self.check_depth(dir, path, 0)?;
-        self.charge(0, 1)?;
-        let made = fs::create_dir(dir, path, &DirOptions::new());
-        self.counted(
-            made,
-            Usage {
-                n_bytes: 0,
-                n_files: 1,
-            },
-        )
+        self.charged(0, 1, || fs::create_dir(dir, path, &DirOptions::new()))
     }
 
     /// Makes a symbolic link. One that leads out of the folder can be made and is never followed; one with an absolute
@@ -188,15 +178,7 @@ impl<'a> Change<'a> {
     /// # Errors
     /// As [`Change::create_dir`].
     pub(crate) fn link(&mut self, target: &Path, dir: &File, path: &Path) -> Outcome<()> {
-        self.charge(0, 1)?;
-        let made = fs::symlink(target, dir, path);
-        self.counted(
-            made,
-            Usage {
-                n_bytes: 0,
-                n_files: 1,
-            },
-        )
+        self.charged(0, 1, || fs::symlink(target, dir, path))
     }
 
     /// Removes an empty folder.
@@ -260,12 +242,19 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Gives back what was charged for something that was not made.
-    fn counted(&mut self, made: io::Result<()>, charged: Usage) -> Outcome<()> {
-        if made.is_err() {
-            self.release(charged.n_bytes, charged.n_files);
+    /// Charges what `work` adds, and gives it back where that fails.
+    fn charged<T>(
+        &mut self,
+        n_bytes: u64,
+        n_files: u64,
+        work: impl FnOnce() -> io::Result<T>,
+    ) -> Outcome<T> {
+        self.charge(n_bytes, n_files)?;
+        let done = work();
+        if done.is_err() {
+            self.release(n_bytes, n_files);
         }
-        Ok(made?)
+        Ok(done?)
     }
 
     /// Refuses a folder that would lie too deep, with `height` folders within it.
@@ -324,7 +313,7 @@ impl<'a> Change<'a> {
     /// Refuses what would fill the disk.
     fn check_disk(&self, n_bytes: u64) -> Result<(), Error> {
         // A system that does not tell what is free tells when nothing is.
-        let Ok(disk) = rustix::fs::fstatvfs(&self.folder.dir) else {
+        let Ok(disk) = rustix::fs::fstatvfs(&self.folder.dir.dir) else {
             return Ok(());
         };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);

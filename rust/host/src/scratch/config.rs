@@ -23,7 +23,7 @@ settings! {
         files "fs_files": u64 = 10_000, 0 => 1 << 32;
         /// Bytes of the disk that programs leave free.
         free_bytes "fs_free_bytes": u64 = 1 << 30, 0 => 1 << 50;
-        /// Files and folders that one process may have open, and streams of them.
+        /// What one process may open at once, beside the folders that it is given: files, folders and streams of them.
         open_files "fs_open_files": usize = 64, 4 => 1 << 16;
         /// Folders that every program can read, each as `DIR=/data`: an absolute path here, and the path at which
         /// programs find it.
@@ -102,7 +102,8 @@ impl Word for Mount {
         };
         let names = path.strip_prefix('/')?;
         let is_path = path.len() <= MAX_MOUNT_BYTES && names.split('/').all(is_name);
-        let is_own = path == SCRATCH || path.starts_with("/scratch/");
+        let below = path.strip_prefix(SCRATCH);
+        let is_own = below.is_some_and(|below| below.is_empty() || below.starts_with('/'));
         (folder.starts_with('/') && !folder.contains('\0') && is_path && !is_own).then(|| Self {
             folder: PathBuf::from(folder),
             path: path.to_owned(),

@@ -8,8 +8,12 @@ use std::sync::Arc;
 use cap_primitives::fs::{Metadata, MetadataExt, read_base_dir};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use wasmtime_wasi::FsPerms;
+use wasmtime_wasi::filesystem::Dir;
 
 use super::config::FilesConfig;
+use super::opening::new_dir;
+use super::permits::UserPermit;
 use crate::Error;
 
 /// Folders within each other. Whoever counts or removes them holds one open for each.
@@ -56,15 +60,25 @@ impl FileId {
 }
 
 /// A folder that programs write to.
-#[derive(Debug)]
 pub(crate) struct Folder {
-    pub(crate) dir: Arc<File>,
+    /// As programs find it. It is open once for all of them.
+    pub(super) dir: Dir,
     pub(super) id: FileId,
     pub(super) quota: Quota,
     /// Whoever holds it changes the folder; all others wait, and hold no thread.
     pub(super) state: Arc<Mutex<State>>,
     /// Removed with the folder, where that ends with its process.
     temporary: Option<TempDir>,
+    _permit: Option<UserPermit>,
+}
+
+/// What is kept as long as a folder is known.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// Removed with the folder, where that ends with its process.
+    pub(super) temporary: Option<TempDir>,
+    /// To have the folder open.
+    pub(super) permit: Option<UserPermit>,
 }
 
 /// What a folder may hold.
@@ -84,7 +98,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Gives back what was charged.
+    /// Gives back what was charged. That may be more than was counted: what somebody else put into the folder is not
+    /// charged, and a program may remove it.
     pub(super) fn release(&mut self, n_bytes: u64, n_files: u64) {
         if let Some(usage) = &mut self.usage {
             usage.n_bytes = usage.n_bytes.saturating_sub(n_bytes);
@@ -113,21 +128,18 @@ impl Folder {
     ///
     /// # Errors
     /// Those of the system.
-    pub(super) fn new(
-        dir: File,
-        config: &FilesConfig,
-        temporary: Option<TempDir>,
-    ) -> io::Result<Self> {
+    pub(super) fn new(dir: File, config: &FilesConfig, kept: Kept) -> io::Result<Self> {
         Ok(Self {
             id: FileId::of(&Metadata::from_file(&dir)?),
-            dir: Arc::new(dir),
+            dir: new_dir(dir, FsPerms::ReadWrite),
             quota: Quota {
                 bytes: config.bytes,
                 files: config.files,
                 free_bytes: config.free_bytes,
             },
             state: Arc::default(),
-            temporary,
+            temporary: kept.temporary,
+            _permit: kept.permit,
         })
     }
 
@@ -139,6 +151,8 @@ impl Folder {
     /// Nobody has the file open any more by one of those who had.
     fn closed(mut state: OwnedMutexGuard<State>, id: FileId, file: &File) {
         let Some(opens) = state.open.get_mut(&id) else {
+            debug_assert!(false, "a file that is closed was open");
+            tracing::error!(inode = id.inode, "a file was closed that nobody had open");
             return;
         };
         opens.n -= 1;
@@ -165,7 +179,6 @@ impl Drop for Folder {
 }
 
 /// A file that somebody has open, until this is dropped.
-#[derive(Debug)]
 pub(crate) struct OpenFile {
     folder: Arc<Folder>,
     file: Arc<File>,

@@ -5,18 +5,21 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pie_core::ErrorCode;
-use wasmtime_wasi::filesystem::Dir;
-use wasmtime_wasi::{FsPerms, OpenMode};
+use tokio::runtime::Handle;
 
 use super::config::{FileScope, FilesConfig};
-use super::folder::Folder;
+use super::descriptor::OpenDescriptor;
+use super::folder::{Fault, Folder, Kept, Outcome};
 use super::naming::folder_name;
+use super::permits::{Permits, UserPermit};
+use super::turns::{FileTurns, turns_of_host};
 use crate::Error;
+use crate::program::fair_turns::FairTurns;
+use crate::sandbox::cpu::CpuMeter;
 use crate::sync::lock;
 
 /// The folder below `engine.data_dir` that holds all others.
@@ -26,7 +29,7 @@ const PROCESSES: &str = "process";
 /// A folder that is younger may be about to be locked by the engine that made it.
 const SETTLED: Duration = Duration::from_secs(60);
 /// Folders whose content stays counted while nobody uses them.
-const MAX_IDLE: usize = 256;
+const MAX_IDLE: usize = 64;
 /// One part in this many of the files that the system lets this process have open is for programs.
 const OPEN_PART: u64 = 4;
 /// Files that programs may have open where the system does not tell.
@@ -40,23 +43,22 @@ pub(crate) struct Owner {
 }
 
 /// The folders of a host.
-#[derive(Debug)]
 pub(crate) struct Folders {
     pub(super) config: FilesConfig,
     /// None where nothing is kept.
     root: Option<PathBuf>,
     known: Mutex<HashMap<PathBuf, Arc<Folder>>>,
-    mounts: Vec<Mounted>,
-    /// Files that programs have open, and the most that they may have.
-    pub(super) n_open: Arc<AtomicUsize>,
-    pub(super) max_open: usize,
+    mounts: Vec<OpenMount>,
+    /// What programs may have open.
+    pub(super) permits: Arc<Permits>,
+    /// Who works on files.
+    turns: Arc<FairTurns>,
 }
 
-/// A folder that programs read.
-#[derive(Clone, Debug)]
-pub(crate) struct Mounted {
-    pub(crate) dir: Arc<File>,
-    pub(crate) path: String,
+/// A folder that programs read. It is open once for all of them.
+pub(super) struct OpenMount {
+    pub(super) dir: Arc<OpenDescriptor>,
+    pub(super) path: String,
 }
 
 impl Folders {
@@ -65,7 +67,7 @@ impl Folders {
     /// # Errors
     /// `invalid-config` for a folder of `runtime.fs_mounts` that cannot be opened, and for two at one path.
     pub(crate) fn new(config: FilesConfig, data_dir: Option<&Path>) -> Result<Self, Error> {
-        let mut mounts: Vec<Mounted> = Vec::new();
+        let mut mounts: Vec<OpenMount> = Vec::new();
         for mount in &config.mounts {
             let invalid = |reason: String| {
                 let (folder, path) = (mount.folder.display(), &mount.path);
@@ -84,8 +86,8 @@ impl Folders {
                     "cannot be opened ({error}); name one that is there"
                 ))
             })?;
-            mounts.push(Mounted {
-                dir: Arc::new(dir),
+            mounts.push(OpenMount {
+                dir: Arc::new(OpenDescriptor::read_only(dir)),
                 path: mount.path.clone(),
             });
         }
@@ -99,14 +101,21 @@ impl Folders {
             root,
             known: Mutex::default(),
             mounts,
-            n_open: Arc::default(),
-            max_open: usize::try_from(most.map_or(DEFAULT_OPEN, |most| most / OPEN_PART))
-                .unwrap_or(usize::MAX),
+            permits: Permits::new(
+                usize::try_from(most.map_or(DEFAULT_OPEN, |most| most / OPEN_PART))
+                    .unwrap_or(usize::MAX),
+            ),
+            turns: turns_of_host(),
         })
     }
 
+    /// How the work on files is done of a process of `user`, whose processor time `cpu` counts, on `threads`.
+    pub(crate) fn turns_of(&self, user: &str, cpu: Arc<CpuMeter>, threads: Handle) -> FileTurns {
+        FileTurns::new(self.turns.clone(), user.into(), cpu, threads)
+    }
+
     /// Those that programs read.
-    pub(super) fn mounts(&self) -> &[Mounted] {
+    pub(super) fn mounts(&self) -> &[OpenMount] {
         &self.mounts
     }
 
@@ -123,14 +132,15 @@ impl Folders {
         let Some(root) = &self.root else {
             return Err(off("the engine keeps no data; set engine.data_dir"));
         };
-        self.opened(root, owner).map_err(|error| {
-            off(&format!(
+        self.opened(root, owner).map_err(|fault| match fault {
+            Fault::Refused(error) => off(&error.message),
+            Fault::Io(error) => off(&format!(
                 "its folder cannot be opened ({error}); ask whoever runs the engine"
-            ))
+            )),
         })
     }
 
-    fn opened(&self, root: &Path, owner: &Owner) -> io::Result<Arc<Folder>> {
+    fn opened(&self, root: &Path, owner: &Owner) -> Outcome<Arc<Folder>> {
         let user = folder_name(&owner.user);
         let path = match self.config.scope {
             FileScope::User => root.join("user").join(user),
@@ -139,7 +149,9 @@ impl Folders {
                 .join(user)
                 .join(folder_name(&owner.program)),
             FileScope::Shared => root.join("shared"),
-            FileScope::Process | FileScope::Off => return self.temporary(&root.join(PROCESSES)),
+            FileScope::Process | FileScope::Off => {
+                return self.temporary(&root.join(PROCESSES), owner);
+            }
         };
         let mut known = lock(&self.known);
         if let Some(folder) = known.get(&path) {
@@ -149,32 +161,38 @@ impl Folders {
         if known.len() >= MAX_IDLE {
             known.retain(|_, folder| !folder.is_idle());
         }
-        let folder = Arc::new(Folder::new(open_dir(&path)?, &self.config, None)?);
+        let permit = self.permit(owner).or_else(|_| {
+            // One that nobody uses may be closed.
+            known.retain(|_, folder| !folder.is_idle());
+            self.permit(owner)
+        })?;
+        let kept = Kept {
+            permit: Some(permit),
+            temporary: None,
+        };
+        let folder = Arc::new(Folder::new(open_dir(&path)?, &self.config, kept)?);
         known.insert(path, folder.clone());
         Ok(folder)
     }
 
+    fn permit(&self, owner: &Owner) -> Result<UserPermit, Error> {
+        self.permits.take(&owner.user.as_str().into())
+    }
+
     /// A folder that is removed when nobody holds it any more.
-    fn temporary(&self, above: &Path) -> io::Result<Arc<Folder>> {
+    fn temporary(&self, above: &Path, owner: &Owner) -> Outcome<Arc<Folder>> {
+        let permit = self.permit(owner)?;
         make_dir(above)?;
         let temporary = tempfile::Builder::new().prefix("").tempdir_in(above)?;
         let dir = open_dir(temporary.path())?;
         // Other engines see by this that it is in use.
-        dir.try_lock()?;
-        Ok(Arc::new(Folder::new(dir, &self.config, Some(temporary))?))
+        dir.try_lock().map_err(io::Error::from)?;
+        let kept = Kept {
+            permit: Some(permit),
+            temporary: Some(temporary),
+        };
+        Ok(Arc::new(Folder::new(dir, &self.config, kept)?))
     }
-}
-
-/// Opens an open folder once more as programs know it.
-///
-/// # Errors
-/// Those of the system.
-pub(super) fn lent(dir: &File, perms: FsPerms) -> io::Result<Dir> {
-    let mode = match perms {
-        FsPerms::ReadOnly => OpenMode::READ,
-        FsPerms::ReadWrite => OpenMode::READ | OpenMode::WRITE,
-    };
-    Ok(Dir::new(dir.try_clone()?, perms, mode, false))
 }
 
 /// Removes the folders of processes whose engine has gone without doing so. What cannot be removed stays for the next.

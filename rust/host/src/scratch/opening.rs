@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use cap_primitives::fs::{FollowSymlinks, Metadata, OpenOptions, read_base_dir};
-use wasmtime_wasi::OpenMode;
+use cap_primitives::fs::{FollowSymlinks, Metadata, OpenOptions};
+use wasmtime_wasi::filesystem::{self, Dir};
+use wasmtime_wasi::{FsPerms, OpenMode};
 
 /// How something is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,15 +72,16 @@ pub(crate) fn open(folder: &File, path: &Path, wanted: &Wanted) -> io::Result<(F
     Ok((file, found))
 }
 
-/// How many entries a folder has, and the bytes of their names.
-///
-/// # Errors
-/// Those of the system.
-pub(crate) fn entries(folder: &File) -> io::Result<(u64, u64)> {
-    let mut sizes = (0, 0);
-    for entry in read_base_dir(folder)? {
-        sizes.0 += 1;
-        sizes.1 += entry?.file_name().len() as u64;
-    }
-    Ok(sizes)
+/// An open folder as wasmtime knows it. Its calls work on the thread that makes them, which is one that may block.
+pub(super) fn new_dir(dir: File, perms: FsPerms) -> Dir {
+    let mode = match perms {
+        FsPerms::ReadOnly => OpenMode::READ,
+        FsPerms::ReadWrite => OpenMode::READ | OpenMode::WRITE,
+    };
+    Dir::new(dir, perms, mode, true)
+}
+
+/// An open file, in the same way.
+pub(super) fn new_file(file: File, perms: FsPerms, mode: OpenMode) -> filesystem::File {
+    filesystem::File::new(file, perms, mode, true)
 }

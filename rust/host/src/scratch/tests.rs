@@ -13,10 +13,12 @@ use tempfile::TempDir;
 
 use super::change::{At, Change, Opened};
 use super::config::FilesConfig;
-use super::folder::{Fault, Folder, OpenFile, Outcome, Usage};
+use super::folder::{Fault, Folder, Kept, OpenFile, Outcome, Usage};
 use super::opening::Wanted;
+use super::turns::FileTurns;
+use crate::program::fair_turns::FairTurns;
 
-const WRITE: Wanted = Wanted {
+pub(super) const WRITE: Wanted = Wanted {
     read: true,
     write: true,
     create: true,
@@ -30,6 +32,7 @@ const WRITE: Wanted = Wanted {
 struct Given {
     root: TempDir,
     folder: Arc<Folder>,
+    turns: FileTurns,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -44,13 +47,22 @@ impl Given {
             free_bytes: 0,
             ..FilesConfig::default()
         };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .unwrap();
         Self {
-            folder: Arc::new(Folder::new(File::open(own).unwrap(), &config, None).unwrap()),
+            folder: Arc::new(
+                Folder::new(File::open(own).unwrap(), &config, Kept::default()).unwrap(),
+            ),
+            turns: FileTurns::new(
+                FairTurns::with_any_room(4),
+                "ada".into(),
+                Arc::default(),
+                runtime.handle().clone(),
+            ),
             root,
-            runtime: tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(1)
-                .build()
-                .unwrap(),
+            runtime,
         }
     }
 
@@ -62,8 +74,10 @@ impl Given {
         &self,
         work: impl FnOnce(&mut Change<'_>, &File) -> Outcome<T> + Send + 'static,
     ) -> Outcome<T> {
-        let dir = self.folder.dir.clone();
-        let changing = self.folder.change(move |change| work(change, &dir));
+        let dir = self.folder.dir.dir.clone();
+        let changing = self
+            .folder
+            .change(&self.turns, dir, |change, dir| work(change, dir));
         self.runtime.block_on(changing)
     }
 
@@ -403,7 +417,7 @@ proptest! {
         open.clear();
         let kept = given.usage();
         let own = File::open(given.path("")).unwrap();
-        let folder = Folder::new(own, &FilesConfig::default(), None).unwrap();
+        let folder = Folder::new(own, &FilesConfig::default(), Kept::default()).unwrap();
         let fresh = Given { folder: Arc::new(folder), ..given };
         prop_assert_eq!(kept, fresh.usage());
     }

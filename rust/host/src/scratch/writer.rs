@@ -1,4 +1,16 @@
 //! A stream into a file of `/scratch`.
+//!
+//! | state | what it is | what comes next |
+//! |---|---|---|
+//! | `Ready` | a piece may be written | `Writing` |
+//! | `Writing` | a piece is being written, and no other may be | `Ready`, `Failed` |
+//! | `Failed` | the piece was not written | `Closed` once the program is told |
+//! | `Closed` | nothing more is written | |
+//!
+//! Dropped while writing, it has the piece written, and holds the file, its permit and its charge until then; whoever
+//! drops it waits for that. So a program that opens one stream after another has no more bytes waiting than it may have
+//! streams. What was charged for a file that has no name any more is given back when the file is closed, behind the
+//! write.
 
 use std::fs::File;
 use std::io;
@@ -9,22 +21,27 @@ use tokio::task::JoinHandle;
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-use super::change::At;
-use super::folder::{Fault, Folder, OpenFile, Outcome};
-use super::held::{Place, Refusals};
+use super::change::{At, Change};
+use super::descriptor::InScratch;
+use super::folder::{Fault, Outcome};
+use super::process_files::Holding;
+use super::refusals::Refusals;
+use super::turns::FileTurns;
+use crate::limits::STREAM_BYTES;
 
-/// Bytes that one write may carry.
-pub(crate) const WRITE_BYTES: usize = 64 << 10;
-
-/// Writes one piece after another. A piece that is under way when the stream is dropped is written.
+/// Writes one piece after another.
 pub(crate) struct Writer {
-    folder: Arc<Folder>,
-    file: Arc<File>,
+    target: Arc<Target>,
     at: At,
     state: State,
     refusals: Refusals,
-    /// What the stream holds while it is there.
-    _held: (Place, Option<Arc<OpenFile>>),
+}
+
+/// What is written to, and what is held for that until the last piece is written.
+struct Target {
+    file: InScratch,
+    turns: FileTurns,
+    _holding: Holding,
 }
 
 enum State {
@@ -36,20 +53,22 @@ enum State {
 }
 
 impl Writer {
+    /// Writes from `at` on. The holding is that of [`STREAM_BYTES`].
     pub(crate) fn new(
-        folder: Arc<Folder>,
-        file: Arc<File>,
+        file: InScratch,
         at: At,
+        (turns, holding): (FileTurns, Holding),
         refusals: Refusals,
-        held: (Place, Option<Arc<OpenFile>>),
     ) -> Self {
         Self {
-            folder,
-            file,
+            target: Arc::new(Target {
+                file,
+                turns,
+                _holding: holding,
+            }),
             at,
             state: State::Ready,
             refusals,
-            _held: held,
         }
     }
 
@@ -57,20 +76,19 @@ impl Writer {
     fn check(&mut self) -> StreamResult<()> {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Closed => Err(StreamError::Closed),
-            State::Failed(Fault::Io(error)) => {
-                // The libraries of most languages have one number for both, and ask whether it was the engine.
-                self.refusals.forget();
-                Err(StreamError::LastOperationFailed(error.into()))
-            }
-            State::Failed(Fault::Refused(error)) => {
-                self.refusals.note(error.clone());
-                Err(StreamError::LastOperationFailed(error.into()))
-            }
+            State::Failed(fault) => Err(self.refusals.stream_failed(fault)),
             state => {
                 self.state = state;
                 Ok(())
             }
         }
+    }
+}
+
+impl Target {
+    async fn write(self: Arc<Self>, bytes: Bytes, at: At) -> Outcome<()> {
+        let work = move |change: &mut Change<'_>, file: &File| change.write(file, &bytes, at);
+        self.file.change(&self.turns, work).await
     }
 }
 
@@ -82,7 +100,7 @@ impl Pollable for Writer {
         };
         let written = writing
             .await
-            .unwrap_or_else(|panicked| Err(Fault::Io(io::Error::other(panicked))));
+            .unwrap_or_else(|failed| Err(Fault::Io(io::Error::other(failed))));
         if let At::Position(position) = &mut self.at {
             *position = position.saturating_add(*n_bytes);
         }
@@ -97,19 +115,14 @@ impl Pollable for Writer {
 impl OutputStream for Writer {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.check()?;
-        if bytes.len() > WRITE_BYTES || !matches!(self.state, State::Ready) {
+        if bytes.len() > STREAM_BYTES || !matches!(self.state, State::Ready) {
             return Err(StreamError::trap(
                 "a file was written to before it was ready, or more than it permitted; \
                  ask check-write before each write",
             ));
         }
         let n_bytes = bytes.len() as u64;
-        let (folder, file, at) = (self.folder.clone(), self.file.clone(), self.at);
-        let writing = tokio::spawn(async move {
-            folder
-                .change(move |change| change.write(&file, &bytes, at))
-                .await
-        });
+        let writing = tokio::spawn(self.target.clone().write(bytes, self.at));
         self.state = State::Writing(writing, n_bytes);
         Ok(())
     }
@@ -121,8 +134,12 @@ impl OutputStream for Writer {
     fn check_write(&mut self) -> StreamResult<usize> {
         self.check()?;
         Ok(match self.state {
-            State::Ready => WRITE_BYTES,
+            State::Ready => STREAM_BYTES,
             _ => 0,
         })
+    }
+
+    async fn cancel(&mut self) {
+        self.ready().await;
     }
 }
