@@ -26,7 +26,7 @@ class FakeExchange:
         self.log: list[str] = []
 
     def head(self) -> Any:
-        return self.clock.future("head", 1, self.answer)
+        return self.clock.future("head", 10, self.answer)
 
     def read(self) -> Any:
         return self.clock.future("part", 1, self.parts.pop(0) if self.parts else None)
