@@ -260,8 +260,9 @@ def _wrapper(function: Function, receiver: str | None, name: str) -> list[str]:
     call = f"{callee}({', '.join(_argument(snake(param), type_) for param, type_ in function.params)})"
     held = [f"let {param} = {param}.borrow().held.clone();" for param in lent]
     if future is not None:
-        assert not lent, f"{function.path} waits for what was lent to it: the bridge would have to keep that"
-        owner = "self.held.clone()" if receiver else "()"
+        # What it waits for may work on what was lent to it.
+        owners = [*(["self.held.clone()"] if receiver else []), *lent]
+        owner = owners[0] if len(owners) == 1 else f"({', '.join(owners)})"
         answer, body = "WaitHandle", [f"wait(&ctx, {call}, {owner}, settle)"]
         params.append("settle: Function<'js>")
     elif function.is_static and isinstance(made, Handle) and lent:

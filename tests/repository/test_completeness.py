@@ -69,7 +69,7 @@ OPERATIONS = {
     "grammar.grammar.create": "grammar",
     **{f"grammar.matcher.{name}": f"matcher_{name}" for name in ("mask", "accept", "forced", "reset", "fork")},
     "grammar.matcher.is-terminated": "matcher_ended",
-    "generation.generator.constrain": "collect_json",
+    "generation.generator.collect-document": "collect_json",
     "generation.generator.create": "generate",
     "generation.generator.set-stop": "stop",
     "generation.generator.next-step": "step",

@@ -572,6 +572,21 @@ impl GeneratorHandle {
         )
     }
 
+    fn collect_document<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        matcher: Class<'js, MatcherHandle>,
+        settle: Function<'js>,
+    ) -> Result<WaitHandle> {
+        let matcher = matcher.borrow().held.clone();
+        wait(
+            &ctx,
+            self.held.raw.collect_document(&matcher.raw),
+            (self.held.clone(), matcher),
+            settle,
+        )
+    }
+
     fn tokens_generated<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
         self.held.raw.tokens_generated().write(&ctx)
     }

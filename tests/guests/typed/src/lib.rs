@@ -105,6 +105,7 @@ async fn again(model: &Model, g: &Generator) -> Result<Value> {
     if let inferlet::task::Either::Left(_) = given_up {
         return Err("the document was whole before nine tokens were".into());
     }
+    assert_eq!((g.tokens_generated(), g.is_done()), (0, false));
     let letters: Letters = g.collect_json().await?;
     Ok(json!(letters.0))
 }
