@@ -133,6 +133,8 @@ async fn main(input: Input) -> Result<Value> {
         "both" => read::<u8>(&g.constrain_with(Regex("[4-6]0{1,3}"))?).await,
         "cut" => read::<Node>(&g.max_tokens(3)).await,
         "again" => return again(&model, &g).await,
+        "uncaught" => return read::<Node>(&g.max_tokens(3)).await,
+        "uncaught mistake" => return read::<HashSet<u8>>(&g).await,
         "refused" => read::<HashSet<u8>>(&g).await,
         "narrow" => read::<Never>(&g).await,
         "kept" => {
