@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol, TypedDict
 
 from componentize_py_types import Err
@@ -419,6 +419,8 @@ class Generator:
 
 def _json_schema(schema: Any) -> tuple[Schema, str]:
     """A JSON Schema as a constraint, and as a text to be compared."""
+    if not isinstance(schema, str | Mapping | bool):
+        _arguments.refuse("schema", schema, "a JSON Schema as text or as a dict, or a type that has one, such as a dataclass")
     return JsonSchema(schema), schema if isinstance(schema, str) else json.dumps(schema, default=repr)
 
 

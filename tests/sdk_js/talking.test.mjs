@@ -245,6 +245,10 @@ test('[JS-072..073] a document that is none of its schema is an error that says 
     error instanceof InferletError && error.code === 'grammar-mismatch' && error.message.endsWith('a is odd; b is even'));
   await assert.rejects(written({ schema: { '~standard': { validate: (value) => value } } }, '1'), (error) =>
     error instanceof TypeError && error.code === 'invalid-argument' && error.message.includes('must tell its JSON Schema'));
+  for (const schema of [5, null]) {
+    await assert.rejects(written({ schema }, '1'), (error) =>
+      error instanceof TypeError && error.code === 'invalid-argument' && error.message.includes(`schema is ${schema}; it must be a JSON Schema`));
+  }
   await assert.rejects(written({ shema: {} }, '1'), (error) => error.code === 'invalid-argument' && error.message.includes("no option 'shema'"));
   assert.ok(!namesOf(host.calls).includes('grammarCreate'));
 });
