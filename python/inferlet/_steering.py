@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from wit_world.imports import generation as _generation
 from wit_world.imports import masks as _masks
@@ -17,6 +17,8 @@ from inferlet.spec import Speculator
 Constrain = Schema | Constraint | Iterable[Schema | Constraint] | None
 """What the option `constrain` takes."""
 
+_ACCEPTED = "a constraint, a schema (JsonSchema, AnyJson, Regex, Ebnf), or a list of them"
+
 
 def constraints_of(given: Constrain, model: Model) -> list[Constraint]:
     """The constraints that are given, those of schemas made for the model."""
@@ -24,8 +26,11 @@ def constraints_of(given: Constrain, model: Model) -> list[Constraint]:
         return []
     if isinstance(given, Schema | Constraint):
         return [_constraint_of("constrain", given, model)]
+    if isinstance(given, str | bytes | Mapping):
+        # Both can be iterated over, and neither says of which kind of grammar it is.
+        _arguments.refuse("constrain", given, f"{_ACCEPTED}: put a JSON Schema into JsonSchema(), a pattern into Regex()")
     if not isinstance(given, Iterable):
-        _arguments.refuse("constrain", given, "a constraint, a schema, or a list of them")
+        _arguments.refuse("constrain", given, _ACCEPTED)
     return [_constraint_of(f"constrain[{index}]", one, model) for index, one in enumerate(given)]
 
 

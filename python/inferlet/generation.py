@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol, TypedDict
 
 from componentize_py_types import Err
@@ -17,7 +17,7 @@ from inferlet._wait import block_on, failed, resolve
 from inferlet.adapter import Adapter, raw_adapter
 from inferlet.constraint import Schema
 from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, from_host, host
-from inferlet.grammar import AnyJson, JsonSchema
+from inferlet.grammar import AnyJson, GrammarConstraint, JsonSchema
 from inferlet.model import Model
 from inferlet.output import FinishReason, Output, ProbeHandle, StepSlots
 from inferlet.probe import Probe
@@ -340,31 +340,37 @@ class Generator:
         `schema` is a JSON Schema as text or as an object, or a type: a dataclass, a TypedDict, an Enum, a Literal, what
         is made of them, or a class with `model_json_schema`. The result is a value of that type. Without one the
         document is any JSON. `parse` gets the text of the document, and what it returns is the result. A document that
-        was cut by `max_tokens` is the error `json-cut`, which has the text. After one that was cancelled the same call
-        goes on with its document.
+        was cut by `max_tokens` is the error `json-cut`, which has the text. One that is cancelled leaves no trace: the
+        schema is no constraint of the generator then.
         """
         build: Callable[[str], Any] = json.loads
         if schema is None:
-            self._constrain_document(AnyJson(), "")
+            text = await self._collect_document(AnyJson(), "")
         elif hasattr(schema, "model_json_schema"):
-            self._constrain_document(*_json_schema(schema.model_json_schema()))
+            text = await self._collect_document(*_json_schema(schema.model_json_schema()))
             build = schema.model_validate_json
         elif is_type(schema):
             typed = Typed(schema)
-            self._constrain_document(*_json_schema(typed.schema))
+            text = await self._collect_document(*_json_schema(typed.schema))
             build = lambda text: typed.build(json.loads(text))  # noqa: E731 - the shortest way to say it
         else:
-            self._constrain_document(*_json_schema(schema))
-        text = await self.collect_text()
+            text = await self._collect_document(*_json_schema(schema))
         if self.finish_reason not in (FinishReason.CONSTRAINT, FinishReason.STOP):
             raise JsonCutError(text, self.tokens_generated)
         return (parse or build)(text)
 
-    def _constrain_document(self, schema: Schema, text: str) -> None:
-        """Constrains the generator by the schema of a document, unless the document under way has it already."""
-        if text != self._document:
-            self.constrain(schema)
+    async def _collect_document(self, schema: Schema, text: str) -> str:
+        """Collects a text under the schema of a document, which the document before may have had already."""
+        if text == self._document:
+            return await self.collect_text()
+        (constraint,) = constraints_of(schema, self.model)
+        if self._steering.is_asked or type(constraint) is not GrammarConstraint:
+            self._steering.constrain([constraint])
             self._document = text
+            return await self.collect_text()
+        document = await resolve(self._raw.collect_document(constraint._matcher._raw))
+        self._document = text
+        return document
 
     def __iter__(self) -> Generator:
         return self
@@ -428,6 +434,8 @@ class Generator:
 
 def _json_schema(schema: Any) -> tuple[Schema, str]:
     """A JSON Schema as a constraint, and as a text to be compared."""
+    if not isinstance(schema, str | Mapping | bool):
+        _arguments.refuse("schema", schema, "a JSON Schema as text or as a dict, or a type that has one, such as a dataclass")
     return JsonSchema(schema), schema if isinstance(schema, str) else json.dumps(schema, default=repr)
 
 

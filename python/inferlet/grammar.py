@@ -19,6 +19,8 @@ def _schema_text(name: str, schema: object) -> str:
     """A JSON Schema as text; an object is written as JSON."""
     if isinstance(schema, Mapping | bool):
         return _json.dumps(dict(schema) if isinstance(schema, Mapping) else schema, name, ErrorCode.INVALID_ARGUMENT)
+    if not isinstance(schema, str):
+        _arguments.refuse(name, schema, "a JSON Schema as text or as a dict")
     return _arguments.text(name, schema)
 
 

@@ -234,8 +234,8 @@ def parse_call(model: Model, text: str) -> Event.Call | None:
 
 def schema_texts(schemas: Iterable[Schema | Tool[..., Any]]) -> list[str]:
     """The JSON texts of schemas."""
-    if isinstance(schemas, str | Mapping):
-        _arguments.refuse("schemas", schemas, "a list of schemas")
+    if isinstance(schemas, str | Mapping | Tool) or not isinstance(schemas, Iterable):
+        _arguments.refuse("schemas", schemas, "a list of tools, each a function under @tool, a dict or a JSON text")
     return [_schema_text(f"schemas[{place}]", schema) for place, schema in enumerate(schemas)]
 
 

@@ -128,8 +128,12 @@ async def main(input):
         try:
             await given_up
         except asyncio.CancelledError:
-            assert not g.is_done
+            assert (g.tokens_generated, g.is_done) == (0, False)
         return await g.collect_json(schema=LONG)
+    if input["kind"] == "uncaught":
+        return await generator(max_tokens=3).collect_json(schema=Node)
+    if input["kind"] == "uncaught mistake":
+        return await generator().collect_json(schema={"uniqueItems": True})
     if input["kind"] == "cut":
         try:
             await generator(max_tokens=3).collect_json(schema=Node)
@@ -206,6 +210,8 @@ export async function main(input: { kind: string; seed: number }) {
   if (input.kind === 'parse') return generator().collectJson({ schema: COLOR, parse: (value) => value.length });
   if (input.kind === 'both') return generator({ constrain: regex('[4-6]0{1,3}') }).collectJson({ schema: { type: 'integer', maximum: 255 } });
   if (input.kind === 'cut') return failure(generator({ maxTokens: 3 }).collectJson({ schema: NODE }));
+  if (input.kind === 'uncaught') return generator({ maxTokens: 3 }).collectJson({ schema: NODE });
+  if (input.kind === 'uncaught mistake') return generator().collectJson({ schema: { uniqueItems: true } });
   if (input.kind === 'refused') return failure(generator().collectJson({ schema: { uniqueItems: true } }));
   if (input.kind === 'narrow') return failure(generator().collectJson({ schema: standard(() => ({ issues: [{ message: 'none fits' }] })) }));
   const [schema, check] = KINDS[input.kind];
@@ -233,10 +239,14 @@ TYPESCRIPT_KINDS = ["object", "text", "recursive", "toJSONSchema", "standard", "
 RUST_KINDS = ["struct", "enum", "recursive", "tagged", "external", "option", "nested", "any", "both"]
 
 
+def source_of(language: str) -> Any:
+    """The program in one language."""
+    return SOURCES.get(language) or load_program(ROOT / "build/programs/typed.wasm")
+
+
 def value_of(engine: Engine, language: str, kind: str, seed: int = 1) -> Any:
     """What a program makes of a document of one kind."""
-    source = SOURCES.get(language) or load_program(ROOT / "build/programs/typed.wasm")
-    outcome = run(engine, source, {"kind": kind, "seed": seed})
+    outcome = run(engine, source_of(language), {"kind": kind, "seed": seed})
     assert outcome.code is None, outcome.message
     return outcome.value
 
@@ -307,8 +317,16 @@ def test_a_document_that_is_cut_is_an_error_with_its_text(tiny: Engine, language
     assert text
 
 
+@pytest.mark.parametrize("language", ["python", "typescript", "rust"])
+def test_an_error_that_nobody_catches_keeps_its_code(tiny: Engine, language: str) -> None:
+    for kind, code, why in (("uncaught", "json-cut", "after 3 tokens"), ("uncaught mistake", "invalid-grammar", "uniqueItems")):
+        outcome = run(tiny, source_of(language), {"kind": kind, "seed": 1})
+        assert outcome.code == code, outcome.message
+        assert why in outcome.message
+
+
 @pytest.mark.parametrize("language", ["python", "rust"])
-def test_a_document_that_was_given_up_goes_on_where_it_is_asked_for_again(tiny: Engine, language: str) -> None:
+def test_a_document_that_was_given_up_begins_anew_where_it_is_asked_for_again(tiny: Engine, language: str) -> None:
     text = value_of(tiny, language, "again")
     assert (len(text), set(text)) == (200, {"a", "b"})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import tomllib
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -108,6 +109,12 @@ class Context:
         self.n_committed = max(self.n_committed, n_in_pages // PAGE_SIZE * PAGE_SIZE)
 
 
+def check_name(name: str) -> None:
+    """The name of a snapshot can be shown, and is not long."""
+    if not 0 < len(name.encode()) <= MAX_NAME_BYTES or any(unicodedata.category(character) == "Cc" for character in name):
+        raise RefusedError("invalid-argument")
+
+
 class Program(ForwardOps, GeneratorOps, GrammarOps, MessageOps):
     """The handles of one run, by their names."""
 
@@ -167,12 +174,12 @@ class Program(ForwardOps, GeneratorOps, GrammarOps, MessageOps):
         """A snapshot is a copy that nobody touches."""
         context = self.context(op)
         context.commit()
-        if not 0 < len(op["name"].encode()) <= MAX_NAME_BYTES:
-            raise RefusedError("invalid-argument")
+        check_name(op["name"])
         self.snapshots[op["name"]] = context.saved()
 
     def op_open(self, op: Op) -> bool:
         """The n-th context of a snapshot of that path."""
+        check_name(op["name"])
         snapshot = self.snapshots.get(op["name"])
         if snapshot is not None:
             self.n_opened[snapshot.path] += 1
@@ -186,6 +193,7 @@ class Program(ForwardOps, GeneratorOps, GrammarOps, MessageOps):
         return found
 
     def op_delete(self, op: Op) -> None:
+        check_name(op["name"])
         if self.snapshots.pop(op["name"], None) is None:
             raise RefusedError("snapshot-missing")
 

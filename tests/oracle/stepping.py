@@ -378,6 +378,14 @@ class GeneratorOps:
             raise RefusedError("json-cut")
         return json.loads(text)
 
+    def op_give_up(self, op: Op) -> list[Any]:
+        """Nothing comes of a collection that is given up, and nothing is seen of it, but that its context is busy."""
+        self.generator(op)
+        while self.generators[op["beside"]].finish is None:
+            self.run_step(self.generators[op["beside"]])
+        busy = ("append", "truncate", "fork", "flush")
+        return [{"error": "context-busy"} if one["op"] in busy else self.run([one])[0] for one in op["seen"]]
+
     def op_tokens_generated(self, op: Op) -> int:
         return self.generators[op["gen"]].n_accepted
 

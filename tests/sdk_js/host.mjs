@@ -57,6 +57,7 @@ function generator() {
     step: (settle) => (record('generator.step'), wait(settle)),
     collectTokens: (settle) => (record('generator.collectTokens'), wait(settle)),
     collectText: (settle) => (record('generator.collectText'), wait(settle)),
+    collectDocument: (matcher, settle) => (record('generator.collectDocument', matcher), wait(settle)),
     // What the next step would be; a test may set it.
     nextStep: () => {
       record('generator.nextStep');

@@ -215,9 +215,11 @@ test('[JS-052 JS-124] what has no end is not read to its end', () => {
 });
 
 const REFUSED = [
-  [{ constrain: 3 }, TypeError, 'constrain must have a method step(accepted) or buildConstraint(model); it is 3'],
-  [{ constrain: [{}] }, TypeError, 'constrain must have a method'],
-  [{ constrain: [null] }, TypeError, 'constrain must have a method step(accepted) or buildConstraint(model); it is null'],
+  [{ constrain: 3 }, TypeError, 'constrain must be a schema (jsonSchema(...), anyJson(), regex(...), ebnf(...)), an object with a method step(accepted) or buildConstraint(model), or a list of them; it is 3'],
+  [{ constrain: 'a+' }, TypeError, 'or a list of them; it is "a+"'],
+  [{ constrain: { type: 'object' } }, TypeError, 'constrain must be a schema (jsonSchema(...)'],
+  [{ constrain: [{}] }, TypeError, 'constrain must be a schema'],
+  [{ constrain: [null] }, TypeError, 'or a list of them; it is null'],
   [{ constrain: { buildConstraint: () => 7 } }, TypeError, 'it is 7'],
   [{ speculator: { draft() {} } }, TypeError, 'speculator must have the methods draft() and accept(tokens)'],
   [{ systemSpeculation: 1 }, TypeError, 'systemSpeculation must be true or false, not 1'],

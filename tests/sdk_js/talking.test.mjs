@@ -196,7 +196,7 @@ test('[JS-072..074] a document becomes the value that its schema makes of it', a
   }
 });
 
-test('[JS-072] a document that failed and is asked for again has its schema once', async () => {
+test('[JS-072] a document that failed leaves no schema, and one that was read has it once', async () => {
   host.reset();
   const generator = new Context(model).generate(Sampler.argmax());
   const failed = generator.collectJson({ schema: { const: 1 } });
@@ -214,10 +214,10 @@ test('[JS-072] a document that failed and is asked for again has its schema once
   host.waits.at(-1).settle(undefined, '2');
   assert.equal(await other, 2);
   const sources = host.calls.filter(([name]) => name === 'grammarCreate').map(([, { value }]) => value);
-  assert.deepEqual(sources, ['{"const":1}', '{"const":2}']);
+  assert.deepEqual(sources, ['{"const":1}', '{"const":1}', '{"const":2}']);
 });
 
-test('[JS-072] a document that lost its race is given up, and the same call goes on with it', async () => {
+test('[JS-072] a document that lost its race is given up, with its schema, and the same call begins anew', async () => {
   host.reset();
   const generator = new Context(model).generate(Sampler.argmax());
   const collect = () => generator.collectJson({ schema: { const: 1 } });
@@ -227,7 +227,13 @@ test('[JS-072] a document that lost its race is given up, and the same call goes
   host.steps.finish = 'constraint';
   host.waits.at(-1).settle(undefined, '1');
   assert.equal(await again, 1);
-  assert.equal(namesOf(host.calls).filter((name) => name === 'grammarCreate').length, 1);
+  // The schema is none of the generator's until the document is there.
+  const names = namesOf(host.calls);
+  assert.deepEqual(names.filter((name) => name.startsWith('generator.co')), Array(2).fill('generator.collectDocument'));
+  const third = collect();
+  host.waits.at(-1).settle(undefined, '1');
+  assert.equal(await third, 1);
+  assert.equal(namesOf(host.calls).filter((name) => name === 'generator.collectText').length, 1);
 });
 
 test('[JS-072..073] a document that is none of its schema is an error that says why', async () => {
@@ -239,6 +245,10 @@ test('[JS-072..073] a document that is none of its schema is an error that says 
     error instanceof InferletError && error.code === 'grammar-mismatch' && error.message.endsWith('a is odd; b is even'));
   await assert.rejects(written({ schema: { '~standard': { validate: (value) => value } } }, '1'), (error) =>
     error instanceof TypeError && error.code === 'invalid-argument' && error.message.includes('must tell its JSON Schema'));
+  for (const schema of [5, null]) {
+    await assert.rejects(written({ schema }, '1'), (error) =>
+      error instanceof TypeError && error.code === 'invalid-argument' && error.message.includes(`schema is ${schema}; it must be a JSON Schema`));
+  }
   await assert.rejects(written({ shema: {} }, '1'), (error) => error.code === 'invalid-argument' && error.message.includes("no option 'shema'"));
   assert.ok(!namesOf(host.calls).includes('grammarCreate'));
 });

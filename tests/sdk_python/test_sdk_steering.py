@@ -25,6 +25,7 @@ from inferlet import _steering as steering
 from inferlet._wait import EventLoop
 from inferlet.adapter import Adapter
 from inferlet.errors import InferletError
+from inferlet.tools import schema_texts
 from sdk_python.fakes import Clock
 
 
@@ -551,6 +552,41 @@ def test_a_document_becomes_a_value(engine, monkeypatch, case, finish):
         assert log[1] == schema
     if options.get("schema") == list[float] and "parse" not in options:
         assert type(found[0]) is float
+
+
+@pytest.mark.rows("PY-048 PY-069")
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"type": "object"}, "constrain is {'type': 'object'} of type dict; it must be a constraint, a schema"),
+        ({}, "put a JSON Schema into JsonSchema()"),
+        ("a+", "put a JSON Schema into JsonSchema(), a pattern into Regex()"),
+        (b"a+", "of type bytes; it must be a constraint"),
+        (5, "constrain is 5 of type int; it must be a constraint, a schema (JsonSchema, AnyJson, Regex, Ebnf), or a list of them"),
+        ([{}], "constrain[0] is {} of type dict; it must be a constraint"),
+    ],
+)
+def test_what_is_no_constraint_is_refused_by_what_is_accepted(engine, given, why):
+    g = engine.generate()
+    for use in (lambda: engine.generate(constrain=given), lambda: g.constrain(given)):
+        with pytest.raises(TypeError) as caught:
+            use()
+        assert (caught.value.code, why in str(caught.value)) == ("invalid-argument", True), caught.value
+
+
+@pytest.mark.rows("PY-069")
+@pytest.mark.parametrize("schema", [5, 1.5, [], b"{}"])
+def test_what_is_no_schema_is_refused_by_what_is_accepted(engine, schema):
+    with pytest.raises(TypeError, match="schema is .* it must be a JSON Schema as text or as a dict, or a type") as caught:
+        run(engine.generate().collect_json(schema=schema))
+    assert caught.value.code == "invalid-argument"
+
+
+@pytest.mark.parametrize("tools", [None, 5, "{}", {"name": "f"}])
+def test_what_is_no_list_of_tools_is_refused_by_what_is_accepted(engine, tools):
+    with pytest.raises(TypeError, match="schemas is .* it must be a list of tools") as caught:
+        schema_texts(tools)
+    assert caught.value.code == "invalid-argument"
 
 
 @pytest.mark.rows("PY-075")

@@ -4,6 +4,7 @@ all of its texts, written by hand from what its source means.
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -183,8 +184,45 @@ def documents() -> list[Op]:
     return ops
 
 
+def given_up() -> list[Op]:
+    """A collection that is given up before its result is taken leaves no trace: context and generator are as they were,
+    the tokens before it are in the buffer still, and the seed of the generator counts for no other. Until then nothing
+    is seen of it, and the context is busy. It is so with a grammar and without.
+    """
+    digits = source("regex", "[12]{9}", ["".join(text) for text in itertools.product("12", repeat=9)])
+    document = source("json_schema", {"type": "string", "pattern": "^[12]{9}$"}, [f'"{text}"' for text in digits["texts"]])
+    ops = []
+    for name, how, options in (
+        ("plain", "collect_tokens", {"ignore_eos": True}),
+        ("plain text", "collect_text", {"ignore_eos": True}),
+        ("tokens", "collect_tokens", {"constrain": [digits]}),
+        ("text", "collect_text", {"constrain": [digits]}),
+        ("document", "collect_json", {"constrain": [document]}),
+    ):
+        for is_stepped in (False, True):
+            one, beside, again = (f"{name}/{is_stepped}/{what}" for what in ("one", "beside", "again"))
+            # Long enough that what runs by itself is not at its end first.
+            ops += [*prompt(one, 71, 72), generate(one, one, WARM, 3000, **options)]
+            ops += [op("step", gen=one)] * 2 if is_stepped else []
+            ops += [*prompt(beside, 73), generate(beside, beside, n=2, ignore_eos=True)]
+            seen = [*report(one), *state(one), op("append", ctx=one, tokens=[5]), op("truncate", ctx=one, n=1)]
+            ops += [op("give_up", gen=one, how=how, beside=beside, seen=seen), *report(one), *state(one)]
+            ops += [op("set_max_tokens", gen=one, n=20)]
+            # A context made afresh draws by the seed that this one would have drawn by.
+            if not is_stepped:
+                ops += [op("context", as_=again), op("append", ctx=again, tokens=[71, 72]), generate(again, again, WARM, 20, **options)]
+                ops += [op(how, gen=again), *report(again), *state(again)]
+            ops += [op(how, gen=one), *report(one), *state(one)]
+    # The schema of a document that is given up is no constraint of its generator.
+    ops += [*prompt("free", 71, 72), generate("free", "free", WARM, 3000, seed=5, ignore_eos=True)]
+    ops += [*prompt("last", 73), generate("last", "last", n=2, ignore_eos=True)]
+    ops += [op("give_up", gen="free", how="collect_json", beside="last", seen=[]), op("set_max_tokens", gen="free", n=8)]
+    return [*ops, op("collect_tokens", gen="free"), *report("free")]
+
+
 VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
-    function.__name__: (function(), {}) for function in (matchers, bad_grammars, under_grammars, beside_grammars, documents)
+    function.__name__: (function(), {})
+    for function in (matchers, bad_grammars, under_grammars, beside_grammars, documents, given_up)
 }
 
 SHOWS = {
@@ -194,5 +232,5 @@ SHOWS = {
 
 DOCS = {
     function.__name__: " ".join((function.__doc__ or "").split())
-    for function in (matchers, bad_grammars, under_grammars, beside_grammars, documents)
+    for function in (matchers, bad_grammars, under_grammars, beside_grammars, documents, given_up)
 }

@@ -321,6 +321,17 @@ class Interpreter:
     async def op_collect_json(self, a):
         return await self.generators[a["gen"]].collect_json()
 
+    async def op_give_up(self, a):
+        """What is seen while it goes on."""
+        collecting = asyncio.ensure_future(getattr(self.generators[a["gen"]], a["how"])())
+        async for step in self.generators[a["beside"]]:
+            await step.execute()
+        seen = await self.run(a["seen"])
+        assert collecting.cancel(), "it ended before it was given up"
+        with contextlib.suppress(asyncio.CancelledError):
+            await collecting
+        return seen
+
     async def op_grammar(self, a):
         self.grammars[a["as"]] = GRAMMARS[a["kind"]](a["source"])
 

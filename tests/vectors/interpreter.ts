@@ -66,6 +66,9 @@ interface Arguments {
   as: string;
   ctx: string;
   gen: string;
+  how: 'collect_tokens' | 'collect_text' | 'collect_json';
+  beside: string;
+  seen: Op[];
   fwd: string;
   out: string;
   handle: string;
@@ -379,6 +382,17 @@ class Interpreter {
     collect_tokens: (a: Arguments) => this.generator(a).collectTokens(),
     collect_text: (a: Arguments) => this.generator(a).collectText(),
     collect_json: (a: Arguments) => this.generator(a).collectJson(),
+    give_up: async (a: Arguments) => {
+      const generator = this.generator(a);
+      const collectors = { collect_tokens: () => generator.collectTokens(), collect_text: () => generator.collectText(), collect_json: () => generator.collectJson() };
+      const steps = async (): Promise<{ seen: unknown }> => {
+        for await (const step of named(this.generators, a.beside)) await step.execute();
+        return { seen: await this.run(a.seen) };
+      };
+      const won = await Promise.race([collectors[a.how](), steps()]);
+      if (typeof won !== 'object' || won === null || !('seen' in won)) throw new Error('it ended before it was given up');
+      return won.seen;
+    },
     grammar: (a: Arguments) => void this.grammars.set(a.as, grammarOf(a)),
     matcher: (a: Arguments) => void this.matchers.set(a.as, new Matcher(named(this.grammars, a.grammar), this.model.tokenizer())),
     matcher_mask: (a: Arguments) => this.matcher(a).nextTokenLogitMask(),

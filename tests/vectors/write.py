@@ -261,6 +261,7 @@ def snapshots() -> list[Op]:
         op("save", ctx="c", name="ünder a name"),
     ]
     ops += [op("save", ctx="c", name=""), op("save", ctx="c", name="x" * 257), op("snapshots")]
+    ops += [op("save", ctx="c", name="a\tb"), op("open", name="a\n", as_="x"), op("take", name="\x7f", as_="x"), op("delete", name="\0")]
     for name in ("first", "second"):
         ops += [op("open", name="ünder a name", as_=name), *state(name), *collected(name, f"g{name}", WARM)]
     ops += [op("fork", ctx="c", as_="fork"), *collected("fork", "gfork", WARM), *collected("c", "gc", WARM)]

@@ -30,7 +30,8 @@ export function toConstraints(value: Constrain, model: Model): Constraint[] {
   return [value].flat().map((given: unknown) => {
     const made = hasMethod(given, 'buildConstraint') ? (given as Schema).buildConstraint(model) : given;
     if (hasMethod(made, 'step')) return made as Constraint;
-    throw wrongType(`constrain must have a method step(accepted) or buildConstraint(model); it is ${show(made)}`);
+    const accepted = 'a schema (jsonSchema(...), anyJson(), regex(...), ebnf(...)), an object with a method step(accepted) or buildConstraint(model)';
+    throw wrongType(`constrain must be ${accepted}, or a list of them; it is ${show(made)}`);
   });
 }
 

@@ -9,7 +9,7 @@ import { visibleText } from './chat.js';
 import { Collector, type Collected } from './collector.js';
 import { toConstraints, type Constrain } from './constraint.js';
 import { InferletError } from './errors.js';
-import { anyJson, jsonSchema } from './grammar.js';
+import { GrammarConstraint, type SchemaText } from './grammar.js';
 import type { Model } from './model.js';
 import { Output, ProbeHandle, SampleHandle, type FinishReason, type Places } from './output.js';
 import { Pending } from './pending.js';
@@ -335,7 +335,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /**
    * Generates to the end under a JSON Schema, beside what constrains it already; returns the value of the document.
-   * After one that was given up the same call goes on with its document.
+   * One that is given up leaves no trace: the schema is no constraint of the generator then.
    * @throws InferletError `json-cut` where `maxTokens` cut the document: a `JsonCutError`, which has its text.
    */
   collectJson<T = unknown>(options: CollectJsonOptions<T> = {}): Promise<T> {
@@ -351,22 +351,34 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     const { schema, parse } = options;
     const wanted = schema === undefined ? undefined : schemaOf(schema);
     const document = typeof wanted === 'string' ? wanted : (JSON.stringify(wanted) ?? '');
-    if (document !== this.#document) {
-      this.constrain(wanted === undefined ? anyJson() : jsonSchema(wanted));
-      this.#document = document;
-    }
+    const constraint = document === this.#document ? undefined : this.#constraintOf(wanted);
+    // There it stays though the document is given up.
+    if (this.#machine.steering.isAsked) this.#document = document;
     return this.#collectText(async (text) => {
+      this.#document = document;
       const reason = this.finishReason;
       if (reason !== 'constraint' && reason !== 'stop') throw new JsonCutError(text, this.tokensGenerated);
       const value = await validated(schema, JSON.parse(text));
       return parse === undefined ? (value as T) : parse(value);
-    });
+    }, constraint);
   }
 
-  #collectText<T>(convert: (text: string) => T | Promise<T>): Promise<T> {
+  /** What constrains a document. */
+  #constraintOf(schema: SchemaText | undefined): GrammarConstraint {
+    const { model } = this.#machine;
+    return schema === undefined ? GrammarConstraint.json(model) : GrammarConstraint.fromJsonSchema(schema, model);
+  }
+
+  /** `document` constrains the text besides. Where the program has a part in each step, it stays. */
+  #collectText<T>(convert: (text: string) => T | Promise<T>, document?: GrammarConstraint): Promise<T> {
     const { model, steering } = this.#machine;
-    if (steering.isAsked) return this.#collect((tokens) => convert(visibleText(model, tokens, this.finishReason)));
-    return new Pending((settle: host.Settle<string>) => this.#handle.collectText(settle), convert);
+    if (steering.isAsked) {
+      if (document !== undefined) steering.constrain([document]);
+      return this.#collect((tokens) => convert(visibleText(model, tokens, this.finishReason)));
+    }
+    return new Pending((settle: host.Settle<string>) => {
+      return document === undefined ? this.#handle.collectText(settle) : this.#handle.collectDocument(document.matcher.handle, settle);
+    }, convert);
   }
 
   /** Runs step by step to the end, because the program has a part in each. */

@@ -247,6 +247,7 @@ declare module 'pie:host' {
     accept(tokens: Uint32Array): Uint32Array;
     collectTokens(settle: Settle<Uint32Array>): Wait;
     collectText(settle: Settle<string>): Wait;
+    collectDocument(matcher: MatcherHandle, settle: Settle<string>): Wait;
     tokensGenerated(): number;
     finishReason(): FinishReason | undefined;
   }

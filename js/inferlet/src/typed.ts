@@ -40,7 +40,10 @@ export class JsonCutError extends InferletError {
  * @internal
  */
 export function schemaOf(given: SchemaText | SchemaSource): SchemaText {
-  if (typeof given !== 'object' && typeof given !== 'function') return given;
+  if (typeof given === 'string' || typeof given === 'boolean') return given;
+  if ((typeof given !== 'object' && typeof given !== 'function') || given === null) {
+    throw wrongType(`schema is ${show(given)}; it must be a JSON Schema as text or as an object, or a schema of a library`);
+  }
   const source = given as SchemaSource;
   const standard = source['~standard'];
   if (typeof source.toJSONSchema === 'function') return source.toJSONSchema();

@@ -220,6 +220,29 @@ fn the_limits_are_of_one_user_and_of_all() {
 }
 
 #[test]
+fn a_name_that_cannot_be_shown_is_refused_with_the_place() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(5, 0));
+    for (name, at) in [
+        ("a\nb", "U+000A at byte 1"),
+        ("é\u{7F}", "U+007F at byte 2"),
+        ("\u{0}", "U+0000 at byte 0"),
+    ] {
+        let refused = [
+            world.engine.save(context, name, nothing()).unwrap_err(),
+            world.engine.open_snapshot(P, name).unwrap_err(),
+            world.engine.take_snapshot(P, name).unwrap_err(),
+            world.engine.delete_snapshot(P, name).unwrap_err(),
+        ];
+        for error in refused {
+            assert_eq!(error.code, ErrorCode::InvalidArgument);
+            assert!(error.message.contains(at), "{error}");
+        }
+    }
+    world.engine.save(context, "é 日本", nothing()).unwrap();
+}
+
+#[test]
 fn users_who_have_gone_do_not_keep_others_from_saving() {
     let limits = EngineConfig {
         max_snapshots: 5,

@@ -1,5 +1,6 @@
 //! A context: a sequence of tokens, apart from where its pages are.
 
+mod before;
 mod pass;
 mod phase;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use crate::ids::{BatchId, GeneratorId, ProcessId};
 use crate::kv::{Content, Lane, Moves, NodeId, Obstacle, PageDemand, PageStore};
 use crate::sched::Habit;
 
+pub(crate) use before::Before;
 pub(crate) use pass::{Pass, PassKind};
 pub(crate) use tokens::Tokens;
 
@@ -35,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) pending: Vec<u32>,
     /// What the last step accepted, which can be replaced; none once the program has gone on.
     pub(crate) provisional: Option<Provisional>,
+    /// What stood before the collection that is under way.
+    pub(crate) before: Option<Box<Before>>,
     /// Those of its tokens that passes found computed.
     pub(crate) n_cached: u32,
     /// What the program appended and no pass has taken.
@@ -96,6 +100,7 @@ impl Context {
             tail: Content::default(),
             pending: Vec::new(),
             provisional: None,
+            before: None,
             n_cached: 0,
             buffer: Arc::default(),
             n_committed: 0,

@@ -62,6 +62,7 @@ impl Engine {
         let n_more = (n_charged - before.n_charged) as usize;
         let state = self.owned.live(context)?;
         spend(self.owned.budget_of(state), n_more, || pay(entering))?;
+        self.note_charged(context, n_more);
         if let Some(generator) = self.owned.generators.get_mut(id.0) {
             generator.refold(n_before, kept.len() as u32, finish);
         }

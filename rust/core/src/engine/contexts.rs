@@ -63,6 +63,7 @@ impl Engine {
                 }
             }
         }
+        self.undo_collection(context);
         if let Some(generator) = generator {
             self.retire(generator);
         }
@@ -86,8 +87,8 @@ impl Engine {
     ///
     /// # Errors
     /// `invalid-token` for an id outside the vocabulary; `context-full` when the context would become longer than the
-    /// model allows; `token-budget` where the process may not add as many; `context-busy` while a run to the end is
-    /// under way; `context-released`.
+    /// model allows; `token-budget` where the process may not add as many; `context-busy` while a run to the end or a
+    /// collection is under way; `context-released`.
     pub fn append(&mut self, context: ContextId, tokens: &[u32]) -> Result<()> {
         self.check_tokens(tokens)?;
         if !tokens.is_empty() {
@@ -95,10 +96,8 @@ impl Engine {
         }
         let (limit, page_size) = (self.config.max_context(), self.config.driver.page_size);
         let state = self.owned.live_mut(context)?;
-        if state
-            .pass
-            .as_ref()
-            .is_some_and(|pass| matches!(pass.kind, PassKind::Run(_)))
+        let pass = state.pass.as_ref();
+        if state.before.is_some() || pass.is_some_and(|pass| matches!(pass.kind, PassKind::Run(_)))
         {
             return Err(busy("appended to while a generation runs to its end"));
         }
@@ -123,7 +122,9 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn buffer(&self, context: ContextId) -> Result<Vec<u32>> {
-        Ok(self.owned.live(context)?.buffer.to_vec())
+        let state = self.owned.live(context)?;
+        let before = state.before.as_ref().map(|before| &before.buffer);
+        Ok(before.unwrap_or(&state.buffer).to_vec())
     }
 
     /// Tokens in pages, and the pending one.
@@ -131,6 +132,16 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn seq_len(&self, context: ContextId) -> Result<u32> {
+        let state = self.owned.live(context)?;
+        let before = state.before.as_ref();
+        Ok(before.map_or_else(|| state.seq_len(), |before| before.seq_len()))
+    }
+
+    /// The same, with what a collection under way has accepted.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub fn seq_len_within(&self, context: ContextId) -> Result<u32> {
         Ok(self.owned.live(context)?.seq_len())
     }
 
@@ -140,7 +151,9 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn cached_tokens(&self, context: ContextId) -> Result<u32> {
-        Ok(self.owned.live(context)?.n_cached)
+        let state = self.owned.live(context)?;
+        let before = state.before.as_ref().map(|before| before.n_cached);
+        Ok(before.unwrap_or(state.n_cached))
     }
 
     /// Tokens in pages, the pending one, and those in the buffer.
@@ -148,7 +161,9 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn length(&self, context: ContextId) -> Result<u32> {
-        Ok(self.owned.live(context)?.length())
+        let state = self.owned.live(context)?;
+        let before = state.before.as_ref();
+        Ok(before.map_or_else(|| state.length(), |before| before.length()))
     }
 
     /// The last `n` tokens, the pending one and the buffer included; all of them when there are fewer.
@@ -192,7 +207,7 @@ impl Engine {
     pub fn set_bid(&mut self, context: ContextId, bid: u64) -> Result<()> {
         let state = self.owned.live_mut(context)?;
         let pass = state.pass.as_ref();
-        if pass.is_some_and(|pass| pass.request().is_some()) {
+        if state.before.is_some() || pass.is_some_and(|pass| pass.request().is_some()) {
             return Err(pass_under_way("bid for"));
         }
         // What runs ahead stays: a bid changes no token.
@@ -230,7 +245,9 @@ impl Engine {
     pub(super) fn idle_context(&mut self, context: ContextId, what: &str) -> Result<&mut Context> {
         self.drop_ahead(context);
         let state = self.owned.live_mut(context)?;
-        if state.pass.is_some() {
+        // Between the steps of a collection the next one is entered.
+        let is_whole = state.before.as_ref().is_some_and(|it| it.is_whole);
+        if state.pass.is_some() || is_whole {
             Err(pass_under_way(what))
         } else {
             Ok(state)
@@ -254,7 +271,7 @@ pub(super) fn context_full(n_tokens: usize, length: u32, limit: u32) -> Error {
     )
 }
 
-fn pass_under_way(what: &str) -> Error {
+pub(super) fn pass_under_way(what: &str) -> Error {
     busy(&format!("{what} while a pass is under way"))
 }
 

@@ -61,6 +61,7 @@ impl Engine {
             self.give_up(context, &pass);
             return Some(Err(error));
         }
+        self.note_charged(context, pass.n_entering());
         Some(Ok(self.fold(context, pass)))
     }
 
@@ -117,10 +118,16 @@ impl Engine {
                 PassKind::Step(_) | PassKind::Run(_) => {}
             }
             state.trim(&mut self.device.store);
-            if let Some(origin) = pass.origin
-                && let Some(process) = self.owned.processes.get_mut(&state.process)
-            {
-                process.seeds.count(origin);
+            if let Some(origin) = pass.origin {
+                match &mut state.before {
+                    Some(before) => before.origin = Some(origin),
+                    None => {
+                        let process = self.owned.processes.get_mut(&state.process);
+                        if let Some(process) = process {
+                            process.seeds.count(origin);
+                        }
+                    }
+                }
             }
         } else {
             self.totals

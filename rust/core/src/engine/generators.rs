@@ -193,7 +193,9 @@ impl Engine {
     /// # Errors
     /// `generator-retired` after it was dropped.
     pub fn tokens_generated(&self, generator: GeneratorId) -> Result<u32> {
-        Ok(self.owned.generator(generator)?.n_accepted())
+        let n_accepted = self.owned.generator(generator)?.n_accepted();
+        let before = self.before(generator);
+        Ok(before.map_or(n_accepted, |before| before.mark.n_accepted()))
     }
 
     /// Why it ended; none while it can go on.
@@ -201,6 +203,15 @@ impl Engine {
     /// # Errors
     /// `generator-retired` after it was dropped.
     pub fn finish_reason(&self, generator: GeneratorId) -> Result<Option<FinishReason>> {
+        let reason = self.finish_reason_within(generator)?;
+        Ok(self.before(generator).map_or(reason, |it| it.finish))
+    }
+
+    /// The same, with what a collection under way has accepted.
+    ///
+    /// # Errors
+    /// `generator-retired` after it was dropped.
+    pub fn finish_reason_within(&self, generator: GeneratorId) -> Result<Option<FinishReason>> {
         let (length, max_context) = (self.owned.length_of(generator), self.config.max_context());
         Ok(self
             .owned

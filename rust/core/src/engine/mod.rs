@@ -4,11 +4,11 @@
 //!
 //! Calls of programs (`contexts`, `generators`, `accepting`) take effect at once and take microseconds. What waits for
 //! a batch is a request (`requests`): it is entered (`submitting`, or `ahead` where it ran ahead), and its answer is
-//! taken (`folding`). The driver's side is `next_batch` (`planning`: a `planner` has `admitting` give places,
-//! `displacing` find pages, `writing` fill the arena, and `following` look a batch ahead), `complete` (`completing`:
-//! each pass goes on by `advancing`, each token is judged by `judging`, rows wait for token masks in `late`),
-//! `complete_command` (`commands`), `abandon_overdue` (`abandoning`) where it hangs, and `lose_device` (`losing`) where
-//! it is gone.
+//! taken (`folding`); steps that somebody is `collecting` count together. The driver's side is `next_batch`
+//! (`planning`: a `planner` has `admitting` give places, `displacing` find pages, `writing` fill the arena, and
+//! `following` look a batch ahead), `complete` (`completing`: each pass goes on by `advancing`, each token is judged by
+//! `judging`, rows wait for token masks in `late`), `complete_command` (`commands`), `abandon_overdue` (`abandoning`)
+//! where it hangs, and `lose_device` (`losing`) where it is gone.
 
 mod abandoning;
 mod accepting;
@@ -17,6 +17,7 @@ mod admitting;
 mod advancing;
 mod ahead;
 mod check;
+mod collecting;
 mod command_queue;
 mod commands;
 mod completing;

@@ -23,8 +23,8 @@ impl Engine {
     /// context for the seeds of later forks.
     ///
     /// # Errors
-    /// `limit-snapshots` when too many are kept, of the user or in all; `invalid-argument` for a name that is empty or
-    /// too long; `context-busy`, `context-released`.
+    /// `limit-snapshots` when too many are kept, of the user or in all; `invalid-argument` for a name that is empty,
+    /// too long or has control characters; `context-busy`, `context-released`.
     pub fn save(&mut self, context: ContextId, name: &str, host_data: HostData) -> Result<()> {
         check_name(name)?;
         let user = self.idle_context(context, "saved")?.lane.owner();
@@ -237,6 +237,17 @@ impl Engine {
 }
 
 fn check_name(name: &str) -> Result<()> {
+    if let Some((at, control)) = name.char_indices().find(|(_, it)| it.is_control()) {
+        return Err(Error::with_values(
+            ErrorCode::InvalidArgument,
+            format!(
+                "the name of a snapshot has the control character U+{:04X} at byte {at}: {name:?}; use a name that \
+                 can be shown",
+                u32::from(control)
+            ),
+            &[("byte", at as u64)],
+        ));
+    }
     if (1..=MAX_NAME_BYTES).contains(&name.len()) {
         return Ok(());
     }

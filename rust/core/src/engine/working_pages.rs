@@ -28,10 +28,15 @@ impl Engine {
     pub fn page_counts(&self, context: ContextId) -> Result<PageCounts> {
         let state = self.owned.live(context)?;
         let page_size = self.config.driver.page_size;
-        let n_working_tokens = state.n_tokens() - state.n_committed * page_size;
+        let (n_tokens, n_committed) = match &state.before {
+            Some(before) => (before.n_tokens, before.n_committed),
+            None => (state.n_tokens(), state.n_committed),
+        };
+        let n_working_tokens = n_tokens - n_committed * page_size;
+        let n_pages = n_tokens.div_ceil(page_size).max(state.n_reserved);
         Ok(PageCounts {
-            n_committed: state.n_committed,
-            n_working: state.n_pages(page_size) - state.n_committed,
+            n_committed,
+            n_working: n_pages - n_committed,
             n_last: match n_working_tokens {
                 0 => 0,
                 n => (n - 1) % page_size + 1,

@@ -19,7 +19,7 @@ pub(crate) enum StepState {
     Closed,
     /// Opened, and not yet run.
     Opened,
-    /// A pass runs: a step, or a run to the end.
+    /// A pass runs: a step, or a run to the end. Or a collection has ended that nobody has taken.
     Running,
     /// It was run, and cancelled or failed: it is opened again unchanged.
     Undone,
@@ -59,6 +59,26 @@ pub(crate) struct Generator {
     n_accepted: u32,
     n_steps: u32,
     finish: Option<FinishReason>,
+}
+
+/// Where a generator stands, apart from most of its options: what a collection brings it back to.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    state: StepState,
+    step: StepOptions,
+    masks_late: bool,
+    seed: Option<u64>,
+    counted: bool,
+    n_accepted: u32,
+    n_steps: u32,
+    finish: Option<FinishReason>,
+}
+
+impl Mark {
+    /// Tokens that it had accepted.
+    pub(crate) const fn n_accepted(&self) -> u32 {
+        self.n_accepted
+    }
 }
 
 impl Generator {
@@ -404,6 +424,42 @@ impl Generator {
         if let Some(drafter) = &mut self.drafter {
             drafter.forget();
         }
+    }
+
+    /// A collection begins: a step that was undone is none of it, as it is none of a run.
+    pub(crate) fn begin_collection(&mut self) -> Mark {
+        Mark {
+            state: std::mem::replace(&mut self.state, StepState::Closed),
+            step: std::mem::take(&mut self.step),
+            masks_late: self.masks_late,
+            seed: self.seed,
+            counted: self.counted,
+            n_accepted: self.n_accepted,
+            n_steps: self.n_steps,
+            finish: self.finish,
+        }
+    }
+
+    /// The collection makes no more steps: nothing is done with the generator until it was taken or given up.
+    pub(crate) const fn rest(&mut self) {
+        self.state = StepState::Running;
+    }
+
+    /// The collection was taken.
+    pub(crate) const fn keep(&mut self) {
+        self.state = StepState::Closed;
+    }
+
+    /// The collection was given up.
+    pub(crate) fn return_to(&mut self, mark: Mark) {
+        self.state = mark.state;
+        self.step = mark.step;
+        self.masks_late = mark.masks_late;
+        self.seed = mark.seed;
+        self.counted = mark.counted;
+        self.n_accepted = mark.n_accepted;
+        self.n_steps = mark.n_steps;
+        self.finish = mark.finish;
     }
 
     fn step_pending(&self, what: &str) -> Error {

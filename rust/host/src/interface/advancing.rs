@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pie_core::Submission;
+use pie_text::grammar::Matcher;
 use pie_text::limits::MAX_QUEUED_EVENTS;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
 use tokio::sync::oneshot::{self, Receiver};
@@ -16,7 +17,8 @@ use crate::Error;
 use crate::errors::text_error;
 use crate::futures::{Future, Operation};
 use crate::limits::Limits;
-use crate::model::generator::Generator;
+use crate::model::generator::{Collection, Generator};
+use crate::model::held_grammars::HeldCompiled;
 use crate::model::pass::Pass;
 use crate::process::record::ProcessRecord;
 
@@ -35,13 +37,19 @@ enum Run {
     /// One pass: a step, or all that is left.
     Pass(Pass),
     /// Step by step to the end, since matchers walk what each accepts. The program sleeps meanwhile.
-    Steps {
-        /// None: the generation had ended.
-        step: Option<Pass>,
-        tokens: Vec<u32>,
-        /// How it ended, once it has.
-        ended: Option<Result<Option<pie_core::FinishReason>, Error>>,
-    },
+    Steps(Steps),
+}
+
+/// A run by steps.
+#[derive(Debug)]
+struct Steps {
+    /// None: it did not begin, or was taken or given up.
+    collection: Option<Collection>,
+    /// None: the generation had ended.
+    step: Option<Pass>,
+    tokens: Vec<u32>,
+    /// How it ended, once it has.
+    ended: Option<Result<Option<pie_core::FinishReason>, Error>>,
 }
 
 /// What a program wants of a run.
@@ -148,20 +156,19 @@ pub(super) fn shown_tokens(tokens: &[u32], finish: Option<generation::FinishReas
 }
 
 impl<W: Wanted> Advance<W> {
-    pub(super) fn submit(generator: Arc<Generator>, record: Arc<ProcessRecord>) -> Future<Self> {
+    /// Begins a run, where it is to the end under this matcher too.
+    pub(super) fn submit(
+        generator: Arc<Generator>,
+        record: Arc<ProcessRecord>,
+        document: Option<(&Matcher, &Arc<HeldCompiled>)>,
+    ) -> Future<Self> {
         let (run, receiver) = if W::IS_ONE_STEP {
             let (pass, receiver) = generator.submit_step();
             (Run::Pass(pass), receiver)
-        } else if generator.runs_by_steps() {
-            let (step, receiver) = submit_next(&generator);
-            let tokens = generator.take_given_up();
-            let ended = None;
-            let run = Run::Steps {
-                step,
-                tokens,
-                ended,
-            };
-            (run, receiver)
+        } else if document.is_some() || generator.runs_by_steps() {
+            let begun = generator.begin_collection(document, &record.account);
+            let (steps, receiver) = Steps::begin(&generator, begun);
+            (Run::Steps(steps), receiver)
         } else {
             let submission = Submission::Run(generator.id);
             let (pass, receiver) = Pass::submit(&generator.context.model, submission);
@@ -189,10 +196,91 @@ fn submit_next(generator: &Generator) -> (Option<Pass>, Receiver<Result<(), Erro
         Ok(None) => Ok(()),
         Err(error) => Err(error),
     };
+    (None, told(opened))
+}
+
+/// Something that has arrived.
+fn told(arrived: Result<(), Error>) -> Receiver<Result<(), Error>> {
     let (told, receiver) = oneshot::channel();
     // It is read below: who waits for it has the other end.
-    drop(told.send(opened));
-    (None, receiver)
+    drop(told.send(arrived));
+    receiver
+}
+
+impl Steps {
+    fn begin(
+        generator: &Generator,
+        begun: Result<Collection, Error>,
+    ) -> (Self, Receiver<Result<(), Error>>) {
+        let (collection, (step, receiver)) = match begun {
+            Ok(collection) => (Some(collection), submit_next(generator)),
+            Err(error) => (None, (None, told(Err(error)))),
+        };
+        let steps = Self {
+            collection,
+            step,
+            tokens: Vec::new(),
+            ended: None,
+        };
+        (steps, receiver)
+    }
+
+    /// A step arrived, or why there is none. Returns what comes next; none at the end.
+    fn go_on(
+        &mut self,
+        arrived: &Result<(), Error>,
+        generator: &Generator,
+        record: &ProcessRecord,
+    ) -> Option<Receiver<Result<(), Error>>> {
+        let ended = match (arrived, self.step.take()) {
+            (Err(error), step) => {
+                self.step = step;
+                Err(error.clone())
+            }
+            (Ok(()), None) => generator.with_engine(|engine, id| engine.finish_reason_within(id)),
+            (Ok(()), Some(pass)) => match generator.take_step(&pass) {
+                Ok(output) => {
+                    self.tokens.extend(output.tokens);
+                    if output.finish.is_none() && is_within_limits(record) {
+                        let (next, receiver) = submit_next(generator);
+                        self.step = next;
+                        return Some(receiver);
+                    }
+                    Ok(output.finish)
+                }
+                Err(error) => Err(error),
+            },
+        };
+        match &ended {
+            Ok(_) => generator.end_collection(),
+            Err(_) => self.give_up(generator),
+        }
+        self.ended = Some(ended);
+        None
+    }
+
+    /// The program takes the result.
+    fn take(&mut self, generator: &Generator) -> Result<pie_core::Output, Error> {
+        let finish = self.ended.take().unwrap_or(Ok(None))?;
+        if self.collection.take().is_some() {
+            generator.keep_collection()?;
+        }
+        Ok(pie_core::Output {
+            finish,
+            tokens: std::mem::take(&mut self.tokens),
+            readings: Vec::new(),
+            speculation: pie_core::Speculation::default(),
+        })
+    }
+
+    fn give_up(&mut self, generator: &Generator) {
+        if let Some(pass) = self.step.take() {
+            generator.cancel(&pass);
+        }
+        if let Some(collection) = self.collection.take() {
+            generator.drop_collection(collection);
+        }
+    }
 }
 
 /// Checks the limits of a process whose step was taken while its program slept, where no tick meets it. One that is
@@ -207,36 +295,10 @@ impl<W: Wanted> Operation for Advance<W> {
     type Answer = W::Answer;
 
     fn go_on(&mut self, arrived: &Result<(), Error>) -> Option<Receiver<Result<(), Error>>> {
-        let Run::Steps {
-            step,
-            tokens,
-            ended,
-        } = &mut self.run
-        else {
-            return None;
-        };
-        let generator = &self.generator;
-        let taken = match (arrived, step.take()) {
-            (Err(error), _) => Err(error.clone()),
-            (Ok(()), None) => generator.with_engine(|engine, id| engine.finish_reason(id)),
-            (Ok(()), Some(pass)) => match generator.take_step(&pass) {
-                Ok(output) => {
-                    tokens.extend(output.tokens);
-                    if output.finish.is_none() && is_within_limits(&self.record) {
-                        let (next, receiver) = submit_next(generator);
-                        *step = next;
-                        return Some(receiver);
-                    }
-                    Ok(output.finish)
-                }
-                Err(error) => Err(error),
-            },
-        };
-        if taken.is_err() {
-            generator.keep_given_up(std::mem::take(tokens));
+        match &mut self.run {
+            Run::Pass(_) => None,
+            Run::Steps(steps) => steps.go_on(arrived, &self.generator, &self.record),
         }
-        *ended = Some(taken);
-        None
     }
 
     fn finish(&mut self, (): ()) -> Result<W::Answer, Error> {
@@ -244,12 +306,7 @@ impl<W: Wanted> Operation for Advance<W> {
         let output = match &mut self.run {
             Run::Pass(pass) if W::IS_ONE_STEP => self.generator.take_step(pass)?,
             Run::Pass(pass) => context.take_generated(pass)?,
-            Run::Steps { tokens, ended, .. } => pie_core::Output {
-                finish: ended.take().unwrap_or(Ok(None))?,
-                tokens: std::mem::take(tokens),
-                readings: Vec::new(),
-                speculation: pie_core::Speculation::default(),
-            },
+            Run::Steps(steps) => steps.take(&self.generator)?,
         };
         W::answer(context.model.chat(), output)
     }
@@ -257,12 +314,7 @@ impl<W: Wanted> Operation for Advance<W> {
     fn abandon(&mut self, _answer: Option<Result<(), Error>>) {
         match &mut self.run {
             Run::Pass(pass) => self.generator.cancel(pass),
-            Run::Steps { step, tokens, .. } => {
-                if let Some(pass) = step.take() {
-                    self.generator.cancel(&pass);
-                }
-                self.generator.keep_given_up(std::mem::take(tokens));
-            }
+            Run::Steps(steps) => steps.give_up(&self.generator),
         }
     }
 
@@ -306,14 +358,22 @@ mod tests {
         let generator = Arc::new(driven.generator(&context, &account));
         let endless = OwnedSource::Regex("[a-z]*".to_owned());
         driven.constrain(&generator, &endless, &account);
-        let mut future = Advance::<Tokens>::submit(generator.clone(), record.clone());
+        let mut future = Advance::<Tokens>::submit(generator.clone(), record.clone(), None);
         // The program sleeps. Its process ends after one step, long before the context is full.
         tokio::select! {
             () = future.ready() => {}
             error = record.stopped() => assert_eq!(error.code, ErrorCode::LimitCpu),
         }
         assert_eq!(record.stopped().await.code, ErrorCode::LimitCpu);
-        let generated = generator.with_engine(|engine, id| engine.tokens_generated(id));
-        assert_eq!(generated.unwrap(), 1);
+        let seen = |generator: &Generator| {
+            generator.with_engine(|engine, id| {
+                let length = engine.seq_len_within(generator.context.id).unwrap();
+                (engine.tokens_generated(id).unwrap(), length)
+            })
+        };
+        // What it has accepted counts once its result is taken.
+        assert_eq!(seen(&generator), (0, 21));
+        drop(future);
+        assert_eq!(seen(&generator), (0, 0));
     }
 }

@@ -58,7 +58,8 @@ impl Generators<'_> {
     ) -> wasmtime::Result<Resource<Future<Advance<W>>>> {
         let generator = self.table.get(handle)?.0.clone();
         let record = self.record.clone();
-        self.table.push_future(Advance::submit(generator, record))
+        self.table
+            .push_future(Advance::submit(generator, record, None))
     }
 
     /// The model that drafts for a generator on `context`, if one is to, by what it draws.
@@ -282,15 +283,11 @@ impl HostGenerator for Generators<'_> {
         this: Resource<GeneratorHandle>,
         tokens: Vec<u32>,
     ) -> CallResult<Vec<u32>> {
-        let generator = &self.table.get(&this)?.0;
-        generator.take_given_up();
-        Ok(generator.accept(&tokens)?)
+        Ok(self.table.get(&this)?.0.accept(&tokens)?)
     }
 
     fn next_step(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<u32>> {
-        let generator = &self.table.get(&this)?.0;
-        generator.take_given_up();
-        Ok(generator.open_step()?)
+        Ok(self.table.get(&this)?.0.open_step()?)
     }
 
     fn set_seed(&mut self, this: Resource<GeneratorHandle>, seed: u64) -> CallResult<()> {
@@ -344,6 +341,19 @@ impl HostGenerator for Generators<'_> {
         this: Resource<GeneratorHandle>,
     ) -> wasmtime::Result<Resource<FutureText>> {
         self.advance(&this)
+    }
+
+    fn collect_document(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+        matcher: Resource<MatcherHandle>,
+    ) -> wasmtime::Result<Resource<FutureText>> {
+        let generator = self.table.get(&this)?.0.clone();
+        let MatcherHandle {
+            matcher, compiled, ..
+        } = self.table.get(&matcher)?;
+        let future = Advance::submit(generator, self.record.clone(), Some((matcher, compiled)));
+        self.table.push_future(future)
     }
 
     fn tokens_generated(&mut self, this: Resource<GeneratorHandle>) -> CallResult<u32> {

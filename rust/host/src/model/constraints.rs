@@ -19,8 +19,8 @@ use crate::errors::text_error;
 
 /// Tokens between the copy of a matcher and the last step, about: that many are walked again where a step is replaced.
 const MAX_SINCE: usize = 64;
-/// Matchers for each that walks: itself, its copy, and one while a step is replaced.
-const N_COPIES: u64 = 3;
+/// Matchers for each that walks: itself, its copy, one while a step is replaced, and one before a collection.
+const N_COPIES: u64 = 4;
 
 /// The matchers of one generator.
 #[derive(Debug, Default)]
@@ -60,6 +60,10 @@ pub(crate) struct Replacement {
     matchers: Vec<Option<Matcher>>,
     tokens: Vec<u32>,
 }
+
+/// Where matchers stood before a collection.
+#[derive(Debug)]
+pub(crate) struct Marks(Vec<(Matcher, Option<Vec<u32>>)>);
 
 /// What a matcher that walks is charged with.
 pub(crate) fn walk_bytes(matcher: &Matcher) -> u64 {
@@ -240,6 +244,26 @@ impl Constraints {
         let before = self.replaced(&[])?;
         self.put(before);
         Ok(())
+    }
+
+    /// Where they stand, for [`Constraints::return_to`].
+    pub(crate) fn marks(&self) -> Marks {
+        let walks = self.walks.iter();
+        Marks(
+            walks
+                .map(|it| (it.matcher.clone(), it.stop.clone()))
+                .collect(),
+        )
+    }
+
+    /// Takes back all that was walked and added since they stood there. No earlier step can be replaced then.
+    pub(crate) fn return_to(&mut self, marks: Marks) {
+        self.walks.truncate(marks.0.len());
+        for (walk, (matcher, stop)) in self.walks.iter_mut().zip(marks.0) {
+            walk.matcher = matcher;
+            walk.stop = stop;
+            walk.copy_anew();
+        }
     }
 
     /// Puts other tokens in place of what the last step accepted.

@@ -205,7 +205,7 @@ impl Context {
         };
         let (answer, seq_len) = self.model.with_engine(|engine| {
             let answer = pass.take_in(engine, pay)?;
-            Ok::<_, Error>((answer, engine.seq_len(self.id)?))
+            Ok::<_, Error>((answer, engine.seq_len_within(self.id)?))
         })?;
         let Answer::Generated(output) = answer else {
             return Err(Error::internal("a generation was answered as another pass"));
@@ -224,17 +224,43 @@ impl Context {
     pub(crate) fn accept(&self, generator: GeneratorId, tokens: &[u32]) -> Result<Vec<u32>, Error> {
         let mut turns = lock(&self.turns);
         let (kept, before, after) = self.model.with_engine(|engine| {
-            let before = engine.seq_len(self.id)?;
+            let before = engine.seq_len_within(self.id)?;
             let kept = engine.accept_paid(generator, tokens, |entering| {
                 lock(&self.tokens).replace(entering.length)
             })?;
-            Ok::<_, Error>((kept, before, engine.seq_len(self.id)?))
+            Ok::<_, Error>((kept, before, engine.seq_len_within(self.id)?))
         })?;
         let n_kept = u32::try_from(kept.len()).unwrap_or(u32::MAX);
         let start = after.saturating_sub(n_kept);
         turns.truncate(before, start);
         turns.on_generated(n_kept, after);
         Ok(kept)
+    }
+
+    /// Begins a collection of a generator: the state of the conversation before it.
+    ///
+    /// # Errors
+    /// Those of the core.
+    pub(crate) fn begin_collection(&self, generator: GeneratorId) -> Result<ChatState, Error> {
+        let turns = lock(&self.turns);
+        self.model
+            .with_engine(|engine| engine.begin_collection(generator))?;
+        Ok(turns.clone())
+    }
+
+    /// Gives a collection of a generator up: the conversation is again what it was before.
+    pub(crate) fn drop_collection(&self, generator: GeneratorId, before: ChatState) {
+        let mut turns = lock(&self.turns);
+        self.model.with_engine(|engine| {
+            engine.drop_collection(generator);
+            // One that was released has none.
+            if let Ok(length) = engine.length(self.id) {
+                lock(&self.tokens).truncate(length as usize);
+            }
+        });
+        *turns = before;
+        // A generation gives a conversation no tools: this is not refused.
+        drop(self.charge_tools(&turns));
     }
 
     /// Appends what a chat call adds at the end of the context, and keeps the state of the conversation with it.

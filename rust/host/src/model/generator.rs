@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use pie_core::masks::TokenMask;
 use pie_core::{Engine, ErrorCode, FinishReason, GeneratorId, RequestId, Sampler, Submission};
+use pie_text::ChatState;
 use pie_text::grammar::Matcher;
 use tokio::sync::oneshot;
 
-use super::constraints::{Constraints, walk_bytes};
+use super::constraints::{Constraints, Marks, walk_bytes};
 use super::conversation::Context;
 use super::held_grammars::HeldCompiled;
 use super::pass::Pass;
@@ -34,8 +35,13 @@ pub(crate) struct Generator {
     has_own: AtomicBool,
     /// What walks what it accepts.
     constraints: Mutex<Constraints>,
-    /// What a run by steps that was given up accepted: the next one begins with it.
-    given_up: Mutex<Vec<u32>>,
+}
+
+/// A run to the end, step by step, since matchers walk what each accepts: what stood before it. It is kept or dropped.
+#[derive(Debug)]
+pub(crate) struct Collection {
+    turns: ChatState,
+    constraints: Marks,
 }
 
 impl Generator {
@@ -54,7 +60,6 @@ impl Generator {
             step: Mutex::new(None),
             has_own: AtomicBool::new(false),
             constraints: Mutex::default(),
-            given_up: Mutex::default(),
         }
     }
 
@@ -173,14 +178,52 @@ impl Generator {
         Ok(opened)
     }
 
-    /// What the last run by steps accepted, where it was given up and no step was opened since.
-    pub(crate) fn take_given_up(&self) -> Vec<u32> {
-        std::mem::take(&mut *lock(&self.given_up))
+    /// Begins a collection, under a matcher of its own besides where there is one.
+    ///
+    /// # Errors
+    /// Those of a run to the end, and of [`Self::constrain`]; nothing changes then.
+    pub(crate) fn begin_collection(
+        &self,
+        document: Option<(&Matcher, &Arc<HeldCompiled>)>,
+        account: &Account,
+    ) -> Result<Collection, Error> {
+        if lock(&self.constraints).program_asks {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                "the program gives a mask in each step of this generator, and it cannot run to its end by itself; step \
+                 it, or ask for no masks",
+            ));
+        }
+        let turns = self.context.begin_collection(self.id)?;
+        let constraints = lock(&self.constraints).marks();
+        let collection = Collection { turns, constraints };
+        if let Some((matcher, compiled)) = document
+            && let Err(error) = self.constrain(matcher, compiled, account)
+        {
+            self.drop_collection(collection);
+            return Err(error);
+        }
+        Ok(collection)
     }
 
-    /// A run by steps is given up, which accepted these tokens.
-    pub(crate) fn keep_given_up(&self, tokens: Vec<u32>) {
-        *lock(&self.given_up) = tokens;
+    /// No more steps of a collection come.
+    pub(crate) fn end_collection(&self) {
+        self.with_engine(Engine::end_collection);
+    }
+
+    /// The result of a collection is taken.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub(crate) fn keep_collection(&self) -> Result<(), Error> {
+        self.with_engine(Engine::keep_collection)
+    }
+
+    /// Gives a collection up, of which no step is under way: the context, the generator and its constraints are as they
+    /// were before it.
+    pub(crate) fn drop_collection(&self, collection: Collection) {
+        lock(&self.constraints).return_to(collection.constraints);
+        self.context.drop_collection(self.id, collection.turns);
     }
 
     /// Submits one step, with its mask where matchers alone say what it is. Where they fail, the step is given up, and
@@ -317,7 +360,7 @@ impl Generator {
         if !forced.is_empty() {
             let all = [output.tokens.as_slice(), forced].concat();
             output.tokens = self.context.accept(self.id, &all)?;
-            output.finish = self.with_engine(|engine, id| engine.finish_reason(id))?;
+            output.finish = self.with_engine(|engine, id| engine.finish_reason_within(id))?;
         }
         // A text that is whole is, whether there was room for more or not.
         if output.finish != Some(FinishReason::Stop) && constraints.is_terminated() {

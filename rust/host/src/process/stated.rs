@@ -40,6 +40,7 @@ fn is_of_programs(code: ErrorCode) -> bool {
             | Code::InvalidArgument
             | Code::InvalidToken
             | Code::InvalidSampler
+            | Code::InvalidProbe
             | Code::EmptyContext
             | Code::ContextBusy
             | Code::ContextReleased
@@ -48,6 +49,8 @@ fn is_of_programs(code: ErrorCode) -> bool {
             | Code::TruncateRange
             | Code::GeneratorRetired
             | Code::StepPending
+            | Code::GrammarMismatch
+            | Code::JsonCut
             | Code::FutureTaken
             | Code::SessionClosed
             | Code::UnknownModel
@@ -75,6 +78,7 @@ mod tests {
         }
         assert_eq!(told.code(None), ErrorCode::ProgramError);
         assert_eq!(told.code(Some("deadlock")), ErrorCode::Deadlock);
+        assert_eq!(told.code(Some("json-cut")), ErrorCode::JsonCut);
         assert_eq!(told.code(Some("out-of-pages")), ErrorCode::ProgramError);
         told.note(ErrorCode::OutOfPages);
         assert_eq!(told.code(Some("out-of-pages")), ErrorCode::OutOfPages);

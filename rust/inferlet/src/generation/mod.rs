@@ -15,7 +15,7 @@ use crate::bindings::pie::core::types::Error;
 use crate::bindings::pie::instruct::tools::choice_grammar;
 use crate::constrain::{Constrain, GrammarConstraint, Schema};
 use crate::handle::ProbeHandle;
-use crate::matcher::Grammar;
+use crate::matcher::{Grammar, Matcher};
 pub use crate::output::{FinishReason, Output, RawOutput};
 use crate::probe::Probe;
 use crate::sample::Seeded;
@@ -207,14 +207,14 @@ impl Generator {
     /// As [`Generator::next`]; `context-busy`, `out-of-pages`, `driver-failed`.
     pub fn collect_text(&self) -> impl Future<Output = Result<String>> + use<> {
         let machine = Rc::clone(&self.machine);
-        async move { collect_text(&machine).await }
+        async move { collect_text(&machine, None).await }
     }
 
     /// Runs to the end under the JSON Schema of `T`, beside what constrains it already; the value of the document.
     ///
     /// The schema is that of [`schemars`](crate::schemars). An object has no other properties than those of its struct,
-    /// unless its schema says so. For `serde_json::Value` the document is any JSON. After one that was dropped before
-    /// its end the same call goes on with its document.
+    /// unless its schema says so. For `serde_json::Value` the document is any JSON. One that is dropped before its end
+    /// leaves no trace: the schema is no constraint of the generator then.
     ///
     /// ```no_run
     /// # use inferlet::prelude::*;
@@ -243,12 +243,7 @@ impl Generator {
         async move {
             machine.generator()?;
             let schema = typed::schema_of::<T>();
-            if machine.document.borrow().as_ref() != Some(&schema) {
-                let constraint = GrammarConstraint::from_json_schema(&schema, &machine.model)?;
-                machine.constrain(Box::new(constraint));
-                machine.document.replace(Some(schema));
-            }
-            let text = collect_text(&machine).await?;
+            let text = collect_document(&machine, schema).await?;
             let generator = machine.generator()?;
             match generator.finish_reason()?.map(FinishReason::from) {
                 Some(FinishReason::Constraint | FinishReason::Stop) => typed::value_of(&text),
@@ -320,12 +315,34 @@ impl Generator {
 const BOTH_PROPOSE: &str =
     "speculator() and system_speculation() both propose tokens; give one of them";
 
-async fn collect_text(machine: &Rc<Machine>) -> Result<String> {
+/// Collects a text under a schema, which the document before may have had already.
+async fn collect_document(machine: &Rc<Machine>, schema: String) -> Result<String> {
+    let is_known = machine.document.borrow().as_ref() == Some(&schema);
+    if is_known {
+        return collect_text(machine, None).await;
+    }
+    let constraint = GrammarConstraint::from_json_schema(&schema, &machine.model)?;
+    if machine.steering.borrow().is_asked() {
+        machine.constrain(Box::new(constraint));
+        machine.document.replace(Some(schema));
+        return collect_text(machine, None).await;
+    }
+    let text = collect_text(machine, constraint.matcher()).await?;
+    machine.document.replace(Some(schema));
+    Ok(text)
+}
+
+/// Collects a text, under a matcher of its own besides where there is one.
+async fn collect_text(machine: &Rc<Machine>, document: Option<&Matcher>) -> Result<String> {
     if machine.steering.borrow().is_asked() {
         let (tokens, finish) = collect(machine).await?;
         return chat::visible_text(&machine.model, &tokens, finish);
     }
-    let text = machine.generator()?.collect_text();
+    let generator = machine.generator()?;
+    let text = match document {
+        Some(matcher) => generator.collect_document(matcher.raw()?),
+        None => generator.collect_text(),
+    };
     task::answer(text).await
 }
 

@@ -588,6 +588,21 @@ impl GeneratorHandle {
         )
     }
 
+    fn collect_document<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        matcher: Class<'js, MatcherHandle>,
+        settle: Function<'js>,
+    ) -> Result<WaitHandle> {
+        let matcher = matcher.borrow().held.clone();
+        wait(
+            &ctx,
+            self.held.raw.collect_document(&matcher.raw),
+            (self.held.clone(), matcher),
+            settle,
+        )
+    }
+
     fn tokens_generated<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
         self.held.raw.tokens_generated().write(&ctx)
     }
@@ -632,7 +647,7 @@ impl ExchangeHandle {
     ) -> Result<WaitHandle> {
         wait(
             &ctx,
-            self.held.raw.write(&read::<Vec<u8>>(&ctx, part)?),
+            http::Exchange::write(&self.held.raw, &read::<Vec<u8>>(&ctx, part)?),
             self.held.clone(),
             settle,
         )

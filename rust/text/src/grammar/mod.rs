@@ -19,6 +19,7 @@ mod engine;
 mod matcher;
 mod number;
 mod pattern;
+mod properties;
 mod schema;
 mod seen;
 mod token_mask;

@@ -1,9 +1,10 @@
 //! Regular expressions of schemas and programs, as the grammar engine takes them.
 //!
 //! The syntax is that of ECMAScript as far as a regular language goes: no look-around, no back references, no word
-//! boundaries. `\d`, `\w` and `.` have the meaning of ECMAScript without the flag `u`. A pattern is read once into the
-//! tree of `regex-syntax`, and written twice: for plain text, and for the inside of a JSON string, where quotes,
-//! backslashes and control characters are escaped in the one form that the engine writes.
+//! boundaries ([`ecmascript`](super::ecmascript)). `\d`, `\w` and `.` have the meaning of ECMAScript without the flag
+//! `u`. A pattern is read once into the tree of `regex-syntax`, and written twice: for plain text, and for the inside
+//! of a JSON string, where quotes, backslashes and control characters are escaped in the one form that the engine
+//! writes.
 
 use std::sync::Arc;
 

@@ -194,9 +194,33 @@ async fn steps_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
 }
 
 async fn steps_4(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    /// Proposes that the text goes on as it did after the same token before.
+    struct Repeat {
+        start: u32,
+        seen: Vec<u32>,
+    }
+
+    impl Speculator for Repeat {
+        fn draft(&mut self) -> (Vec<u32>, Vec<u32>) {
+            let (newest, before) = self.seen.split_last().unwrap_or((&0, &[]));
+            let at = before.iter().rposition(|token| token == newest);
+            let tokens = at.map_or(&[][..], |at| &self.seen[at + 1..]);
+            let tokens: Vec<u32> = tokens.iter().take(4).copied().collect();
+            let start = self.start + self.seen.len() as u32;
+            let positions = (start..).take(tokens.len()).collect();
+            (tokens, positions)
+        }
+
+        fn accept(&mut self, accepted: &[u32]) {
+            self.seen.extend(accepted);
+        }
+    }
+
+    ctx.cue();
+    let start = ctx.seq_len() + ctx.buffer().len() as u32; // where the first token will stand
     let fork = ctx.fork()?;
     let plain = fork.generate(Sampler::Argmax).max_tokens(16).collect_tokens().await?;
-    let g = ctx.generate(Sampler::Argmax).max_tokens(16).system_speculation();
+    let g = ctx.generate(Sampler::Argmax).max_tokens(16).speculator(Repeat { start, seen: Vec::new() });
     assert_eq!(g.collect_tokens().await?, plain);
     Ok(())
 }

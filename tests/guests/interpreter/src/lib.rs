@@ -269,6 +269,12 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
             let document = handles.generator(r#gen, |generator| generator.collect_json::<Value>());
             return document?.await;
         }
+        Operation::GiveUp {
+            r#gen,
+            how,
+            beside,
+            seen,
+        } => return give_up(handles, (r#gen, how), beside, seen).await,
         Operation::Grammar { r#as, source } => handles.add_grammar(r#as, source.grammar()?),
         Operation::Matcher { r#as, grammar } => handles.start_matcher(r#as, grammar)?,
         Operation::MatcherMask { matcher } => {
@@ -555,6 +561,42 @@ async fn run_step(handles: &Handles, given: &Step) -> Result<Value> {
         handles.add_output(name, out);
     }
     Ok(answer)
+}
+
+/// Gives a collection up where another generator is at its end; what was seen while it went on.
+async fn give_up(
+    handles: &Handles,
+    (r#gen, how): (&str, &str),
+    beside: &str,
+    seen: &[Operation],
+) -> Result<Value> {
+    let collecting = async {
+        match how {
+            "collect_tokens" => handles
+                .generator(r#gen, |generator| generator.collect_tokens())?
+                .await
+                .map(|tokens| json!(tokens)),
+            "collect_text" => handles
+                .generator(r#gen, |generator| generator.collect_text())?
+                .await
+                .map(|text| json!(text)),
+            _ => {
+                handles
+                    .generator(r#gen, |generator| generator.collect_json::<Value>())?
+                    .await
+            }
+        }
+    };
+    let steps = async {
+        while let Some(step) = handles.generator(beside, |generator| generator.next())?? {
+            step.execute().await?;
+        }
+        transcript(handles, seen).await
+    };
+    match task::select(collecting, steps).await {
+        task::Either::Left(ended) => Err(format!("it ended before it was given up: {ended:?}")),
+        task::Either::Right(seen) => Ok(json!(seen?)),
+    }
 }
 
 /// Whether there was such a snapshot, which the other languages answer by a context or none.

@@ -247,6 +247,12 @@ pub enum Operation {
     CollectJson {
         r#gen: String,
     },
+    GiveUp {
+        r#gen: String,
+        how: String,
+        beside: String,
+        seen: Vec<Operation>,
+    },
     Grammar {
         r#as: String,
         #[serde(flatten)]

@@ -105,6 +105,7 @@ async fn again(model: &Model, g: &Generator) -> Result<Value> {
     if let inferlet::task::Either::Left(_) = given_up {
         return Err("the document was whole before nine tokens were".into());
     }
+    assert_eq!((g.tokens_generated(), g.is_done()), (0, false));
     let letters: Letters = g.collect_json().await?;
     Ok(json!(letters.0))
 }
@@ -132,6 +133,8 @@ async fn main(input: Input) -> Result<Value> {
         "both" => read::<u8>(&g.constrain_with(Regex("[4-6]0{1,3}"))?).await,
         "cut" => read::<Node>(&g.max_tokens(3)).await,
         "again" => return again(&model, &g).await,
+        "uncaught" => return read::<Node>(&g.max_tokens(3)).await,
+        "uncaught mistake" => return read::<HashSet<u8>>(&g).await,
         "refused" => read::<HashSet<u8>>(&g).await,
         "narrow" => read::<Never>(&g).await,
         "kept" => {

@@ -475,8 +475,8 @@ impl<'a> Reader<'a> {
         }
         class.push(']');
         let n_class = 1 + inside.len() - characters.as_str().len();
-        // Ranges that run backwards are mistakes.
-        Pattern::whole(&class).map_err(|why| self.wrong(&why))?;
+        // Ranges that run backwards are mistakes. Code points in braces are of ECMAScript by another letter.
+        Pattern::whole(&class.replace(r"\x{", r"\u{")).map_err(|why| self.wrong(&why))?;
         self.advance(n_class);
         Ok(Part::Characters(vec![class]))
     }

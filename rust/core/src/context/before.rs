@@ -1,0 +1,83 @@
+//! What a program sees of a context while a collection changes it.
+
+use std::sync::Arc;
+
+use super::Context;
+use crate::generation::{FinishReason, Mark};
+use crate::ids::GeneratorId;
+use crate::kv::Content;
+
+/// What stood when a collection began, which its program sees until it takes the result, and what stands again where it
+/// gives the collection up.
+#[derive(Debug)]
+pub(crate) struct Before {
+    pub(crate) generator: GeneratorId,
+    pub(crate) mark: Mark,
+    /// Why the generator had ended.
+    pub(crate) finish: Option<FinishReason>,
+    /// The seed of the generator was derived from this origin, which counts once the result is taken.
+    pub(crate) origin: Option<u64>,
+    /// So many tokens were charged to the token budget since.
+    pub(crate) n_charged: usize,
+    /// No more steps come.
+    pub(crate) is_whole: bool,
+    pub(crate) n_tokens: u32,
+    tail: Content,
+    pending: Vec<u32>,
+    pub(crate) buffer: Arc<Vec<u32>>,
+    pub(crate) n_cached: u32,
+    pub(crate) n_committed: u32,
+    n_final: u32,
+}
+
+impl Before {
+    /// Tokens that were computed, and the pending ones.
+    pub(crate) const fn seq_len(&self) -> u32 {
+        self.n_tokens + self.pending.len() as u32
+    }
+
+    /// The same, with those in the buffer.
+    pub(crate) fn length(&self) -> u32 {
+        self.seq_len() + self.buffer.len() as u32
+    }
+}
+
+impl Context {
+    /// A collection begins, of a generator that stands there.
+    pub(crate) fn begin_collection(
+        &mut self,
+        generator: GeneratorId,
+        mark: Mark,
+        finish: Option<FinishReason>,
+    ) {
+        self.before = Some(Box::new(Before {
+            generator,
+            mark,
+            finish,
+            origin: None,
+            n_charged: 0,
+            is_whole: false,
+            n_tokens: self.n_tokens,
+            tail: self.tail.clone(),
+            pending: self.pending.clone(),
+            buffer: self.buffer.clone(),
+            n_cached: self.n_cached,
+            n_committed: self.n_committed,
+            n_final: self.n_final,
+        }));
+    }
+
+    /// The collection was given up: the tokens are those before it. Returns where its generator stood. What the lane
+    /// has beyond them is for whoever trims it.
+    pub(crate) fn return_to(&mut self, before: Before) -> Mark {
+        self.n_tokens = before.n_tokens;
+        self.tail = before.tail;
+        self.pending = before.pending;
+        self.buffer = before.buffer;
+        self.n_cached = before.n_cached;
+        self.n_committed = before.n_committed;
+        self.n_final = before.n_final;
+        self.provisional = None;
+        before.mark
+    }
+}
