@@ -624,7 +624,7 @@ handle!(ExchangeHandle, http::Exchange);
 
 #[rquickjs::methods(rename_all = "camelCase")]
 impl ExchangeHandle {
-    fn write<'js>(
+    fn write_part<'js>(
         &self,
         ctx: Ctx<'js>,
         part: Value<'js>,
@@ -632,7 +632,7 @@ impl ExchangeHandle {
     ) -> Result<WaitHandle> {
         wait(
             &ctx,
-            self.held.raw.write(&read::<Vec<u8>>(&ctx, part)?),
+            self.held.raw.write_part(&read::<Vec<u8>>(&ctx, part)?),
             self.held.clone(),
             settle,
         )
