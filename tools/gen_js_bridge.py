@@ -251,10 +251,6 @@ def _rust_name(function: Function) -> str:
     return snake(function.name if function.resource is None else f"{function.resource}-{function.name}")
 
 
-_OF_TRAIT = "write"
-"""A method of this name is called by its path: what has the handles written for JavaScript has the name too."""
-
-
 def _wrapper(function: Function, receiver: str | None, name: str) -> list[str]:
     """A function that reads its arguments, calls the engine, and writes what it answers."""
     future = awaited(function)
@@ -267,12 +263,8 @@ def _wrapper(function: Function, receiver: str | None, name: str) -> list[str]:
     ]
     module = snake(function.interface)
     callee = f"{module}::{pascal(function.resource)}::{snake(function.name)}" if function.resource else f"{module}::{snake(function.name)}"
-    arguments = [_argument(snake(param), type_) for param, type_ in function.params]
-    if receiver and function.name == _OF_TRAIT:
-        arguments.insert(0, "&self.held.raw")
-    elif receiver:
-        callee = f"self.held.raw.{snake(function.name)}"
-    call = f"{callee}({', '.join(arguments)})"
+    callee = f"self.held.raw.{snake(function.name)}" if receiver else callee
+    call = f"{callee}({', '.join(_argument(snake(param), type_) for param, type_ in function.params)})"
     held = [f"let {param} = {param}.borrow().held.clone();" for param in lent]
     if future is not None:
         # What it waits for may work on what was lent to it.

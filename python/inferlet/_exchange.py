@@ -109,10 +109,10 @@ class Exchange:
     async def _write_all(self, parts: Iterable[Part] | AsyncIterable[Part]) -> None:
         if isinstance(parts, AsyncIterable):
             async for part in parts:
-                await resolve(self._raw.write(_bytes(part)), self)
+                await resolve(self._raw.write_part(_bytes(part)), self)
         else:
             for part in parts:
-                await resolve(self._raw.write(_bytes(part)), self)
+                await resolve(self._raw.write_part(_bytes(part)), self)
         self._raw.finish()
 
     def _write_all_now(self, parts: Iterable[Part] | AsyncIterable[Part]) -> None:
@@ -120,7 +120,7 @@ class Exchange:
             _arguments.refuse("body", parts, "an iterable of parts, since nothing here awaits it")
         for part in parts:
             try:
-                block_on(self._raw.write(_bytes(part)))
+                block_on(self._raw.write_part(_bytes(part)))
             except InferletError as failure:
                 if not _is_answered(failure):
                     raise

@@ -56,7 +56,7 @@ WITHOUT_VECTOR = {
     ),
     "files.check": "what is refused is refused by a machine; tests/e2e/test_files.py has the programs",
     **dict.fromkeys(
-        ("http.refusal", *(f"http.exchange.{name}" for name in ("start", "write", "finish", "head", "read", "cancel"))),
+        ("http.refusal", *(f"http.exchange.{name}" for name in ("start", "write-part", "finish", "head", "read", "cancel"))),
         "what is asked is a server of a test: tests/e2e/test_http.py has the programs",
     ),
     "generation.generator.probe": "an option of `step` in vectors",

@@ -106,7 +106,7 @@ test('a body goes out part by part', async () => {
   assert.deepEqual(host.calls[0][1].body, { type: 'streamed' });
   for (const n of [1, 2]) {
     await tick();
-    const writes = host.calls.filter(([name]) => name === 'exchange.write');
+    const writes = host.calls.filter(([name]) => name === 'exchange.writePart');
     assert.equal(writes.length, n);
     host.waits.at(-1).settle(undefined);
   }

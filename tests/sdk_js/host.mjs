@@ -119,7 +119,7 @@ export const exchangeStart = (request) => {
   return handle('exchange', {
     head: (settle) => (record('exchange.head'), wait(settle)),
     read: (settle) => (record('exchange.read'), wait(settle)),
-    write: (part, settle) => (record('exchange.write', part), wait(settle)),
+    writePart: (part, settle) => (record('exchange.writePart', part), wait(settle)),
   });
 };
 export const encodeUtf8 = (text) => new TextEncoder().encode(text);

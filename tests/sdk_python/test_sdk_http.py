@@ -31,7 +31,7 @@ class FakeExchange:
     def read(self) -> Any:
         return self.clock.future("part", 1, self.parts.pop(0) if self.parts else None)
 
-    def write(self, part: bytes) -> Any:
+    def write_part(self, part: bytes) -> Any:
         self.written.append(part)
         return self.clock.future("written", 1)
 

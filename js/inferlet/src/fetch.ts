@@ -109,7 +109,7 @@ async function send(exchange: host.ExchangeHandle, body: ReadableStream, abort: 
       return;
     }
     const part = bytesOf(value);
-    const failure = await new Promise<Error | undefined>((resolve) => void exchange.write(part, resolve));
+    const failure = await new Promise<Error | undefined>((resolve) => void exchange.writePart(part, resolve));
     if (failure === undefined) continue;
     await reader.cancel();
     // A server that has answered wants no more: its answer says what became of the request.

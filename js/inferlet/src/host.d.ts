@@ -260,7 +260,7 @@ declare module 'pie:host' {
   }
 
   export interface ExchangeHandle {
-    write(part: Uint8Array, settle: Settle<void>): Wait;
+    writePart(part: Uint8Array, settle: Settle<void>): Wait;
     finish(): void;
     head(settle: Settle<Head>): Wait;
     read(settle: Settle<Uint8Array | undefined>): Wait;

@@ -189,7 +189,7 @@ impl Upload {
     /// # Errors
     /// `limit-http-bytes`; and why the request failed, or `http-protocol` where the server has answered already.
     pub async fn write(&mut self, part: impl AsRef<[u8]>) -> Result<()> {
-        answer(self.raw.write(part.as_ref())).await
+        answer(self.raw.write_part(part.as_ref())).await
     }
 
     /// The body is complete: waits for the head of the answer.

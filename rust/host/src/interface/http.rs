@@ -87,7 +87,7 @@ impl HostExchange for Requests<'_> {
         Ok(self.table.push(exchange)?)
     }
 
-    fn write(
+    fn write_part(
         &mut self,
         this: Resource<Exchange>,
         part: Vec<u8>,

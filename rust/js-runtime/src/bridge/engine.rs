@@ -639,7 +639,7 @@ handle!(ExchangeHandle, http::Exchange);
 
 #[rquickjs::methods(rename_all = "camelCase")]
 impl ExchangeHandle {
-    fn write<'js>(
+    fn write_part<'js>(
         &self,
         ctx: Ctx<'js>,
         part: Value<'js>,
@@ -647,7 +647,7 @@ impl ExchangeHandle {
     ) -> Result<WaitHandle> {
         wait(
             &ctx,
-            http::Exchange::write(&self.held.raw, &read::<Vec<u8>>(&ctx, part)?),
+            self.held.raw.write_part(&read::<Vec<u8>>(&ctx, part)?),
             self.held.clone(),
             settle,
         )
