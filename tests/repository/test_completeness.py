@@ -342,11 +342,15 @@ def test_a_program_may_end_with_every_error_of_its_sdk() -> None:
     """The engine believes a program the codes of mistakes that the SDKs find by themselves."""
     stated = (ROOT / "rust/host/src/process/stated.rs").read_text(encoding="utf-8")
     believed = {re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower() for name in re.findall(r"Code::(\w+)\n", stated)}
-    python = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "python/inferlet").rglob("*.py")) if path.name != "_error_codes.py"]
+    python = [
+        path.read_text(encoding="utf-8") for path in sorted((ROOT / "python/inferlet").rglob("*.py")) if path.name != "_error_codes.py"
+    ]
     raised = {name.lower().replace("_", "-") for text in python for name in re.findall(r"(?<!== )\bErrorCode\.([A-Z_]+)", text)}
     script = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "js/inferlet/src").glob("*.ts"))]
     raised |= {code for text in script for code in re.findall(r"(?:InferletError|super)\(\s*'([a-z-]+)'", text)}
-    rust = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "rust/inferlet/src").rglob("*.rs")) if path.name != "error_codes.rs"]
+    rust = [
+        path.read_text(encoding="utf-8") for path in sorted((ROOT / "rust/inferlet/src").rglob("*.rs")) if path.name != "error_codes.rs"
+    ]
     named = {name for text in rust for name in re.findall(r"errors::text\(\s*ErrorCode::(\w+)", text)}
     raised |= {re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower() for name in named}
     assert {"json-cut", "invalid-argument", "step-pending"} <= raised

@@ -577,14 +577,14 @@ def test_what_is_no_constraint_is_refused_by_what_is_accepted(engine, given, why
 @pytest.mark.rows("PY-069")
 @pytest.mark.parametrize("schema", [5, 1.5, [], b"{}"])
 def test_what_is_no_schema_is_refused_by_what_is_accepted(engine, schema):
-    with pytest.raises(TypeError, match="schema is .* it must be a JSON Schema as text or as a dict, or a type") as caught:
+    with pytest.raises(TypeError, match=r"schema is .* it must be a JSON Schema as text or as a dict, or a type") as caught:
         run(engine.generate().collect_json(schema=schema))
     assert caught.value.code == "invalid-argument"
 
 
 @pytest.mark.parametrize("tools", [None, 5, "{}", {"name": "f"}])
 def test_what_is_no_list_of_tools_is_refused_by_what_is_accepted(engine, tools):
-    with pytest.raises(TypeError, match="schemas is .* it must be a list of tools") as caught:
+    with pytest.raises(TypeError, match=r"schemas is .* it must be a list of tools") as caught:
         schema_texts(tools)
     assert caught.value.code == "invalid-argument"
 

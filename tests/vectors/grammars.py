@@ -221,8 +221,7 @@ def given_up() -> list[Op]:
 
 
 VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
-    function.__name__: (function(), {})
-    for function in (matchers, bad_grammars, under_grammars, beside_grammars, documents, given_up)
+    function.__name__: (function(), {}) for function in (matchers, bad_grammars, under_grammars, beside_grammars, documents, given_up)
 }
 
 SHOWS = {

@@ -124,7 +124,9 @@ impl Tokens {
     /// Those of a text that was accepted behind the first pending one, a few at most: they are computed with the step
     /// that comes, as drafts are.
     pub(super) fn n_forced(&self) -> u32 {
-        let n_pending = self.n_taken.saturating_sub(self.n_buffered as u32 + self.n_given);
+        let n_pending = self
+            .n_taken
+            .saturating_sub(self.n_buffered as u32 + self.n_given);
         n_pending.saturating_sub(1).min(MAX_FORCED)
     }
 
