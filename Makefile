@@ -38,6 +38,7 @@ lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the lin
 	$(BIN)/python tools/gen_config_docs.py --check
 	$(BIN)/python tools/gen_driver_docs.py --check
 	$(BIN)/python tools/gen_stats.py --check
+	$(BIN)/python tools/gen_cuda_calls.py --check
 	$(BIN)/python tools/gen_js_bridge.py --check
 	$(BIN)/python tools/gen_surface.py --check
 	$(BIN)/python tools/gen_guides.py --check

@@ -8,6 +8,7 @@ without a GPU, at small sizes, and writes no page.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import subprocess
 import sys
@@ -19,7 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
-from gpu import hosting, right, speed  # noqa: E402
+import torch  # noqa: E402
+
+from gpu import hosting, right, shared, speed  # noqa: E402
 from gpu.place import Place, Row, is_all_right  # noqa: E402
 
 PARTS: dict[str, Callable[[Place], Iterator[Row]]] = {
@@ -32,10 +35,12 @@ PARTS: dict[str, Callable[[Place], Iterator[Row]]] = {
     "following": right.following,
     "speed": speed.speed,
     "idle": speed.idle,
+    "shared": shared.shared,
     "host": hosting.host,
     "waiting": hosting.waiting,
 }
 LIMIT_S = 480
+_LAST_WORDS_S = 20
 RESULTS = ROOT / "build" / "gpu"
 PAGE = ROOT / "docs" / "benchmarks-gpu.md"
 INTRODUCTION = """# The cuda back end on a GPU
@@ -66,6 +71,9 @@ def main() -> int:
 def run(part: str, place: Place, results: Path) -> int:
     """Runs a part, and writes its rows one by one: what it found before it failed is not lost."""
     rows: list[Row] = []
+    print(f"{time.strftime('%H:%M:%S')} {part} on {place.device}, torch {torch.__version__}, Python {sys.version.split()[0]}", flush=True)
+    # One that hangs says where, before it is ended.
+    faulthandler.dump_traceback_later(LIMIT_S - _LAST_WORDS_S)
     try:
         for row in PARTS[part](place):
             rows.append(row)
@@ -73,6 +81,8 @@ def run(part: str, place: Place, results: Path) -> int:
     except Exception as error:
         traceback.print_exc()
         rows.append((part, f"{type(error).__name__}: {error}".partition("\n")[0], "no"))
+    finally:
+        faulthandler.cancel_dump_traceback_later()
     (results / f"{part}.json").write_text(json.dumps(rows), encoding="utf-8")
     return 0 if is_all_right(rows) else 1
 

@@ -34,7 +34,12 @@ BATCH_S = 0.001
 class NoAttention:
     """Plans and computes nothing."""
 
+    _mask_indptr_buf = None
+
     def __init__(self, *_args: Any, **_how: Any) -> None:
+        pass
+
+    def reset_workspace_buffer(self, *_buffers: Any) -> None:
         pass
 
     def plan(self, *_args: Any, **_how: Any) -> None:

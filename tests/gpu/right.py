@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 
 from gpu.place import SMALL, Place, Row, judged
+from pie.backends.cuda.calls import Calls, fastest_linear
 from pie.backends.cuda.drawing import Drawing
 from pie.backends.cuda.machine import ThisMachine, check_machine
 from pie.backends.cuda.rows import check_rows
@@ -41,7 +43,7 @@ def machine(place: Place) -> Iterator[Row]:
 
 
 def kernels(place: Place) -> Iterator[Row]:
-    """Linears against doubles, and against themselves in other batches; weights and random bits against torch's."""
+    """Linears against doubles, against themselves in other batches, and against cuBLAS; weights and random bits."""
     calls, device = place.calls(), torch.device(place.device)
     torch.manual_seed(0)
     for n_inputs, n_outputs in ((1024, 2048), (3072, 1024), (1024, 16384)) if place.is_gpu else ((96, 64),):
@@ -53,6 +55,8 @@ def kernels(place: Place) -> Iterator[Row]:
         parts = [(0, 1), (299, 300), (17, 50), (100, 228)]
         n_other = sum(not torch.equal(calls.linear(x[a:b], weight, None, torch.float32), whole[a:b]) for a, b in parts)
         yield judged(f"linear {n_inputs} to {n_outputs}: parts with other bits", f"{n_other} of {len(parts)}", is_right=n_other == 0)
+        if place.is_gpu:
+            yield from measured_linear(calls, weight)
     logits = torch.randn(64, 5000, device=device) * 8
     arguments = (logits, logits.amax(dim=1), torch.rand(64, device=device) + 0.1)
     expected = TorchArithmetic().weights(*(argument.cpu() for argument in arguments))
@@ -61,6 +65,22 @@ def kernels(place: Place) -> Iterator[Row]:
     keys = torch.randint(0, 1 << 32, (5000, 5))
     n_other = int((calls.arithmetic.random_bits(keys.to(device)).cpu() != TorchArithmetic().random_bits(keys)).sum())
     yield judged("random words that differ", f"{n_other} of 10000", is_right=n_other == 0)
+
+
+def measured_linear(calls: Calls, weight: torch.Tensor) -> Iterator[Row]:
+    """Which tile is chosen, that it changes no bit, and its time against cuBLAS."""
+    from pie.backends.cuda.kernels import Linears, by_rule, device_seconds
+
+    (n_outputs, n_inputs), usual, chosen = weight.shape, Linears(()), Linears()
+    chosen.choose([weight])
+    tile = chosen.chosen[n_outputs, n_inputs]
+    what = f"linear {n_inputs} to {n_outputs}"
+    yield (f"{what}: tile", f"{tuple(tile)}, by the rule {tuple(by_rule(n_outputs))}", "")
+    for n in (1, 64, 256):
+        x = torch.randn(n, n_inputs, device=weight.device).bfloat16()
+        is_same = torch.equal(chosen(x, weight, None, torch.float32), usual(x, weight, None, torch.float32))
+        times = [device_seconds(partial(linear, x, weight, None, torch.bfloat16)) for linear in (chosen, fastest_linear)]
+        yield judged(f"{what}, {n} tokens, against cuBLAS", " / ".join(f"{1e6 * time:.0f} us" for time in times), is_right=is_same)
 
 
 def drawing(place: Place) -> Iterator[Row]:
@@ -117,15 +137,22 @@ def parity(place: Place) -> Iterator[Row]:
 
 
 def invariance(place: Place) -> Iterator[Row]:
-    """Mixed sequences, their prompts in chunks, with graphs and without: each row as in its sequence's run alone."""
+    """Mixed sequences, prompts in chunks, some with masks, with graphs and without: each row as in its sequence's run alone."""
     n_seqs, length = (256, 80) if place.is_gpu else (6, 12)
     order, numbers = Random(1), np.random.default_rng(1)
     texts = [numbers.integers(0, 160, order.randint(2, length)).tolist() for _ in range(n_seqs)]
+    masks = [
+        {slot: [slot % 3, 2, 1, slot - 2 - slot % 3] for slot in range(5, len(text), 3)} if seq % 3 == 0 else {}
+        for seq, text in enumerate(texts)
+    ]
     n_each = -(-length // PAGE_SIZE)
     folder, sizes = place.model("small", SMALL), {"n_pages": n_seqs * n_each, "max_batch_tokens": 1024}
     for graph_seqs in (0, 64):
         solo, mixed = (RowsOf(place.driver(folder, graph_seqs=graph_seqs, **sizes)) for _ in range(2))
-        alone = [solo.run(batch([Feed(text, range(n_each), rows=range(len(text)))], page_size=PAGE_SIZE)).copy() for text in texts]
+        alone = [
+            solo.run(batch([Feed(text, range(n_each), rows=range(len(text)), masks=mask)], page_size=PAGE_SIZE)).copy()
+            for text, mask in zip(texts, masks, strict=True)
+        ]
         solo.close()
         done, n_rows, n_other = [0] * n_seqs, 0, 0
         while unfinished := [seq for seq in range(n_seqs) if done[seq] < len(texts[seq])]:
@@ -135,8 +162,10 @@ def invariance(place: Place) -> Iterator[Row]:
             for seq in order.sample(unfinished, order.randint(1, min(len(unfinished), 100))):
                 n = min(1 if is_decode or seq % 2 else order.randint(2, 9), len(texts[seq]) - done[seq])
                 pages = range(n_each * seq, n_each * (seq + 1))
-                feeds.append(Feed(texts[seq][done[seq] : done[seq] + n], pages, start=done[seq], rows=range(n)))
-                wanted.append(alone[seq][done[seq] : done[seq] + n])
+                first = done[seq]
+                mine = {slot - first: runs for slot, runs in masks[seq].items() if first <= slot < first + n}
+                feeds.append(Feed(texts[seq][first : first + n], pages, start=first, rows=range(n), masks=mine))
+                wanted.append(alone[seq][first : first + n])
                 done[seq] += n
             expected = np.concatenate(wanted)
             found = mixed.run(batch(feeds, page_size=PAGE_SIZE))

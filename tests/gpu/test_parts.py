@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +22,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place("cpu", tmp_path_factory.mktemp("models"))
 
 
-@pytest.mark.parametrize("part", ["machine", "kernels", "drawing", "parity", "invariance", "following", "speed", "idle"])
+@pytest.mark.parametrize("part", ["machine", "kernels", "drawing", "parity", "invariance", "following", "speed", "idle", "shared"])
 def test_a_part_finds_all_as_it_should_be(place: Place, part: str) -> None:
     rows = list(gpu.PARTS[part](place))
     print("\n".join(" | ".join(row) for row in rows))
@@ -58,6 +60,27 @@ def test_a_part_has_a_process_of_its_own_with_its_log(tmp_path: Path) -> None:
     assert gpu.launch("idle", "cpu", tmp_path) == 0
     assert "idle between steps" in (tmp_path / "idle.log").read_text()
     assert "| idle between steps | there is no device | not run |" in gpu.page(tmp_path)
+
+
+def test_a_part_that_hangs_says_where_in_its_log(tmp_path: Path) -> None:
+    """In a process of its own, whose limit is a moment: what is waited for here never comes."""
+    hanging = (
+        "import sys, threading; from pathlib import Path; from gpu import __main__ as gpu; gpu.LIMIT_S = gpu._LAST_WORDS_S + 1\n"
+        "def forever(place):\n    thread = threading.Thread(target=threading.Event().wait, daemon=True)\n    thread.start()\n"
+        "    thread.join()\n    yield\n"
+        f"gpu.PARTS = {{'forever': forever}}; gpu.run('forever', gpu.Place('cpu', Path('.')), Path({str(tmp_path)!r}))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", hanging], cwd=ROOT / "tests", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if " in forever" in line:
+                break
+        process.kill()
+    assert "Timeout" in said[0]
 
 
 def test_the_makefile_names_a_part_that_there_is() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
+import struct
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -18,6 +21,7 @@ from pie.client import PieError, connect
 from pie.config import Config
 from pie.engine import Engine
 from pie.replicas import actors
+from pie.replicas import front as fronts
 from pie.replicas.front import Front, FrontOptions
 from pie.replicas.head import Head
 from pie.replicas.replica import Replica
@@ -154,6 +158,94 @@ async def test_what_is_not_a_session_is_refused(two: Two) -> None:
         # Nor by the name that the front uses itself.
         status, _ = await get(url, "/", f"{INNER}: alice")
         assert status == 426
+
+
+class Taking:
+    """A replica that takes connections, answers nothing, and says when one has ended."""
+
+    def __init__(self) -> None:
+        self.began, self.ended = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        self.began.set()
+        try:
+            while await reader.read(1024):
+                pass
+        except ConnectionResetError:
+            pass  # cut off, which is an end too
+        self.ended.set()
+        writer.close()
+
+
+@scenario
+async def test_a_client_that_is_cut_off_ends_its_connection_to_the_replica() -> None:
+    """By an RST, as when its machine is gone: before, the front waited for the replica, and that for the client."""
+    taking = Taking()
+    server = await asyncio.start_server(taking, "127.0.0.1", 0)
+    async with front([server.sockets[0].getsockname()[1]]) as (opened, url):
+        host, _, port = url.removeprefix("ws://").rpartition(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n")
+        await taking.began.wait()
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+        await asyncio.wait_for(taking.ended.wait(), 30)
+        while opened._tasks:
+            await asyncio.wait(opened._tasks)
+        assert opened._n_open == 0
+    server.close()
+
+
+@scenario
+async def test_a_client_that_is_gone_before_it_is_looked_at_is_nobody() -> None:
+    class Gone(asyncio.StreamWriter):
+        def __init__(self) -> None:
+            self.is_closed = False
+
+        def get_extra_info(self, name: str, default: object = None) -> object:
+            return None
+
+        def close(self) -> None:
+            self.is_closed = True
+
+        async def wait_closed(self) -> None:
+            pass
+
+        def __del__(self) -> None:
+            pass
+
+    opened, gone = Front(1, OPTIONS), Gone()
+    await opened._connected(asyncio.StreamReader(), gone)
+    assert (gone.is_closed, opened._n_open) == (True, 0)
+
+
+@scenario
+async def test_one_connection_too_many_is_told_so(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the client has sent what nobody read: the system would cut it off before it has the answer."""
+    monkeypatch.setattr(fronts, "_MORE_OPEN", 0)
+    monkeypatch.setattr(fronts, "_MORE_REFUSED", 1)
+    monkeypatch.setattr(fronts, "_LINGER_S", 600.0)
+    async with front(two.ports, replace(OPTIONS, max_connections=1, handshake_timeout_s=600.0)) as (opened, url):
+        host, _, port = url.removeprefix("ws://").rpartition(":")
+        _, idle = await asyncio.open_connection(host, int(port))
+        reader, second = await asyncio.open_connection(host, int(port))
+        # Its answer has come, so that it is the one that is told; it does not end meanwhile.
+        head = await reader.readuntil(b"\r\n\r\n")
+        cut_off, third = await asyncio.open_connection(host, int(port))
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await cut_off.readexactly(1)
+        second.write(b"y" * 4000)
+        body = json.loads(await reader.read())
+        print(body)
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert body["error"]["code"] == "limit-connections"
+        assert "1 connections are open, and server.max_connections allows no more" in body["error"]["message"]
+        for writer in (idle, second, third):
+            writer.close()
+        while opened._tasks:
+            await asyncio.wait(opened._tasks)
+        assert await get(url, "/healthz") == (200, "ok")
 
 
 @scenario

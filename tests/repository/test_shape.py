@@ -156,7 +156,16 @@ def test_the_version_stands_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "generator", ["gen_errors.py", "gen_config_docs.py", "gen_driver_docs.py", "gen_stats.py", "gen_js_bridge.py", "gen_surface.py"]
+    "generator",
+    [
+        "gen_errors.py",
+        "gen_config_docs.py",
+        "gen_driver_docs.py",
+        "gen_stats.py",
+        "gen_js_bridge.py",
+        "gen_surface.py",
+        "gen_cuda_calls.py",
+    ],
 )
 def test_generated_files_are_in_step(generator: str) -> None:
     done = subprocess.run([sys.executable, f"tools/{generator}", "--check"], cwd=ROOT, check=False, capture_output=True, text=True)

@@ -70,6 +70,10 @@ class RecordingDevice(HostDevice):
         self.calls.append(f"pinned {list(shape)} {dtype}")
         return super().pinned(shape, dtype)
 
+    def locked(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        self.calls.append(f"locked {list(shape)} {dtype}")
+        return super().locked(shape, dtype)
+
     def free_bytes(self) -> int:
         return self.free
 
@@ -91,7 +95,7 @@ class RecordingGraphs:
     def record(self, body: Callable[[], tuple[Tensor, ...]]) -> tuple[Callable[[], None], tuple[Tensor, ...]]:
         outputs = body()
         if self._device is not None:
-            self._device.calls.append("capture")
+            self._device.calls.append(f"capture {len(outputs[0])}")
             self._device.free -= self._bytes_each
 
         def replay() -> None:

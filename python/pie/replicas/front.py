@@ -22,6 +22,13 @@ _MAX_HOPS = 16
 """Addresses that are looked at of those that proxies name, from the last."""
 _MORE_OPEN = 256
 """Connections beside those of clients: the ones that have not said yet what they are."""
+_MORE_REFUSED = 64
+"""Connections beside all of those that are told why there is no place for them; one more is cut off."""
+_LINGER_S = 1.0
+"""How long what a refused client still sends is thrown away, so that it gets its answer."""
+_LINGER_BYTES = 64 << 10
+_CLOSE_S = 2.0
+"""How long a client may take to read what is left for it."""
 
 
 @dataclass(frozen=True)
@@ -88,19 +95,32 @@ class Front:
         self._tasks.add(task)
         self._n_open += 1
         try:
-            if self._n_open <= self._options.max_connections + _MORE_OPEN:
+            n_more = self._n_open - self._options.max_connections - _MORE_OPEN
+            if n_more <= 0:
                 await self._serve(reader, writer)
+            elif n_more <= _MORE_REFUSED:
+                message = f"{self._n_open - 1} connections are open, and server.max_connections allows no more; come back later or raise it"
+                await self._refuse(writer, HTTPStatus.SERVICE_UNAVAILABLE, "limit-connections", message)
+                await _linger(reader, writer)
         except (OSError, asyncio.IncompleteReadError):
             pass  # the client or the replica is gone, and the other learns it by the end of its connection
         except asyncio.CancelledError:
             pass  # the front is closed
         finally:
+            await _closed(writer)
             self._n_open -= 1
             self._tasks.discard(task)
-            writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        address: str = writer.get_extra_info("peername")[0]
+        """One client, from the first byte to the last."""
+        peer = writer.get_extra_info("peername")
+        if peer is None:
+            return  # it was gone before it was looked at
+        await self._answer(peer[0], reader, writer)
+        await _linger(reader, writer)
+
+    async def _answer(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Passes a connection on, or says why not."""
         try:
             async with asyncio.timeout(self._options.handshake_timeout_s):
                 request = head.read(await reader.readuntil(b"\r\n\r\n"))
@@ -127,7 +147,7 @@ class Front:
         await self._pass_on(session_key(request, prefix, address), self._inner(request, address, is_trusted), reader, writer)
 
     async def _pass_on(self, key: bytes, request: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Connects a client with the first replica of its order that lives."""
+        """Connects a client with the first replica of its order that lives, until one of them ends."""
         for index in routing.order(key, len(self._ports)):
             port = self._ports[index]
             if port is None:
@@ -140,7 +160,7 @@ class Front:
                 mine.write(request.written())
                 await _joined(reader, mine, theirs, writer)
             finally:
-                mine.close()
+                await _closed(mine)
             return
         reasons = "; ".join(f"replica {index}: {reason}" for index, reason in enumerate(self._reasons))
         await self._refuse(
@@ -205,14 +225,25 @@ def session_key(request: Head, prefix: str | None, address: str) -> bytes:
 async def _joined(
     reader: asyncio.StreamReader, mine: asyncio.StreamWriter, theirs: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Passes bytes both ways until the replica ends the connection, as it does when the client has."""
-    up = asyncio.create_task(_pumped(reader, mine))
+    """Passes bytes both ways until the replica ends the connection, as it does when the client has.
+
+    Raises OSError where either is cut off: the other one would wait for it for ever.
+    """
+    up, down = asyncio.create_task(_pumped(reader, mine)), asyncio.create_task(_pumped(theirs, writer))
     try:
-        await _pumped(theirs, writer)
+        await asyncio.wait({up, down}, return_when=asyncio.FIRST_COMPLETED)
+        if up.done():
+            up.result()
+            await down
+        else:
+            down.result()
+    except OSError:
+        mine.transport.abort()
+        raise
     finally:
-        up.cancel()
-        with contextlib.suppress(asyncio.CancelledError, OSError):
-            await up
+        for task in (up, down):
+            task.cancel()
+        await asyncio.gather(up, down, return_exceptions=True)
 
 
 async def _pumped(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -222,6 +253,27 @@ async def _pumped(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         await writer.drain()
     if writer.can_write_eof():
         writer.write_eof()
+
+
+async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Throws away what a client that has its answer still sends: the system would cut it off before it has read that."""
+    if writer.can_write_eof():
+        writer.write_eof()
+    n_bytes = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            while n_bytes < _LINGER_BYTES and (part := await reader.read(_PART_BYTES)):
+                n_bytes += len(part)
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Closes a connection; whoever does not read what is left is cut off."""
+    writer.close()
+    try:
+        async with asyncio.timeout(_CLOSE_S):
+            await writer.wait_closed()
+    except (OSError, TimeoutError):
+        writer.transport.abort()
 
 
 async def _ready(port: int) -> str:

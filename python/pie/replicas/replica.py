@@ -24,51 +24,91 @@ class Replica:
     def __init__(self, config: Config) -> None:
         """`config` is that of the replica; nothing is opened yet."""
         self._config = config
-        self._engine: Engine | None = None
-        self._server: Server | None = None
-        self._stopping = threading.Event()
+        self._opened: tuple[Engine, Server] | None = None
+        self._opening = threading.Lock()
+        """Held while it opens."""
+        self._state = threading.Lock()
+        """Held for a moment, to look at what is below and change it."""
+        self._is_ending = False
+        self._hurries = threading.Event()
         self._ended = threading.Event()
 
     def open(self) -> int:
-        """Opens it; returns the port that it serves on. PieError where it cannot be opened."""
+        """Opens it, where it is not; returns the port that it serves on.
+
+        Raises PieError where it cannot be opened, `engine-stopped` where it was told to end, also meanwhile.
+        """
+        with self._opening:
+            if self._opened is None:
+                self._keep(*self._open())
+            assert self._opened is not None
+            return int(self._opened[1].address.rpartition(":")[2])
+
+    def wait(self) -> None:
+        """Returns when it has ended."""
+        self._ended.wait()
+
+    def end(self, drain_s: float) -> None:
+        """Refuses launches, gives what runs so long to end, ends it, and returns when it has ended.
+
+        A call beside another one does not wait for what runs. One that opens ends as soon as it is open, which is not
+        waited for: it may take minutes.
+        """
+        with self._state:
+            is_first, self._is_ending = not self._is_ending, True
+            opened = self._opened
+        if not is_first:
+            self._hurries.set()
+            self._ended.wait()
+            return
+        try:
+            if opened is not None:
+                self._drain(*opened, drain_s)
+        finally:
+            self._ended.set()
+
+    def _drain(self, engine: Engine, server: Server, drain_s: float) -> None:
+        server.begin_drain()
+        waited_s = 0.0
+        while server.n_live and waited_s < drain_s and not self._hurries.wait(_DRAIN_SLICE_S):
+            waited_s += _DRAIN_SLICE_S
+        server.stop()
+        engine.close()
+
+    def _open(self) -> tuple[Engine, Server]:
         # The engine is large, and not wanted where a replica is only described.
         from pie._engine import init_logging  # noqa: PLC0415
         from pie.engine import Engine  # noqa: PLC0415
 
-        if self._server is None:
-            init_logging(self._config.server.log_level)
-            _share(self._config.engine.data_dir)
-            engine = Engine.from_config(self._config)
-            try:
-                if not engine.runtimes_are_prepared():
-                    engine.prepare_runtimes()
-                self._server = engine.serve(self._config)
-                engine.start()
-            except BaseException:
-                # It may be opened again, for which its memory and its devices have to be free.
-                self._server = None
-                engine.close()
-                raise
-            self._engine = engine
-        return int(self._server.address.rpartition(":")[2])
+        if self._is_ending:
+            raise _ending()
+        init_logging(self._config.server.log_level)
+        _share(self._config.engine.data_dir)
+        engine = Engine.from_config(self._config)
+        try:
+            if not engine.runtimes_are_prepared():
+                engine.prepare_runtimes()
+            server = engine.serve(self._config)
+            engine.start()
+        except BaseException:
+            # It may be opened again, for which its memory and its devices have to be free.
+            engine.close()
+            raise
+        return engine, server
 
-    def wait(self) -> None:
-        """Returns when it was ended."""
-        self._ended.wait()
+    def _keep(self, engine: Engine, server: Server) -> None:
+        """Takes what was opened for this replica's, or ends it where nobody would any more."""
+        with self._state:
+            if not self._is_ending:
+                self._opened = engine, server
+                return
+        server.stop()
+        engine.close()
+        raise _ending()
 
-    def end(self, drain_s: float) -> None:
-        """Refuses launches, gives what runs so long to end, and ends it. A second call ends it at once."""
-        if self._stopping.is_set() or self._server is None or self._engine is None:
-            self._ended.set()
-            return
-        self._stopping.set()
-        self._server.begin_drain()
-        waited_s = 0.0
-        while self._server.n_live and waited_s < drain_s and not self._ended.wait(_DRAIN_SLICE_S):
-            waited_s += _DRAIN_SLICE_S
-        self._server.stop()
-        self._engine.close()
-        self._ended.set()
+
+def _ending() -> PieError:
+    return PieError("engine-stopped", "the replica was told to end")
 
 
 def _share(folder: Path) -> None:

@@ -15,6 +15,7 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.runtime import interpreter
 
 from pie.backends.cuda import kernels
 from pie.backends.cuda.calls import standin_calls
@@ -31,6 +32,22 @@ def _own_cache(tmp_path: Path) -> Iterator[None]:
     with triton.knobs.cache.scope():
         triton.knobs.cache.dir = str(tmp_path)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _sums_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the interpreter a product is that of numpy's BLAS, whose bits depend on the place of a row on some processors.
+
+    A GPU computes each place of a tile alike.
+    """
+
+    def create_dot(_: Any, a: Any, b: Any, d: Any, *_how: Any) -> Any:
+        total = d.data.copy()
+        for k in range(a.data.shape[1]):
+            total += a.data[:, k : k + 1].astype(total.dtype) * b.data[k : k + 1].astype(total.dtype)
+        return interpreter.TensorHandle(total, d.dtype.scalar)
+
+    monkeypatch.setattr(interpreter.InterpreterBuilder, "create_dot", create_dot)
 
 
 @pytest.fixture(scope="module")
@@ -57,16 +74,74 @@ def test_a_linear_is_right(interpreted: ModuleType, dtype: torch.dtype, n_tokens
     )
     expected = x.double() @ weight.double().T
     for added in (None, bias):
-        y = interpreted.linear(x, weight, added, torch.float32)
+        y = interpreted.Linears()(x, weight, added, torch.float32)
         assert torch.allclose(y.double(), expected + (0 if added is None else added.double()), rtol=1e-5, atol=1e-4)
 
 
 def test_a_row_of_a_linear_does_not_depend_on_the_others(interpreted: ModuleType) -> None:
     torch.manual_seed(5)
     x, weight = torch.randn(130, 96), torch.randn(48, 96)
-    whole = interpreted.linear(x, weight, None, torch.float32)
+    linear = interpreted.Linears()
+    whole = linear(x, weight, None, torch.float32)
     for first, end in ((0, 1), (129, 130), (60, 70), (1, 129)):
-        assert torch.equal(interpreted.linear(x[first:end], weight, None, torch.float32), whole[first:end])
+        assert torch.equal(linear(x[first:end], weight, None, torch.float32), whole[first:end])
+
+
+def test_every_tile_gives_the_same_bits(interpreted: ModuleType) -> None:
+    torch.manual_seed(6)
+    x, weight = torch.randn(70, 200), torch.randn(150, 200)
+    first, *others = [interpreted.linear_by(tile, x, weight, None, torch.float32) for tile in interpreted.TILES]
+    assert others
+    assert all(torch.equal(first, other) for other in others)
+
+
+def test_the_fastest_tile_of_those_with_the_same_bits_is_chosen(interpreted: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that the test has; one tile would give other bits, another one does not fit into a block."""
+    usual, wide, other_bits, too_large = interpreted.TILES
+    times = {usual: 3.0, wide: 2.0, other_bits: 1.0}
+    linear_by, ran = interpreted.linear_by, []
+
+    def by(tile: Any, x: torch.Tensor, *how: Any) -> torch.Tensor:
+        ran.append(tile)
+        if tile == too_large:
+            raise interpreted.OutOfResources(200_000, 100_000, "shared memory")
+        y = linear_by(tile, x, *how)
+        return torch.nextafter(y, y + 1) if tile == other_bits and len(x) > 64 else y
+
+    def seconds(call: Any) -> float:
+        call()
+        return times[ran[-1]]
+
+    monkeypatch.setattr(interpreted, "linear_by", by)
+    linears = interpreted.Linears()
+    weights = [torch.randn(48, 96), torch.randn(48, 96), torch.randn(20, 96)]
+    linears.choose(weights, seconds)
+    assert linears.chosen == {(48, 96): wide, (20, 96): wide}
+    ran.clear()
+    linears(torch.randn(2, 96), weights[0], None, torch.float32)
+    linears(torch.randn(2, 30), torch.randn(48, 30), None, torch.float32)  # which nothing was measured for
+    assert ran == [wide, usual]
+    # Where the rule's is the fastest it stays.
+    times[usual] = 0.5
+    again = interpreted.Linears()
+    again.choose(weights, seconds)
+    assert set(again.chosen.values()) == {usual}
+
+
+def test_nothing_is_compiled_anew_for_what_changes_with_each_batch() -> None:
+    """Neither for a number of tokens or draws nor for where a part of the rows begins: a step would wait for it."""
+    fixed = {
+        kernel.__name__: [
+            parameter.name for parameter in kernel.params if parameter.do_not_specialize or parameter.do_not_specialize_on_alignment
+        ]
+        for kernel in (kernels._linear, kernels._weights, kernels._random_bits)
+    }
+    assert fixed == {"_linear": ["n_tokens"], "_weights": ["top", "temperature"], "_random_bits": ["n_draws"]}
+    x = torch.arange(40.0)
+    assert kernels._aligned(x) is x
+    shifted = kernels._aligned(x[1:33].view(4, 8))
+    assert shifted.data_ptr() % 16 == 0
+    assert shifted.flatten().tolist() == list(range(1, 33))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import math
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from pie.backends.base import Drawn, DriverError, DriverLostError, FailedSequencesError
-from pie.backends.cuda import CudaDriver, CudaOptions
+from pie.backends.cuda import CudaDriver, CudaOptions, decoding
 from pie.backends.cuda.calls import standin_calls
+from pie.backends.cuda.device import CudaDevice
 from pie.backends.cuda.graphs import Budget, Graphs, sizes
 from pie.backends.cuda.share import Parts
 from pie.errors import PieError
@@ -62,11 +67,13 @@ def test_a_step_waits_for_nothing_and_its_end_is_waited_for_once(folder: Path, d
     answers += [second(), third()]
     kept = [call for call in device.calls if not call.startswith("pinned")]
     print("\n".join(kept))
-    # A plan is marked, and is waited for before the next one; a graph needs none. The mark of an end is waited for by
-    # whoever wants the answer.
+    # A plan is marked, and is waited for before the next one of its kind; a graph needs none. The mark of an end is
+    # waited for by whoever wants the answer.
     plan, *ends = [int(call.split()[1]) for call in kept if call.startswith("mark")]
+    before = int(kept[1].split()[-1])
+    assert before < plan - 1, "the last plan before is one of a graph"
     assert kept == [
-        *("compute:", f"host waits for {plan - 1}", f"mark {plan} in compute", f"mark {ends[0]} in compute"),
+        *("compute:", f"host waits for {before}", f"mark {plan} in compute", f"mark {ends[0]} in compute"),
         *("compute:", "replay", f"mark {ends[1]} in compute"),
         f"host waits for {ends[0]}",
         *("compute:", "replay", f"mark {ends[2]} in compute"),
@@ -157,6 +164,31 @@ def test_a_device_that_is_lost_fails_every_batch(folder: Path, device: Recording
     driver.close()
 
 
+def test_a_device_that_is_lost_behind_the_words_of_a_library_is_lost(folder: Path) -> None:
+    """FlashInfer says in its own words what is wrong, and the device says it again when it is waited for."""
+
+    class Broken(RecordingDevice):
+        is_broken = False
+
+        def finish(self) -> None:
+            if self.is_broken:
+                raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors")
+
+    device = Broken()
+    driver = opened(folder, device)
+    device.is_broken = True
+    device.fails_launching.append(RuntimeError("BatchPrefillWithPagedKVCache failed with error an illegal memory access"))
+    for _ in range(2):
+        with pytest.raises(DriverLostError) as caught:
+            driver.run(prompts(1))
+    print(caught.value)
+    assert str(caught.value) == (
+        "the device does not work any more (CUDA error: an illegal memory access was encountered; before that: "
+        "BatchPrefillWithPagedKVCache failed with error an illegal memory access)"
+    )
+    driver.close()
+
+
 def test_another_mistake_is_told_as_it_is(folder: Path, device: RecordingDevice) -> None:
     driver = opened(folder, device)
     for failures in (device.fails, device.fails_launching):
@@ -178,6 +210,47 @@ def test_a_model_that_does_not_fit_when_it_is_loaded_is_a_mistake_of_the_options
     assert (caught.value.code, caught.value.details) == ("invalid-argument", {"option": "kv_bytes"})
 
 
+def test_host_memory_that_there_is_not_is_a_mistake_of_swap_bytes(folder: Path) -> None:
+    class Small(RecordingDevice):
+        def locked(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+            raise RuntimeError("cudaHostRegister of 1048576 bytes gives the error 2")
+
+    with pytest.raises(PieError) as caught:
+        opened(folder, Small(), swap_bytes=1 << 20)
+    print(caught.value.message)
+    assert (caught.value.code, caught.value.details) == ("invalid-argument", {"option": "swap_bytes"})
+    assert "lower swap_bytes, or raise what may be locked (ulimit -l)" in caught.value.message
+
+
+def test_what_is_swapped_to_is_locked_as_large_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch would take a power of two for it."""
+    calls: list[tuple[object, ...]] = []
+    codes = iter([0, 2])
+    runtime = SimpleNamespace(
+        cudaHostRegister=lambda *asked: calls.append(("register", *asked)) or next(codes),
+        cudaHostUnregister=lambda *asked: calls.append(("unregister", *asked)),
+    )
+    monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
+    device = object.__new__(CudaDevice)
+    assert device.locked((0, 5), torch.float32).shape == (0, 5)
+    memory = device.locked((3, 1000), torch.float32)
+    place = memory.data_ptr()
+    assert calls == [("register", place, 12_000, 0)]
+    del memory
+    assert calls[1:] == [("unregister", place)]
+    with pytest.raises(RuntimeError, match="cudaHostRegister of 8 bytes gives the error 2"):
+        device.locked((2,), torch.float32)
+
+
+def test_what_torch_pins_is_as_large_as_it_takes(folder: Path) -> None:
+    device = RecordingDevice()
+    driver = opened(folder, device)
+    driver.run(prompts(3))
+    pinned = [math.prod(json.loads(call.split(" ", 1)[1].rpartition(" ")[0])) for call in device.calls if call.startswith("pinned")]
+    assert pinned
+    assert all(n & (n - 1) == 0 for n in pinned)
+
+
 def test_sizes_of_graphs_grow_by_a_part() -> None:
     assert list(sizes(0)) == []
     assert list(sizes(1)) == [1]
@@ -188,15 +261,20 @@ def test_sizes_of_graphs_grow_by_a_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_bytes", "time_s", "expected"), [(100, 9.0, [1, 2, 3]), (1 << 30, 3.5, [1, 2, 3]), (1 << 30, 99.0, [1, 2, 3, 4])]
+    ("n_bytes", "time_s", "expected"), [(100 << 20, 9.0, [1, 2, 3]), (1 << 30, 3.5, [1, 2, 3]), (1 << 30, 99.0, [1, 2, 3, 4])]
 )
 def test_capturing_ends_with_its_time_and_memory(device: RecordingDevice, n_bytes: int, time_s: float, expected: list[int]) -> None:
     now = iter(range(100))
     budget = Budget(device, n_bytes=n_bytes, time_s=time_s, clock=lambda: float(next(now)))
-    graphs = Graphs(RecordingGraphs(device, bytes_each=50), budget)
+    graphs = Graphs(RecordingGraphs(device, bytes_each=50 << 20), budget)
     graphs.capture(list(sizes(4)), lambda size: lambda: (torch.full((size,), size),))
     assert graphs.captured == expected
     assert [graphs.size_for(n) for n in (1, 3, 4)] == [1, 3, 4 if 4 in expected else None]
+    assert graphs.left == [size for size in (1, 2, 3, 4) if size not in expected]
+    print(graphs.told("decode batches"))
+    why = "graph_bytes allows 100 MiB, and 150 MiB are taken" if n_bytes < 1 << 30 else "graph_s allows 3.5 s, and 4.0 s are over"
+    of_four = f"decode batches of 4 sequences have no CUDA graph and are launched kernel by kernel: {why}"
+    assert graphs.told("decode batches") == (of_four if 4 not in expected else None)
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory."), torch.AcceleratorError("CUDA error: out of memory")])
@@ -212,10 +290,27 @@ def test_capturing_ends_where_memory_does(device: RecordingDevice, error: Runtim
     graphs.capture(list(sizes(4)), prepare)
     assert graphs.captured == [1, 2]
     assert device.calls[-1] == "give back"
+    assert graphs.left == [3, 4]
+    assert graphs.why_left == f"the device has no memory left for them ({error})"
     # A rank that stops would leave the others waiting in the layers.
     graphs = Graphs(RecordingGraphs(device), Budget(device, n_bytes=1, time_s=99.0, agreed=lambda is_spent: is_spent))
     with pytest.raises(type(error)):
         graphs.capture(list(sizes(4)), prepare)
+
+
+def test_memory_that_ends_within_a_capture_is_told_behind_the_failure_of_the_capture(device: RecordingDevice) -> None:
+    """As torch does: what a graph is captured in fails at its end, for what happened inside."""
+
+    class Failing(RecordingGraphs):
+        def record(self, body):
+            try:
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            finally:
+                raise torch.AcceleratorError("CUDA error: operation failed due to a previous error during capture")
+
+    graphs = Graphs(Failing(device), Budget(device, n_bytes=1, time_s=99.0))
+    graphs.capture([1, 2], lambda size: lambda: (torch.zeros(size),))
+    assert (graphs.captured, graphs.left) == ([], [1, 2])
 
 
 def test_another_error_of_a_capture_is_told(device: RecordingDevice) -> None:
@@ -227,16 +322,40 @@ def test_another_error_of_a_capture_is_told(device: RecordingDevice) -> None:
         graphs.capture(list(sizes(4)), prepare)
 
 
-def test_graphs_are_captured_at_the_start_behind_a_warm_up(folder: Path) -> None:
+def test_graphs_are_captured_at_the_start_behind_a_warm_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = RecordingDevice()
+
+    class Clock(Budget):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            device.calls.append("the clock begins")
+            super().__init__(*arguments, **named)
+
+    monkeypatch.setattr(decoding, "Budget", Clock)
     options = CudaOptions(device="cpu", page_size=PAGE_SIZE, n_pages=N_PAGES, graph_seqs=2, swap_bytes=0)
     driver = CudaDriver(load_checkpoint(folder), options, parts=Parts(device, standin_calls(), RecordingGraphs(device)))
-    kept = [call for call in device.calls if call in {"capture", "replay", "host waits for all"}]
-    # Of two sizes the forward, the draws, and the draws with filters; then copies of pages are timed.
-    assert kept == [*["host waits for all", "capture"] * 6, "host waits for all"]
+    kept = [call for call in device.calls if call in {"replay", "host waits for all", "the clock begins"} or call.startswith("capture")]
+    print(kept)
+    wait = "host waits for all"
+    sizes_in_order = [call for size in (1, 2) for call in (wait, f"capture {size}")]
+    # What runs kernel by kernel is run once, and so is what graphs are made of, before the clock begins. Then, of two
+    # sizes, the forward, the draws, and the draws with filters; then copies of pages are timed.
+    assert kept == [wait, wait, "the clock begins", *sizes_in_order * 3, wait]
     # Whatever is loaded is loaded in the stream that uses it.
     assert device.calls[0] == "compute:"
     assert driver.graph_sizes == [1, 2]
+
+
+def test_sizes_that_have_no_graph_are_told_with_the_reason(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    device = RecordingDevice()
+    opened(folder, device, RecordingGraphs(device, bytes_each=1 << 20), graph_bytes=1 << 20).close()
+    told = capfd.readouterr().err
+    print(told)
+    # The first two take more than is allowed; then nothing is left for draws.
+    why = "graph_bytes allows 1 MiB, and 2 MiB are taken"
+    what = ("decode batches of 3, 4", "draws from decode batches of 1, 2", "draws with top-k or top-p from decode batches of 1, 2")
+    assert told.splitlines() == [f"cuda: {sizes} sequences have no CUDA graph and are launched kernel by kernel: {why}" for sizes in what]
+    opened(folder, device, RecordingGraphs(device)).close()
+    assert not capfd.readouterr().err
 
 
 def test_a_batch_that_wants_no_row_is_computed_up_to_its_last_keys(folder: Path, device: RecordingDevice) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from pie.backends.cuda import CudaDriver, CudaOptions, machine
+from pie.backends.cuda import CudaDriver, CudaOptions, machine, share
+from pie.backends.cuda.device import HostDevice
 from pie.backends.cuda.layout import WHOLE, Share
 from pie.backends.cuda.machine import check_machine
-from pie.backends.cuda.memory import check_memory, needed, workspace_bytes
+from pie.backends.cuda.memory import check_memory, needed, plan_bytes, workspace_bytes
+from pie.backends.cuda.share import Plan
 from pie.backends.cuda.signatures import PARAMETERS
 from pie.backends.sizes import capabilities
 from pie.errors import PieError
@@ -181,3 +183,34 @@ def test_too_little_memory_is_told_with_what_would_fit(
             changed = replace(own, **{option: value})
             limits = capabilities("cuda", checkpoint, "bfloat16", changed)
             assert (needed(checkpoint.spec, WHOLE, limits, 2, changed).total <= free_bytes) == is_enough
+
+
+def test_graphs_that_there_are_not_take_no_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float32."""
+    checkpoint, own = load_checkpoint(folder), CudaOptions(n_pages=8, dtype="float32", graph_bytes=1 << 40)
+    limits = capabilities("cuda", checkpoint, "float32", own)
+    free = needed(checkpoint.spec, WHOLE, limits, 4, replace(own, graph_seqs=0)).total
+
+    class Device(HostDevice):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+
+        def free_bytes(self) -> int:
+            return free
+
+    monkeypatch.setattr(share, "CudaDevice", Device)
+    assert Plan.of(checkpoint, own, WHOLE).parts().recorder is None
+    with pytest.raises(PieError, match="lower graph_bytes, or set graph_seqs to 0"):
+        Plan.of(checkpoint, replace(own, dtype="bfloat16"), WHOLE).parts()
+
+
+@pytest.mark.parametrize("n_seqs", [1, 64, 256, 512, 4096])
+@pytest.mark.parametrize("heads", [(64, 8), (16, 16), (20, 1), (128, 1)])
+def test_a_plan_of_a_graph_has_room(n_seqs: int, heads: tuple[int, int]) -> None:
+    """Counted as FlashInfer allocates it: five arrays of items of work, ends of sums, each from a multiple of 16 on."""
+    n_heads, n_kv_heads = heads
+    group = n_heads // n_kv_heads
+    tile = 16 if group <= 16 else 64 if group <= 64 else 128
+    n_items = max(2 * 256 // n_kv_heads, -(-n_seqs * group // tile) + n_seqs - 1)
+    arrays = [4 * n_items] * 3 + [4 * (n_seqs + 1), 4, 4, 4 * (n_seqs + 1), n_items]
+    assert plan_bytes(n_seqs) >= sum(-(-n_bytes // 16) * 16 for n_bytes in arrays)

@@ -159,6 +159,18 @@ def test_a_rank_that_dies_fails_its_batch_and_all_others(folder: Path) -> None:
     assert set(children(os.getpid())) == before
 
 
+def test_why_a_rank_could_not_go_on_is_told(two: CudaDriver) -> None:
+    """Not only with which code it ended: what it lacked stood in the log of another process."""
+    [rank] = two._others._ranks
+    rank.connection.send_bytes(b"no batch")
+    rank.process.wait()
+    told = r"rank 1 of 2 ended with exit code 75 \(\w+Error: .+\), and no rank has the whole model"
+    for _ in range(2):
+        with pytest.raises(DriverLostError, match=told) as caught:
+            two.run(batch([Feed([1, 2], [0], rows=[1])], page_size=16))
+    print(caught.value)
+
+
 def test_programs_go_on_where_a_rank_of_their_driver_died(tmp_path: Path) -> None:
     """The process of the driver ends with its ranks, and is started again."""
     folder = write_shallow_copy(tmp_path, EMBEDDED_FOLDER, [0])

@@ -61,7 +61,7 @@ class Bound:
 
         def attention(*args: Any, **kwargs: Any) -> Any:
             made = plain.attention(*args, **kwargs)
-            for method in ("plan", "run"):
+            for method in ("plan", "run", "reset_workspace_buffer"):
                 setattr(made, method, self.bind(f"{ATTENTION}.{method}", getattr(made, method), has_self=True))
             return made
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -10,9 +11,65 @@ from torch import Tensor
 from pie.backends.base import Capabilities
 from pie.backends.cuda.calls import Calls
 from pie.backends.cuda.device import Device
-from pie.backends.cuda.memory import workspace_bytes
+from pie.backends.cuda.memory import plan_bytes, workspace_bytes
 from pie.backends.cuda.options import CudaOptions
+from pie.errors import PieError
 from pie.models.spec import Attention
+
+_MASK_STARTS = "_mask_indptr_buf"
+"""Where FlashInfer's wrapper keeps at which byte the mask of each piece begins."""
+
+
+class Attending(Protocol):
+    """Attention that is planned for a batch."""
+
+    def run(self, q: Tensor, kv: Tensor) -> Tensor:
+        """The outputs [T, H, D] of queries [T, H, D] over the pages of a layer [pages, 2, slots, G, D]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Which slots the tokens of pieces see, on the device."""
+
+    bits: Tensor
+    """uint8: row by row, a bit a slot, the lowest of a byte first; each piece begins with a byte of its own."""
+    starts: Tensor
+    """The byte that each piece begins with, and the end, int32 [Q + 1]."""
+
+
+class Wrapper:
+    """One of FlashInfer's, and the mark of its last plan; see `Attending`."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+        self.planned: Any = None
+        """Behind the copy of its plan from host memory; None: it was never planned."""
+
+    def run(self, q: Tensor, kv: Tensor) -> Tensor:
+        """See `Attending`."""
+        out: Tensor = self.library.run(q, kv)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Tokens without masks by one kernel, and those with masks by the other; see `Attending`.
+
+    A token's kernel does not depend on what stands beside it.
+    """
+
+    causal: Wrapper
+    causal_tokens: Tensor
+    """int32, those of `causal`."""
+    masked: Wrapper
+    masked_tokens: Tensor
+
+    def run(self, q: Tensor, kv: Tensor) -> Tensor:
+        """See `Attending`."""
+        out = torch.empty_like(q)
+        for wrapper, tokens in ((self.causal, self.causal_tokens), (self.masked, self.masked_tokens)):
+            out[tokens] = wrapper.run(q[tokens], kv)
+        return out
 
 
 class Planner:
@@ -26,7 +83,6 @@ class Planner:
         self._options = options
         n_bytes = workspace_bytes(heads, options) if device.name.type == "cuda" else 1
         self._workspace = torch.zeros(n_bytes, dtype=torch.uint8, device=device.name)
-        self._planned: Any = None
 
     @property
     def is_fixed(self) -> bool:
@@ -37,24 +93,43 @@ class Planner:
         """
         return self._options.deterministic
 
-    def wrapper(self, **buffers: Any) -> Any:
-        """What is planned and run; `buffers` are those of a graph."""
-        return self._calls.attention(self._workspace, "NHD", backend="fa2", **buffers)
+    def wrapper(self) -> Wrapper:
+        """What batches without a graph are planned in, 8 MiB on the device and as much pinned: one for many batches.
+
+        Raises PieError `invalid-config` where masks are kept otherwise than they are written here.
+        """
+        library = self._calls.attention(self._workspace, "NHD", backend="fa2")
+        if not hasattr(library, _MASK_STARTS):
+            raise PieError(
+                "invalid-config",
+                f"flashinfer-python keeps attention masks in another way than this back end writes them (there is no {_MASK_STARTS}); "
+                "install the version that is served: pip install 'pie-engine[cuda]'",
+            )
+        return Wrapper(library)
+
+    def graphed(self, n_seqs: int, **buffers: Tensor) -> Wrapper:
+        """What a graph of so many sequences runs, over these buffers.
+
+        Each keeps its plan, on the device and in pinned memory, for which FlashInfer takes 8 MiB of both; a decode
+        batch needs some KiB. What is given back here is taken for the next one.
+        """
+        library = self._calls.attention(self._workspace, "NHD", use_cuda_graph=True, backend="fa2", **buffers)
+        library.reset_workspace_buffer(self._workspace, torch.empty(plan_bytes(n_seqs), dtype=torch.uint8, device=self._device.name))
+        return Wrapper(library)
 
     def plan(  # noqa: PLR0913, PLR0917 - the arrays of FlashInfer
-        self, attention: Any, qo_indptr: Tensor, kv_indptr: Tensor, kv_indices: Tensor, last_page_len: Tensor, mask: Tensor | None = None
+        self, wrapper: Wrapper, qo_indptr: Tensor, kv_indptr: Tensor, kv_indices: Tensor, last_page_len: Tensor, mask: Mask | None = None
     ) -> None:
         """Has attention planned for a batch.
 
-        The page indices are on the device, for FlashInfer would wait for their copy.
-
-        `mask`, bool and flat on the device, holds which slots each token sees; None: causality alone.
+        The page indices are on the device, for FlashInfer would wait for their copy, and so is `mask`, None: causality
+        alone. It is packed: FlashInfer would pack what is not by waiting for the device.
         """
         heads = self._heads
         # A plan is written to memory that the plan before may be copied from; that is long over, but for a hair.
-        if self._planned is not None:
-            self._device.synchronize(self._planned)
-        attention.plan(
+        if wrapper.planned is not None:
+            self._device.synchronize(wrapper.planned)
+        wrapper.library.plan(
             qo_indptr,
             kv_indptr,
             kv_indices,
@@ -63,7 +138,7 @@ class Planner:
             heads.n_kv_heads,
             heads.head_dim,
             self._page_size,
-            custom_mask=mask,
+            packed_custom_mask=None if mask is None else mask.bits,
             causal=mask is None,
             sm_scale=heads.scale,
             q_data_type=self._dtype,
@@ -71,7 +146,10 @@ class Planner:
             non_blocking=True,
             **self._splitting(),
         )
-        self._planned = self._device.mark()
+        if mask is not None:
+            # FlashInfer counts bits where its kernel addresses bytes, where it is given packed masks.
+            setattr(wrapper.library, _MASK_STARTS, mask.starts)
+        wrapper.planned = self._device.mark()
 
     def _splitting(self) -> dict[str, Any]:
         """How long sequences are split: not at all where no batch may change a bit.

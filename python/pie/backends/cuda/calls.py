@@ -5,7 +5,7 @@ Both have the same parameters, so that what runs on a GPU is what is tested with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,10 @@ class Calls:
     linear: Callable[..., Tensor]
     """`linear(x, weight, bias, dtype, out=None)`: `x W^T + b` of x [T, K], weight [N, K] and bias [N] or None.
 
-    It is rounded to the dtype, and lies in `out` where that is given.
+    It is rounded to the dtype once, and lies in `out` where that is given.
     """
+    choose_linears: Callable[[Sequence[Tensor]], None]
+    """Chooses how linears with weights of these shapes are computed, where that is chosen; no bit depends on it."""
     arithmetic: Arithmetic
 
 
@@ -47,6 +49,7 @@ def standin_calls() -> Calls:
         attention=standins.BatchPrefillWithPagedKVCacheWrapper,
         apply_token_bitmask_inplace=standins.apply_token_bitmask_inplace,
         linear=standins.linear,
+        choose_linears=choose_nothing,
         arithmetic=TorchArithmetic(),
     )
 
@@ -59,6 +62,10 @@ def library_calls(*, deterministic: bool) -> Calls:
 
     from pie.backends.cuda import kernels  # noqa: PLC0415
 
+    # Where cuBLAS spreads a sum over several blocks, it would add their parts as 16 bits.
+    matmul: Any = torch.backends.cuda.matmul
+    matmul.allow_bf16_reduced_precision_reduction = matmul.allow_fp16_reduced_precision_reduction = False
+    linears = kernels.Linears()
     return Calls(
         rmsnorm=flashinfer.rmsnorm,
         fused_add_rmsnorm=flashinfer.fused_add_rmsnorm,
@@ -67,12 +74,22 @@ def library_calls(*, deterministic: bool) -> Calls:
         append_paged_kv_cache=flashinfer.append_paged_kv_cache,
         attention=flashinfer.BatchPrefillWithPagedKVCacheWrapper,
         apply_token_bitmask_inplace=xgrammar.apply_token_bitmask_inplace,
-        linear=kernels.linear if deterministic else _fastest_linear,
+        linear=linears if deterministic else fastest_linear,
+        choose_linears=linears.choose if deterministic else choose_nothing,
         arithmetic=kernels.KernelArithmetic(),
     )
 
 
-def _fastest_linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
-    """By cuBLAS, which chooses its order of summation by the shape of the batch."""
-    y = torch.nn.functional.linear(x, weight, bias)
-    return y.to(dtype) if out is None else out.copy_(y)
+def fastest_linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
+    """By cuBLAS, which chooses its order of summation by the shape of the batch: never where no batch may change a bit."""
+    if dtype == x.dtype:
+        y = torch.nn.functional.linear(x, weight, bias)
+        return y if out is None else out.copy_(y)
+    # Its sums are in float32. A linear of 16 bits would round them, and what is added to them or drawn from is wanted whole.
+    wide: Any = torch.mm
+    whole: Tensor = wide(x, weight.t(), out_dtype=dtype) if out is None else wide(x, weight.t(), out_dtype=dtype, out=out)
+    return whole if bias is None else whole.add_(bias.to(dtype))
+
+
+def choose_nothing(weights: Sequence[Tensor]) -> None:
+    """Where there is one way, or the library chooses."""

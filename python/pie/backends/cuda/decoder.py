@@ -6,12 +6,12 @@ Symbols: T tokens, R rows wanted, E hidden size, H heads, G heads of keys and va
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pie.backends.cuda.attention import Attending
 from pie.backends.cuda.calls import Calls
 from pie.backends.cuda.group import Group, summed
 from pie.backends.cuda.weights import Layer, Weights
@@ -45,7 +45,9 @@ class Decoder:
         # Each token is written as a sequence of one page.
         self._sequences = torch.arange(max_tokens + 1, dtype=torch.int32, device=device)
 
-    def forward(self, tokens: Tokens, attention: Any, kv: Tensor, rows: Tensor | None, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, tokens: Tokens, attention: Attending, kv: Tensor, rows: Tensor | None, out: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """The logits, float32 [R, V], and the hidden states that they are made of [R, E].
 
         `attention` is planned for the batch; `kv` is the pool [L, pages, 2, slots, G, D], which keys and values are
@@ -101,7 +103,7 @@ class Decoder:
         return logits.contiguous() if out is None else out.copy_(logits)
 
     def _attention(  # noqa: PLR0913, PLR0917 - what a layer has, and what the batch has
-        self, x: Tensor, layer: Layer, tokens: Tokens, lengths: Tensor, attention: Any, kv: Tensor
+        self, x: Tensor, layer: Layer, tokens: Tokens, lengths: Tensor, attention: Attending, kv: Tensor
     ) -> Tensor:
         """The outputs of a layer's attention [T, E]; keys and values of the batch are stored first."""
         heads, calls, n_tokens = self._spec.attention, self._calls, len(x)

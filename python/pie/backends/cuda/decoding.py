@@ -18,7 +18,7 @@ from torch import Tensor
 from pie.backends.base import Capabilities
 from pie.backends.cuda.arena import Arena, Decode, TokensBack
 from pie.backends.cuda.arena import Tokens as TokensOnHost
-from pie.backends.cuda.attention import Planner
+from pie.backends.cuda.attention import Planner, Wrapper
 from pie.backends.cuda.calls import Calls
 from pie.backends.cuda.decoder import Decoder, Tokens
 from pie.backends.cuda.device import Device
@@ -73,7 +73,9 @@ class Decoding:
         self._back = TokensBack(device, n_most)
         # One for all sizes: a batch has read its rows before the next one writes.
         self._logits = torch.zeros(n_most, vocab_size, device=device.name)
-        self._attention: dict[int, Any] = {}
+        self._attention: dict[int, Wrapper] = {}
+        with device.computing():
+            self._warm_up(min(1, n_most))
         budget = Budget(device, n_bytes=options.graph_bytes, time_s=options.graph_s, agreed=parts.agreed)
         self._forward = Graphs(parts.recorder, budget)
         self._draws = [Graphs(parts.recorder, budget), Graphs(parts.recorder, budget)]
@@ -87,6 +89,27 @@ class Decoding:
     def sizes(self) -> list[int]:
         """The sizes of decode batches that have a graph."""
         return self._forward.captured
+
+    def left(self) -> list[str]:
+        """What has no graph and why, a sentence each."""
+        kinds = {
+            "decode batches": self._forward,
+            "draws from decode batches": self._draws[0],
+            "draws with top-k or top-p from decode batches": self._draws[1],
+        }
+        return [told for what, graphs in kinds.items() if (told := graphs.told(what))]
+
+    def _warm_up(self, size: int) -> None:
+        """Runs what graphs are made of, before the clock of `graph_s` and the count of `graph_bytes` begin.
+
+        Kernels are compiled, which may take minutes where a library is used for the first time, and libraries take
+        memory that is not that of graphs.
+        """
+        self._prepare(size)()
+        for is_filtered in (False, True):
+            self._prepare_draws(size, is_filtered=is_filtered)()
+        self._parts.device.finish()
+        self._attention.clear()
 
     def size_for(self, n_seqs: int, n_indices: int) -> int | None:
         """The size of the graph for so many sequences with so many pages in all; None: there is none."""
@@ -122,7 +145,7 @@ class Decoding:
             self._plan(attention, size, n_indices)
         return self._forward.replay(size)
 
-    def _plan(self, attention: Any, size: int, n_indices: int) -> None:
+    def _plan(self, attention: Wrapper, size: int, n_indices: int) -> None:
         """Plans by what was sent last, in host memory; the page indices are on the device already."""
         arena, first = self._arena, self._arena.fields(size).kv_indices.start
         counting = self._counting(size)
@@ -138,8 +161,8 @@ class Decoding:
         arena, device = self._arena, self._parts.device.name
         fields = arena.fields(size)
         words = {name: arena.words[place] for name, place in zip(fields._fields, fields, strict=True)}
-        attention = self._attention[size] = self._parts.planner.wrapper(
-            use_cuda_graph=True,
+        attention = self._attention[size] = self._parts.planner.graphed(
+            size,
             qo_indptr_buf=self._counting(size).to(device),
             paged_kv_indptr_buf=words["kv_indptr"],
             paged_kv_indices_buf=words["kv_indices"],
@@ -149,7 +172,7 @@ class Decoding:
         self._plan(attention, size, size)
         return partial(self._compute, size, words, attention)
 
-    def _compute(self, size: int, words: dict[str, Tensor], attention: Any) -> Forward:
+    def _compute(self, size: int, words: dict[str, Tensor], attention: Wrapper) -> Forward:
         """What a graph computes."""
         parts = self._parts
         drawn, followed = self._back.drawn(size), self._back.followed(size)

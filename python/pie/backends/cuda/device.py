@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 _cuda: Any = torch.cuda
-"""Its streams and events are not typed."""
+"""Its streams, its events and its runtime are not typed."""
 
 
 class Device(Protocol):
@@ -33,7 +34,16 @@ class Device(Protocol):
         """Has the host wait for a mark."""
 
     def pinned(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """Host memory that the device copies from and to by itself."""
+        """Host memory that the device copies from and to by itself; torch takes the next power of two of bytes for it.
+
+        It may be given back while a copy is under way.
+        """
+
+    def locked(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Much of such memory, of that size exactly, for as long as the model is there; all of it is touched.
+
+        Raises RuntimeError where the host has not so much.
+        """
 
     def free_bytes(self) -> int:
         """Memory of the device that nobody has."""
@@ -79,6 +89,18 @@ class CudaDevice:
         """See `Device`."""
         return torch.empty(shape, dtype=dtype, pin_memory=True)
 
+    def locked(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """See `Device`."""
+        memory = torch.empty(shape, dtype=dtype)
+        if memory.nbytes:
+            runtime = _cuda.cudart()
+            place = memory.data_ptr()
+            code = int(runtime.cudaHostRegister(place, memory.nbytes, 0))
+            if code:
+                raise RuntimeError(f"cudaHostRegister of {memory.nbytes} bytes gives the error {code}")
+            weakref.finalize(memory, runtime.cudaHostUnregister, place)
+        return memory
+
     def free_bytes(self) -> int:
         """See `Device`."""
         return int(torch.cuda.mem_get_info(self.name)[0])
@@ -120,6 +142,10 @@ class HostDevice:
         """See `Device`. Memory that is never touched costs nothing."""
         return torch.empty(shape, dtype=dtype)
 
+    def locked(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """See `Device`. Memory that is never touched costs nothing."""
+        return torch.empty(shape, dtype=dtype)
+
     def free_bytes(self) -> int:
         """See `Device`. The memory of the host is looked after by `pie.memory`."""
         return 1 << 62
@@ -131,9 +157,23 @@ class HostDevice:
         """See `Device`."""
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of torch or of a library says that the device's memory does not suffice.
+_TOO_LITTLE = ("out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+"""What CUDA and its libraries say where no room is left."""
 
-    Not all of them are `torch.OutOfMemoryError`: a graph that finds no room is an error of CUDA.
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error of torch or of a library says that the device's memory does not suffice, or came of one that did.
+
+    Not all of them are `torch.OutOfMemoryError`: a graph that finds no room is an error of CUDA, and where one is
+    captured meanwhile, what is said last is that the capture failed.
     """
-    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
+    while error is not None:
+        if isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _TOO_LITTLE):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of torch says, without what it explains behind that."""
+    return str(error).partition("\n")[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from pie.backends.base import Answer, Capabilities, Command, Drawn, DriverError, DriverLostError, FailedSequencesError
-from pie.backends.cuda.device import is_out_of_memory
+from pie.backends.cuda.device import first_line, is_out_of_memory
 from pie.backends.cuda.group import Alone, Group
 from pie.backends.cuda.launching import Last, Launcher, Looked, lost_followers
 from pie.backends.cuda.layout import Share
@@ -19,7 +19,7 @@ from pie.backends.cuda.machine import Machine, ThisMachine, check_machine
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.ranks import Others
 from pie.backends.cuda.sampling import MAX_VOCABULARY
-from pie.backends.cuda.share import Parts, Plan, device_of, first_line
+from pie.backends.cuda.share import Parts, Plan, device_of
 from pie.backends.cuda.step import Came
 from pie.backends.sizes import invalid
 from pie.backends.unsupported import no_adapters
@@ -180,19 +180,29 @@ class CudaDriver:
                 ended = self._others.ending()
                 self._lost = ended or f"rank 0 of {self._others.size} failed in the middle of a batch ({first_line(error)})"
                 raise DriverLostError(self._lost) from error
-            if not is_lost(error) or is_out_of_memory(error):
+            if lost := self._lost_by(error):
+                self._lost = lost
+                raise DriverLostError(lost) from error
+            if is_out_of_memory(error):
+                remedy = "lower max_batch_tokens, kv_bytes or graph_bytes"
+                raise DriverError(f"the device has too little memory for this batch ({first_line(error)}); {remedy}") from error
+            raise
+
+    def _lost_by(self, error: Exception) -> str | None:
+        """Why the device is of no use any more; None where it is, and does nothing of the batch that failed any more."""
+        if is_out_of_memory(error) or not is_lost(error):
+            try:
                 # What was launched of it may still write to pages that are given to others now, and their copies have a
                 # stream of their own, which waits for batches that began alone.
                 self._device.finish()
-            if is_out_of_memory(error):
-                # What torch keeps for later may be what the next batch needs.
-                self._device.give_back()
-                remedy = "lower max_batch_tokens, kv_bytes or graph_bytes"
-                raise DriverError(f"the device has too little memory for this batch ({first_line(error)}); {remedy}") from error
-            if is_lost(error):
-                self._lost = f"the device does not work any more ({first_line(error)})"
-                raise DriverLostError(self._lost) from error
-            raise
+                if is_out_of_memory(error):
+                    # What torch keeps for later may be what the next batch needs.
+                    self._device.give_back()
+            except RuntimeError as behind:
+                # A library says in its own words what the device says again.
+                return f"the device does not work any more ({first_line(behind)}; before that: {first_line(error)})"
+            return None
+        return f"the device does not work any more ({first_line(error)})"
 
 
 def is_lost(error: BaseException) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from pie.backends.cuda.device import Device, is_out_of_memory
+from pie.backends.cuda.device import Device, first_line, is_out_of_memory
 
 _Output = TypeVar("_Output")
 _cuda: Any = torch.cuda
@@ -37,7 +37,10 @@ class GraphRecorder:
     def record(self, body: Callable[[], _Output]) -> tuple[Callable[[], None], _Output]:
         """See `Recorder`."""
         graph = torch.cuda.CUDAGraph()
-        recording: AbstractContextManager[Any] = torch.cuda.graph(graph, pool=self._memory, stream=self._stream)
+        # What other threads do with a device meanwhile, another model's say, is no part of it and does not end it.
+        recording: AbstractContextManager[Any] = torch.cuda.graph(
+            graph, pool=self._memory, stream=self._stream, capture_error_mode="thread_local"
+        )
         with recording:
             output = body()
         return graph.replay, output
@@ -74,13 +77,21 @@ class Budget:
         self._n_bytes = n_bytes
         self._clock = clock
         self._agreed = agreed
-        self._end_s = clock() + time_s
+        self._time_s = time_s
+        self._begin_s = clock()
         self._free_bytes = device.free_bytes()
 
-    def is_spent(self) -> bool:
-        """Whether nothing more is captured."""
-        is_spent = self._clock() > self._end_s or self._free_bytes - self.device.free_bytes() > self._n_bytes
-        return is_spent if self._agreed is None else self._agreed(is_spent)
+    def spent(self) -> str | None:
+        """Why nothing more is captured; None where something is."""
+        taken_s, n_taken = self._clock() - self._begin_s, self._free_bytes - self.device.free_bytes()
+        why = None
+        if taken_s > self._time_s:
+            why = f"graph_s allows {self._time_s:g} s, and {taken_s:.1f} s are over"
+        elif n_taken > self._n_bytes:
+            why = f"graph_bytes allows {_mib(self._n_bytes)}, and {_mib(n_taken)} are taken"
+        if self._agreed is not None and self._agreed(why is not None):
+            return why or "another rank has no more time or memory for them"
+        return why
 
 
 class Graphs:
@@ -91,6 +102,9 @@ class Graphs:
         self._budget = budget
         self._replays: dict[int, tuple[Callable[[], None], Any]] = {}
         self._sizes: list[int] = []
+        self.left: list[int] = []
+        """The sizes that were wanted and are not captured, ascending."""
+        self.why_left = ""
 
     @property
     def captured(self) -> list[int]:
@@ -103,8 +117,9 @@ class Graphs:
         Whatever is larger then runs without a graph.
         """
         device = self._budget.device
-        for size in wanted:
-            if self._budget.is_spent():
+        for index, size in enumerate(wanted):
+            if why := self._budget.spent():
+                self.left, self.why_left = list(wanted[index:]), why
                 return
             try:
                 body = prepare(size)
@@ -118,8 +133,16 @@ class Graphs:
                 if not is_out_of_memory(error) or not self._budget.is_alone:
                     raise
                 device.give_back()
+                self.left, self.why_left = list(wanted[index:]), f"the device has no memory left for them ({first_line(error)})"
                 return
             self._sizes = sorted(self._replays)
+
+    def told(self, what: str) -> str | None:
+        """Which sizes of `what` have no graph and why, in a sentence; None where all have."""
+        if not self.left:
+            return None
+        listed = ", ".join(map(str, self.left))
+        return f"{what} of {listed} sequences have no CUDA graph and are launched kernel by kernel: {self.why_left}"
 
     def has(self, size: int) -> bool:
         """Whether there is a graph of that very size."""
@@ -135,3 +158,7 @@ class Graphs:
         launch, output = self._replays[size]
         launch()
         return output
+
+
+def _mib(n_bytes: int) -> str:
+    return f"{n_bytes / (1 << 20):.0f} MiB"

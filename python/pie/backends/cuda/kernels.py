@@ -9,22 +9,28 @@ They run on a GPU, or in Triton's interpreter. Symbols: T tokens, K inputs, N ou
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.runtime.errors import OutOfResources
 
 _BLOCK_M, _BLOCK_K = 64, 64
-_NARROW, _WIDE = 32, 128
-"""Outputs of a tile: few where a linear has few, so that all processors have one."""
 _MANY_OUTPUTS = 8192
 _GROUP_M = 8
 """Tiles of tokens that follow each other over the same weights, which then lie in the cache."""
 _DRAWING_BLOCK = 1024
+_ALIGNED_BYTES = 16
+_TIMES = 10
+"""That a call is timed."""
 
 
-@triton.jit
+# What changes from batch to batch is not compiled for: a step would wait for the compiler, and bits might depend on it.
+@triton.jit(do_not_specialize=["n_tokens"])
 def _linear(  # noqa: PLR0913, PLR0917, ANN202 - what a kernel is given
     x, weight, bias, y, n_tokens, n_outputs, n_inputs,  # noqa: ANN001 - pointers and sizes
     HAS_BIAS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,  # noqa: N803
@@ -51,23 +57,115 @@ def _linear(  # noqa: PLR0913, PLR0917, ANN202 - what a kernel is given
     tl.store(place, sums.to(y.dtype.element_ty), mask=(m[:, None] < n_tokens) & (n[None, :] < n_outputs))
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
+class Tile(NamedTuple):
+    """How a linear is computed. Tokens of a tile and inputs of a step are the same for all: they order the sums."""
+
+    n_outputs: int
+    n_warps: int
+    n_stages: int
+
+
+_NARROW, _WIDE = Tile(32, 4, 3), Tile(128, 8, 3)
+"""Of few outputs where a linear has few, so that all processors have one."""
+TILES = (_NARROW, _WIDE, Tile(64, 4, 4), Tile(128, 4, 3))
+"""Those that are measured."""
+_MEASURED_TOKENS = (1, 64, 70)
+"""Of the batches that bits are compared by; the time of the second one counts."""
+
+
+class Linears:
     """`x W^T + b` of x [T, K] and weight [N, K], summed in float32, rounded to `dtype`, in `out` where that is given.
 
-    The tile follows from the weight alone.
+    The tile follows from the shape of the weight alone.
     """
+
+    def __init__(self, tiles: Sequence[Tile] = TILES) -> None:
+        self._tiles = tiles
+        self.chosen: dict[tuple[int, int], Tile] = {}
+        """By outputs and inputs; others have one by a rule."""
+
+    def __call__(self, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
+        """See `Linears`."""
+        n_outputs, n_inputs = weight.shape
+        tile = self.chosen.get((n_outputs, n_inputs)) or by_rule(n_outputs)
+        return linear_by(tile, x, weight, bias, dtype, out)
+
+    def choose(self, weights: Sequence[Tensor], seconds: Callable[[Callable[[], object]], float] | None = None) -> None:
+        """Measures the tiles for weights of these shapes, and chooses the fastest of those that give the same bits.
+
+        That of the rule is the measure of bits, so that no answer depends on what was measured, on which machine, in
+        which run. `seconds` takes the time of a call.
+        """
+        for weight in weights:
+            n_outputs, n_inputs = weight.shape
+            if (n_outputs, n_inputs) not in self.chosen:
+                self.chosen[n_outputs, n_inputs] = self._fastest(weight, seconds or device_seconds)
+
+    def _fastest(self, weight: Tensor, seconds: Callable[[Callable[[], object]], float]) -> Tile:
+        usual = by_rule(len(weight))
+        generator = torch.Generator(weight.device).manual_seed(1)
+        probes = [torch.randn((n, weight.shape[1]), generator=generator, device=weight.device).to(weight.dtype) for n in _MEASURED_TOKENS]
+
+        def results(tile: Tile) -> list[Tensor]:
+            return [linear_by(tile, x, weight, None, torch.float32) for x in probes]
+
+        expected = results(usual)
+        times = {usual: seconds(lambda: linear_by(usual, probes[1], weight, None, weight.dtype))}
+        for tile in self._tiles:
+            if tile in times:
+                continue
+            try:
+                found = results(tile)
+            except OutOfResources:
+                continue  # the device has less memory for a block than this tile takes
+            if all(torch.equal(one, other) for one, other in zip(found, expected, strict=True)):
+                times[tile] = seconds(partial(linear_by, tile, probes[1], weight, None, weight.dtype))
+        return min(times, key=times.__getitem__)
+
+
+def by_rule(n_outputs: int) -> Tile:
+    """The tile of a linear that nothing was measured for."""
+    return _WIDE if n_outputs >= _MANY_OUTPUTS else _NARROW
+
+
+def linear_by(  # noqa: PLR0913, PLR0917 - a linear, and how
+    tile: Tile, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, out: Tensor | None = None
+) -> Tensor:
+    """See `Linears`."""
     n_tokens, n_outputs = len(x), len(weight)
     y = torch.empty((n_tokens, n_outputs), dtype=dtype, device=x.device) if out is None else out
-    block_n = _WIDE if n_outputs >= _MANY_OUTPUTS else _NARROW
-    grid = (triton.cdiv(n_tokens, _BLOCK_M) * triton.cdiv(n_outputs, block_n),)
+    grid = (triton.cdiv(n_tokens, _BLOCK_M) * triton.cdiv(n_outputs, tile.n_outputs),)
     _linear[grid](
-        x.contiguous(), weight, weight if bias is None else bias, y, n_tokens, n_outputs, weight.shape[1],
-        HAS_BIAS=bias is not None, BLOCK_M=_BLOCK_M, BLOCK_N=block_n, BLOCK_K=_BLOCK_K, GROUP_M=_GROUP_M, enable_fp_fusion=False,
+        _aligned(x), weight, weight if bias is None else bias, y, n_tokens, n_outputs, weight.shape[1],
+        HAS_BIAS=bias is not None, BLOCK_M=_BLOCK_M, BLOCK_N=tile.n_outputs, BLOCK_K=_BLOCK_K, GROUP_M=_GROUP_M,
+        num_warps=tile.n_warps, num_stages=tile.n_stages, enable_fp_fusion=False,
     )  # fmt: skip
     return y
 
 
-@triton.jit
+def _aligned(x: Tensor) -> Tensor:
+    """The same at an address that several numbers can be read from at once, as what torch allocates is."""
+    x = x.contiguous()
+    return x if x.data_ptr() % _ALIGNED_BYTES == 0 else x.clone()
+
+
+def device_seconds(call: Callable[[], object]) -> float:
+    """The time of a call on the device, the least of some."""
+    events: Any = torch.cuda.Event
+    call()
+    found: list[float] = []
+    for _ in range(_TIMES):
+        start, end = events(enable_timing=True), events(enable_timing=True)
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        found.append(start.elapsed_time(end) / 1000)
+    return min(found)
+
+
+# A part of the rows may begin anywhere in these.
+@triton.jit(do_not_specialize_on_alignment=["top", "temperature"])
 def _weights(logits, top, temperature, constants, out, n_tokens, BLOCK: tl.constexpr):  # noqa: PLR0913, PLR0917, ANN001, ANN202, N803
     """The weights of a part of a row. Constants are loaded: in the text of a kernel they would be of 32 bits."""
     row = tl.program_id(0).to(tl.int64)
@@ -90,7 +188,7 @@ def _weights(logits, top, temperature, constants, out, n_tokens, BLOCK: tl.const
     tl.store(out + row * n_tokens + token, weight, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_draws"])
 def _random_bits(keys, out, n_draws, BLOCK: tl.constexpr):  # noqa: ANN001, ANN202, N803
     """Philox4x32-10 of a part of the keys."""
     draw = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

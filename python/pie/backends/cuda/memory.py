@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from pie.backends.base import Capabilities
+from pie.backends.cuda.arena import MAX_INDICES
 from pie.backends.cuda.layout import Share
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.pages import AT_ONCE
@@ -19,9 +20,17 @@ _BLOCKS = 2 * 256
 """Blocks of threads that FlashInfer splits attention for: two a processor, of which no device has more."""
 _SMALL_TILE, _LARGE_TILE = 16, 128
 """Rows of queries that a block works on: of one token a sequence, and the most that there are."""
+WRAPPER_BYTES = (8 << 20) + (128 << 10)
+"""That FlashInfer's wrapper takes for plans and lengths."""
+_PLAN_BYTES = 16
+"""Of a plan, for each item of work: three indices of it, a flag, and its part of the ends of sums."""
+_LIBRARIES_BYTES = 256 << 20
+"""For the code of kernels and what cuBLAS works in; estimated, for no GPU was at hand."""
 _DRAWING_BYTES = 100
 """That are taken for each logit that is worked on at once: weights, ranks and sums of 8 bytes, some of each."""
 _LOGIT_BYTES = 4
+_TOKEN_WORDS = 32
+"""On their way to the device, of a token and of its row."""
 _ROWS_AT_ONCE = 3
 """Rows of logits: as they are, under their masks, and as they are answered."""
 
@@ -51,9 +60,14 @@ def needed(spec: DecoderSpec, share: Share, limits: Capabilities, element_bytes:
     heads, n_tokens = own.attention, limits.max_batch_tokens
     page = 2 * spec.n_layers * limits.page_size * heads.n_kv_heads * heads.head_dim * element_bytes
     widths = 3 * spec.hidden_size + 3 * own.intermediate_size + 2 * (heads.n_heads + 2 * heads.n_kv_heads) * heads.head_dim
-    work = workspace_bytes(heads, options) + n_tokens * widths * element_bytes
+    # Two wrappers, for tokens with masks and without, and the masks themselves, a bit for each slot of each token.
+    work = workspace_bytes(heads, options) + 2 * WRAPPER_BYTES + n_tokens * spec.max_positions // 8 + _LIBRARIES_BYTES
+    work += n_tokens * widths * element_bytes
     work += (_ROWS_AT_ONCE * n_tokens + options.graph_seqs) * spec.vocab_size * _LOGIT_BYTES + CHUNK * _DRAWING_BYTES
     work += _LOGIT_BYTES * spec.max_positions * heads.head_dim
+    # The words of batches: pages by sequence, what tokens and rows say, token masks.
+    n_indices = min(options.graph_seqs * (1 - -spec.max_positions // limits.page_size), MAX_INDICES)
+    work += _LOGIT_BYTES * (n_indices + n_tokens * (_TOKEN_WORDS + -(-spec.vocab_size // 32)))
     if share.size > 1:
         # What is gathered of all ranks: a sum of a block, and the logits.
         work += share.size * n_tokens * _LOGIT_BYTES * max(spec.hidden_size, -(-spec.vocab_size // share.size))
@@ -79,6 +93,12 @@ def workspace_bytes(heads: Attention, options: CudaOptions) -> int:
     tile = _SMALL_TILE if group <= _SMALL_TILE else _LARGE_TILE
     graphed = max(_BLOCKS // heads.n_kv_heads, -(-n_seqs * group // tile) + n_seqs - 1) * tile if n_seqs else 0
     return max(_LEAST_WORKSPACE_BYTES, heads.n_heads * max(eager, graphed) * (heads.head_dim + 1) * 4)
+
+
+def plan_bytes(n_seqs: int) -> int:
+    """What FlashInfer plans a decode batch of a graph in, on the device and pinned: see `PrefillPlan` there."""
+    n_items = max(_BLOCKS, 2 * n_seqs)
+    return 4096 + _PLAN_BYTES * n_items + 8 * (n_seqs + 1)
 
 
 def check_memory(need: Needed, free_bytes: int, limits: Capabilities, options: CudaOptions) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from pie.backends.base import Capabilities
 from pie.backends.checks import Flags
-from pie.backends.cuda.device import Device
+from pie.backends.cuda.device import Device, first_line
+from pie.backends.sizes import invalid
 from pie.batch import Batch
 from pie.batch_layout import U32
 from pie.models.spec import DecoderSpec
@@ -28,7 +31,7 @@ class Pool:
         self.kv = torch.zeros((spec.n_layers, limits.n_pages + 1, *page), dtype=dtype, device=device.name)
         self.nobody = limits.n_pages
         """The index of the page that nobody has."""
-        self._host = device.pinned((limits.host_pages, spec.n_layers, *page), dtype)
+        self._host = _locked(device, (limits.host_pages, spec.n_layers, *page), dtype)
         # [pages, L, 2, slots, G, D]
         self._gathered = torch.zeros((AT_ONCE, spec.n_layers, *page), dtype=dtype, device=device.name)
         self._in_flight: tuple[U32, Any] | None = None
@@ -93,3 +96,16 @@ class Pool:
                 self._gathered[index].copy_(self._host[slot], non_blocking=True)
             for index, page in enumerate(pages[first : first + AT_ONCE].tolist()):
                 self.kv[:, page] = self._gathered[index]
+
+
+def _locked(device: Device, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Host memory for what is swapped out. PieError `invalid-argument` where there is not so much."""
+    try:
+        return device.locked(shape, dtype)
+    except (MemoryError, RuntimeError) as error:
+        n_bytes = math.prod(shape) * torch.empty(0, dtype=dtype).element_size()
+        raise invalid(
+            f"the host has no {n_bytes / (1 << 30):.2f} GiB of memory that a device copies from and to ({first_line(error)}); "
+            "lower swap_bytes, or raise what may be locked (ulimit -l)",
+            "swap_bytes",
+        ) from error

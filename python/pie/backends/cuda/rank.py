@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 from collections import deque
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 import torch
 
 from pie import driver_process
+from pie.backends.cuda.device import first_line
 from pie.backends.cuda.group import Ranks
 from pie.backends.cuda.launching import Last, Launcher
 from pie.backends.cuda.layout import Share
@@ -51,8 +53,10 @@ def main(order: Order) -> int:
         _serve(*opened, connection)
     except (EOFError, OSError):
         pass  # the first rank is gone, and so is whoever this could be told
-    except Exception:
+    except Exception as error:
         traceback.print_exc()
+        with suppress(OSError):  # whoever would be told may be why
+            _say(connection, "lost", f"{type(error).__name__}: {first_line(error)}")
         return LOST
     return 0
 

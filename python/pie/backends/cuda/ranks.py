@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
@@ -51,14 +52,24 @@ class _Rank:
             )
         self._socket = mine
         self.connection = Connection(os.dup(mine.fileno()))
+        self._unheard: deque[bytes] = deque()
+        """What it said and nobody asked for yet."""
 
     def ending(self) -> str | None:
-        """How it ended, as a sentence; None while it runs."""
+        """How it ended and why, as a sentence; None while it runs."""
         code = self.process.poll()
         if code is None:
             return None
         how = f"ended with exit code {code}" if code >= 0 else f"was killed by {_name(-code)}"
-        return f"{self.name} {how}, and no rank has the whole model"
+        with suppress(OSError, EOFError):
+            while self.connection.poll(0):
+                self._unheard.append(self.connection.recv_bytes())
+        why = "".join(f" ({what[0]})" for word, *what in map(json.loads, self._unheard) if word == "lost")
+        return f"{self.name} {how}{why}, and no rank has the whole model"
+
+    def has_more(self) -> bool:
+        """Whether it said something that nobody asked for yet."""
+        return bool(self._unheard) or self.connection.poll(0)
 
     def is_gone(self) -> bool:
         """Whether its connection has ended: it has, or is about to."""
@@ -86,10 +97,12 @@ class _Rank:
 
     def told(self) -> str:
         """The next word that it says. Raises PieError where that is why its share cannot be opened."""
-        word, *what = json.loads(self.connection.recv_bytes())
+        word, *what = json.loads(self._unheard.popleft() if self._unheard else self.connection.recv_bytes())
         if word == "error":
             code, message, details = what
             raise PieError(code, f"{self.name}: {message}", details)
+        if word == "lost":
+            raise PieError("driver-lost", f"{self.name} could not go on ({what[0]}), and no rank has the whole model")
         return str(word)
 
 
@@ -135,7 +148,7 @@ class Others:
         for rank in self._ranks:
             # A rank that ends for no reason of its own says nothing, and is told of otherwise.
             with suppress(OSError, EOFError):
-                while rank.connection.poll(0):
+                while rank.has_more():
                     rank.told()
 
     def send(self, batch: Batch, *, is_followed: bool) -> None:

@@ -35,8 +35,6 @@ class Rows:
     """[R]."""
     random: I64
     """The rows from which tokens are drawn at random, in order."""
-    is_filtered: bool
-    """Whether any of them has top-k or top-p."""
     kept: I64
     """The rows that are answered."""
     states: I64
@@ -59,19 +57,6 @@ class Rows:
         """The first draw of each row that has one."""
         return (np.cumsum(self.n_draws) - self.n_draws)[self.n_draws > 0]
 
-    @cached_property
-    def random_draws(self) -> I64:
-        """The draws from random rows, in order."""
-        is_random = np.zeros(self.n_rows, np.bool_)
-        is_random[self.random] = True
-        return np.flatnonzero(np.repeat(is_random, self.n_draws))
-
-    @cached_property
-    def nth_of_row(self) -> I64:
-        """Which of its row's draws each of `random_draws` is."""
-        counts = self.n_draws[self.random]
-        return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-
 
 def check_rows(batch: Batch, vocab_size: int) -> Rows:
     """What is wanted of the rows; DriverError where the arrays contradict themselves."""
@@ -88,14 +73,18 @@ def check_rows(batch: Batch, vocab_size: int) -> Rows:
     keep = batch.row_keep
     n_draws = np.where(keep == KEEP_EMBEDDING, 0, batch.row_draws).astype(np.int64)
     random = np.flatnonzero(~is_greedy & (n_draws > 0))
-    is_filtered = (sampler[random, _TOP_K] != 0) | (sampler[random, _TOP_P] < _ONE)
     kept = np.flatnonzero(keep != KEEP_DRAWS)
     masked = np.flatnonzero(batch.row_mask_indptr[1:] != batch.row_mask_indptr[:-1]) if len(batch.row_mask_runs) else _NONE
     for row in masked.tolist():
         covered = int(_mask_runs(batch, row).sum(dtype=np.int64))
         if covered > vocab_size:
             raise DriverError(f"row {row}: its token mask covers {covered} tokens of {vocab_size}")
-    return Rows(n_rows, n_draws, random, bool(is_filtered.any()), kept, np.flatnonzero(keep[kept] == KEEP_EMBEDDING), masked)
+    return Rows(n_rows, n_draws, random, kept, np.flatnonzero(keep[kept] == KEEP_EMBEDDING), masked)
+
+
+def is_filtered(sampler: npt.NDArray[np.uint32]) -> bool:
+    """Whether any of these rows, [N, 8] of `row_sampler`, has top-k or top-p."""
+    return bool(((sampler[:, _TOP_K] != 0) | (sampler[:, _TOP_P] < _ONE)).any())
 
 
 def mask_words(batch: Batch, rows: Rows, vocab_size: int) -> I32:

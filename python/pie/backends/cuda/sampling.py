@@ -30,6 +30,7 @@ _ROUNDER = 1.5 * 2.0**52
 """Adding and subtracting it rounds to a whole number, ties to even."""
 _WHOLE = 2.0**52
 """Adding it leaves a whole number below 2^52 in the low bits."""
+_WHOLE_BITS = (1023 + 52) << 52
 _LEAST = -40.0
 """Below it a weight is 0."""
 _WORD = 0xFFFFFFFF
@@ -67,6 +68,10 @@ class Draws:
     """Draws from each row, at least one; they add up to D."""
     is_filtered: bool
     """Whether any has top-k or top-p, for which tokens are ranked."""
+    owner: Tensor | None = None
+    """Which of the N rows each draw is from, int64 [D]; None: each has one."""
+    nth: Tensor | None = None
+    """Which draw of its row each is, int64 [D]; None: each row has one."""
 
 
 def drawable(logits: Tensor, masked: Tensor) -> Tensor:
@@ -88,20 +93,20 @@ def draw(masked: Tensor, is_drawable: Tensor, draws: Draws, arithmetic: Arithmet
 
     `masked` is float32 [R, V], minus infinity where a token is forbidden; `is_drawable` bool [R].
     """
-    per_chunk = max(1, CHUNK // masked.shape[1])
+    per_chunk = max(1, CHUNK // max(masked.shape[1], *draws.n_draws, 1))
     bits, n_done, drawn = arithmetic.random_bits(draws.keys), 0, []
     for first in range(0, len(draws.row), per_chunk):
         chunk = slice(first, first + per_chunk)
-        n = sum(draws.n_draws[chunk])
-        drawn.append(_draw(masked, is_drawable, draws, chunk, bits[n_done : n_done + n], arithmetic))
-        n_done += n
+        of_chunk = slice(n_done, n_done + sum(draws.n_draws[chunk]))
+        drawn.append(_draw(masked, is_drawable, draws, chunk, of_chunk, bits[of_chunk], arithmetic))
+        n_done = of_chunk.stop
     return torch.cat(drawn) if drawn else torch.empty(0, dtype=torch.int32, device=masked.device)
 
 
 def _draw(  # noqa: PLR0913, PLR0917 - the rows, the draws, which of them, and by what
-    masked: Tensor, is_drawable: Tensor, draws: Draws, chunk: slice, bits: Tensor, arithmetic: Arithmetic
+    masked: Tensor, is_drawable: Tensor, draws: Draws, chunk: slice, of_chunk: slice, bits: Tensor, arithmetic: Arithmetic
 ) -> Tensor:
-    """The draws from some of the rows."""
+    """The draws `of_chunk`, which are those from the rows of `chunk`."""
     rows, can_draw = masked[draws.row[chunk]], is_drawable[draws.row[chunk]]
     # A row that nothing is drawn from may hold anything; what is computed of it has to stay within the vocabulary.
     # Zeros lose their sign, so that a sort does not tell them apart.
@@ -113,14 +118,15 @@ def _draw(  # noqa: PLR0913, PLR0917 - the rows, the draws, which of them, and b
         weights = _ranked(rows, weights, draws.top_k[chunk], draws.top_p[chunk])
     least = torch.ceil(draws.min_p[chunk].double() * float(_ONE)).to(torch.int64)
     sums = torch.where(weights >= least[:, None], weights, 0).cumsum(dim=1)
-    counts = draws.n_draws[chunk]
-    if max(counts) == 1:
+    if draws.owner is None or draws.nth is None:
         found = torch.searchsorted(sums, _share(bits, sums[:, -1])[:, None], right=True)[:, 0]
     else:
-        parts = torch.split(bits, list(counts))
-        found = torch.cat([torch.searchsorted(row, _share(part, row[-1]), right=True) for row, part in zip(sums, parts, strict=True)])
-        times = torch.tensor(counts, device=masked.device)
-        can_draw, best = can_draw.repeat_interleave(times), best.repeat_interleave(times)
+        # How many draws a row has is known to the host alone: what the device would have to say is waited for.
+        owner, nth = draws.owner[of_chunk] - chunk.start, draws.nth[of_chunk]
+        shares = sums.new_zeros((len(rows), max(draws.n_draws[chunk])))
+        shares[owner, nth] = _share(bits, sums[:, -1][owner])
+        found = torch.searchsorted(sums, shares, right=True)[owner, nth]
+        can_draw, best = can_draw[owner], best[owner]
     # Nothing is left of a row whose least is above all its weights.
     return torch.where(can_draw, torch.where(found < masked.shape[1], found, best), NOTHING).to(torch.int32)
 
@@ -167,7 +173,7 @@ class TorchArithmetic:
             total = total * rest + coefficient
         # 2^(n + 42), by the bits of its exponent.
         total = total * ((n.to(torch.int64) + (42 + 1023)) << 52).view(torch.float64)
-        return (total + _WHOLE).view(torch.int64) - torch.tensor(_WHOLE, dtype=torch.float64).view(torch.int64).item()
+        return (total + _WHOLE).view(torch.int64) - _WHOLE_BITS
 
     def random_bits(self, keys: Tensor) -> Tensor:
         """See `Arithmetic`. Signed words wrap as unsigned ones do, and a shift is masked."""

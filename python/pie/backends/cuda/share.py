@@ -11,7 +11,7 @@ import torch
 from pie.backends.base import Capabilities
 from pie.backends.copying import measure_copy_ns
 from pie.backends.cuda.calls import Calls, library_calls, standin_calls
-from pie.backends.cuda.device import CudaDevice, Device, HostDevice, is_out_of_memory
+from pie.backends.cuda.device import CudaDevice, Device, HostDevice, first_line, is_out_of_memory
 from pie.backends.cuda.graphs import GraphRecorder, Recorder
 from pie.backends.cuda.group import Group
 from pie.backends.cuda.launching import Launcher
@@ -70,10 +70,11 @@ class Plan:
             return Parts(HostDevice(), standin_calls(), None)
         device = CudaDevice(self.device)
         element_bytes = torch.empty(0, dtype=_DTYPES[self.dtype]).element_size()
-        need = needed(self.checkpoint.spec, self.share, self.limits, element_bytes, self.options)
-        check_memory(need, device.free_bytes(), self.limits, replace(self.options, device=self.device))
-        # FlashInfer has no attention in float32.
+        # FlashInfer has no attention in float32, and what stands in for it has no graphs.
         is_plain = self.dtype == "float32"
+        options = replace(self.options, device=self.device, graph_seqs=0 if is_plain else self.options.graph_seqs)
+        need = needed(self.checkpoint.spec, self.share, self.limits, element_bytes, options)
+        check_memory(need, device.free_bytes(), self.limits, options)
         calls = standin_calls() if is_plain else library_calls(deterministic=self.options.deterministic)
         return Parts(device, calls, None if is_plain else GraphRecorder(device.name))
 
@@ -94,11 +95,6 @@ def device_of(first: str, rank: int) -> str:
     """The device of a rank, where `first` is that of the first."""
     kind, _, number = first.partition(":")
     return first if kind != "cuda" or not (number or "0").isdecimal() else f"cuda:{int(number or 0) + rank}"
-
-
-def first_line(error: BaseException) -> str:
-    """What an error of torch says, without what it explains behind that."""
-    return str(error).partition("\n")[0]
 
 
 @contextmanager

@@ -46,7 +46,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "num_kv_heads",
             "head_dim_qk",
             "page_size",
-            "custom_mask",
+            "packed_custom_mask",
             "causal",
             "sm_scale",
             "q_data_type",
@@ -54,6 +54,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "non_blocking",
             "disable_split_kv",
         ),
+        f"{_ATTENTION}.reset_workspace_buffer": ("float_workspace_buffer", "int_workspace_buffer"),
         f"{_ATTENTION}.run": ("q", "paged_kv_cache"),
         "xgrammar.apply_token_bitmask_inplace": ("logits", "bitmask", "vocab_size"),
     }

@@ -17,6 +17,11 @@ ALIGNED = 4
 """Words that the beginning of an array is a multiple of, for kernels that read several at once."""
 
 
+def rounded(n: int) -> int:
+    """The next power of two: what torch takes of pinned memory anyway, and what is there is not taken anew so soon."""
+    return 1 << max(0, n - 1).bit_length()
+
+
 class Staging:
     """Memory for the words of a batch: on the host once for each batch that may be under way, on the device once.
 
@@ -41,7 +46,7 @@ class Staging:
             self._words = torch.zeros(2 * n_words, dtype=torch.int32, device=self._device.name)
         self._slot = (self._slot + 1) % SLOTS
         if n_words > len(self._host[self._slot]):
-            self._host[self._slot] = self._device.pinned((len(self._words),), torch.int32)
+            self._host[self._slot] = self._device.pinned((rounded(len(self._words)),), torch.int32)
         host = self._host[self._slot]
         room_of = host.numpy()
         for start, words in zip(starts, arrays, strict=False):
@@ -64,7 +69,7 @@ class Returning:
         """Where the values of the device will lie once its stream has come so far."""
         self._slot = (self._slot + 1) % len(self._rooms)
         if values.numel() > len(self._rooms[self._slot]):
-            self._rooms[self._slot] = self._device.pinned((values.numel(),), self._dtype)
+            self._rooms[self._slot] = self._device.pinned((rounded(values.numel()),), self._dtype)
         room = self._rooms[self._slot][: values.numel()].view(values.shape)
         room.copy_(values, non_blocking=True)
         return room

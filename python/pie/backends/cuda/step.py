@@ -7,6 +7,8 @@ the batch before, which was copied long ago. Plain decode batches and others tha
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from torch import Tensor
 from pie.backends.base import Capabilities
 from pie.backends.checks import I64, Spans
 from pie.backends.cuda.arena import Decode
-from pie.backends.cuda.attention import Planner
+from pie.backends.cuda.attention import Attending, Mask, Planner, Split, Wrapper
 from pie.backends.cuda.calls import Calls
 from pie.backends.cuda.decoder import Decoder, Tokens
 from pie.backends.cuda.decoding import Decoding, Parts
@@ -28,7 +30,7 @@ from pie.backends.cuda.graphs import Recorder
 from pie.backends.cuda.group import Group
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.pages import Pool
-from pie.backends.cuda.pieces import I32, Pieces, cut, tokens_of_piece
+from pie.backends.cuda.pieces import I32, Cut, PackedMasks, Pieces, cut, tokens_of_piece
 from pie.backends.cuda.plain import Plain
 from pie.backends.cuda.rows import Rows
 from pie.backends.cuda.staging import ALIGNED, Returning, Staging
@@ -81,13 +83,14 @@ class Step:
         recorder: Recorder | None,
         group: Group,
     ) -> None:
-        self._spec, self._device = spec, device
+        self._spec, self._weights, self._device = spec, weights, device
         dtype, n_graphed = weights.embedding.dtype, options.graph_seqs if recorder else 0
         self.pool = Pool(spec, limits, dtype, device)
         n_most = max(limits.max_batch_tokens, n_graphed)
         self._decoder = Decoder(spec, weights, calls, n_most, group)
         self._tokens = Staging(device, (_N_ARRAYS + 1) * (n_most + ALIGNED))
-        self._indices = Staging(device, limits.n_pages + n_most)
+        self._places = Staging(device, limits.n_pages + n_most)
+        self._kept_rows = Staging(device, 3 * n_most)
         self._drawing = Drawing(calls, Staging(device, 16 * n_most), spec.vocab_size)
         self._back = [Returning(device, torch.int32), Returning(device, torch.int32)]
         self._logits_back = Returning(device, torch.float32)
@@ -96,12 +99,16 @@ class Step:
         self._no_logits = np.zeros((0, spec.vocab_size), np.float32)
         self._per_piece = tokens_of_piece(spec.attention) if options.deterministic else None
         self._planner = Planner(spec.attention, dtype, calls, device, limits, options)
-        self._eager = self._planner.wrapper()
+        self._causal, self._masked = self._planner.wrapper(), self._planner.wrapper()
         self._decoding: Decoding | None = None
+        self._warm_up(calls)
         if recorder is not None and n_graphed:
             agreed = group.any if group.size > 1 else None
             parts = Parts(self._decoder, calls, self._planner, device, self.pool, self._firsts, limits, options, recorder, agreed)
             self._decoding = Decoding(parts, spec.max_positions, spec.vocab_size)
+            if group.rank == 0:
+                for told in self._decoding.left():
+                    print(f"cuda: {told}", file=sys.stderr, flush=True)
 
     @property
     def graph_sizes(self) -> list[int]:
@@ -165,9 +172,9 @@ class Step:
             followed = torch.where(follows >= 0, self._firsts[follows.clamp(min=0)], ids)
             # What follows nothing is computed as any token would be, and fails when it is waited for.
             ids.copy_(followed.clamp(min=0))
-        self._plan(cut(batch, asked.spans, self._per_piece))
+        attention = self._plan(cut(batch, asked.spans, self._per_piece))
         rows = None if is_all else rest[0]
-        return followed, *self._decoder.forward(Tokens(ids, positions, pages, slots), self._eager, self.pool.kv, rows)
+        return followed, *self._decoder.forward(Tokens(ids, positions, pages, slots), attention, self.pool.kv, rows)
 
     def _arrays(self, asked: Asked) -> list[I32]:
         """What the device has to know of each token: id, position, what it follows, page, slot."""
@@ -182,36 +189,72 @@ class Step:
         arrays: list[npt.NDArray[Any]] = [batch.tokens.view(np.int32), batch.positions.view(np.int32), follows, pages, slots % page_size]
         return [values.astype(np.int32, copy=False) for values in arrays]
 
-    def _plan(self, pieces: Pieces) -> None:
-        """Has attention planned for a batch without a graph."""
-        # What the host plans by stays there; the pages go to the device here, for FlashInfer would wait for their copy.
-        [indices] = self._indices.send([pieces.kv_indices])
+    def _plan(self, pieces: Cut) -> Attending:
+        """Has attention planned for a batch without a graph; returns what computes it."""
+        # What the host plans by stays there; the rest goes to the device here, for FlashInfer would wait for its copy.
+        arrays: list[I32] = []
+        for some in pieces:
+            if some is not None:
+                arrays.append(some.kv_indices)
+                arrays += [] if some.tokens is None else [some.tokens]
+                arrays += [] if some.masks is None else [_words(some.masks.bits), some.masks.starts]
+        sent = iter(self._places.send(arrays))
+        causal = None if pieces.causal is None else self._planned(self._causal, pieces.causal, sent)
+        masked = None if pieces.masked is None else self._planned(self._masked, pieces.masked, sent)
+        if causal is None or masked is None:
+            one = causal or masked
+            assert one is not None
+            return one[0]
+        assert causal[1] is not None
+        assert masked[1] is not None
+        return Split(causal[0], causal[1], masked[0], masked[1])
+
+    def _planned(self, wrapper: Wrapper, pieces: Pieces, sent: Iterator[Tensor]) -> tuple[Wrapper, Tensor | None]:
+        """Plans some pieces; what the device has to know of them comes next in `sent`. Returns their tokens too."""
+        indices = next(sent)
+        tokens = None if pieces.tokens is None else next(sent)
+        mask = None if pieces.masks is None else Mask(next(sent).view(torch.uint8)[: len(pieces.masks.bits)], next(sent))
         qo_indptr, kv_indptr, last = (torch.from_numpy(words) for words in (pieces.qo_indptr, pieces.kv_indptr, pieces.kv_last_page_len))
-        self._planner.plan(self._eager, qo_indptr, kv_indptr, indices, last, self._visible(pieces))
+        self._planner.plan(wrapper, qo_indptr, kv_indptr, indices, last, mask)
+        return wrapper, tokens
 
-    def _visible(self, pieces: Pieces) -> Tensor | None:
-        """Which slots each token sees, bool and flat; None where none has a mask.
-
-        They come as bits and are unpacked here: FlashInfer packs them again, but takes packed ones of several sequences
-        from wrong places (it counts bits where it addresses bytes).
-        """
-        if pieces.mask is None:
-            return None
-        packed = torch.from_numpy(pieces.mask).to(self._device.name, non_blocking=True)
-        bits = packed[:, None] >> torch.arange(8, dtype=torch.uint8, device=packed.device)
-        return (bits & 1).flatten()[: pieces.n_mask_bits].bool()
+    def _warm_up(self, calls: Calls) -> None:
+        """Runs every kernel once, on a token of nobody: what is compiled or chosen by measuring is so before a batch comes."""
+        with self._device.computing():
+            calls.choose_linears(self._weights.matrices())
+            ids, positions, pages, slots = self._tokens.send([np.array([word], np.int32) for word in (0, 0, self.pool.nobody, 0)])
+            logits = self._firsts.new_zeros((1, self._spec.vocab_size), dtype=torch.float32)
+            for masks in (None, PackedMasks(np.ones(1, np.uint8), np.array([0, 1], np.int32))):
+                ends, nobody, last = (np.array(words, np.int32) for words in ([0, 1], [self.pool.nobody], [1]))
+                one = Pieces(ends, ends, nobody, last, None, masks)
+                attention = self._plan(Cut(one, None) if masks is None else Cut(None, one))
+                logits, _ = self._decoder.forward(Tokens(ids, positions, pages, slots), attention, self.pool.kv, None)
+            self._drawing.warm_up(logits)
+            self._device.finish()
 
     def _kept(self, rows: Rows, logits: Tensor, states: Tensor) -> Tensor:
         """The rows that are answered, float32 [K, V], hidden states in the place of logits where those are wanted."""
         if len(rows.kept) == 0:
             return logits[:0]
-        kept = logits if len(rows.kept) == rows.n_rows else logits[torch.from_numpy(rows.kept).to(logits.device, non_blocking=True)]
+        is_all = len(rows.kept) == rows.n_rows
+        arrays = [] if is_all else [rows.kept]
+        arrays += [rows.states, rows.kept[rows.states]] if len(rows.states) else []
+        sent = iter(self._kept_rows.send([array.astype(np.int32) for array in arrays]) if arrays else [])
+        kept = logits if is_all else logits[next(sent)]
         if len(rows.states):
-            kept = kept.clone()
-            for index in rows.states.tolist():
-                kept[index] = 0
-                kept[index, : self._spec.hidden_size] = states[int(rows.kept[index])]
+            places, of_states = next(sent), next(sent)
+            filled = logits.new_zeros((len(rows.states), self._spec.vocab_size))
+            filled[:, : self._spec.hidden_size] = states[of_states]
+            kept = kept.clone() if is_all else kept
+            kept[places] = filled
         return kept
+
+
+def _words(content: npt.NDArray[np.uint8]) -> I32:
+    """Bytes as whole words, zeros behind them."""
+    words = np.zeros(-(-len(content) // 4), np.int32)
+    words.view(np.uint8)[: len(content)] = content
+    return words
 
 
 def _decode(batch: Batch, arrays: list[I32]) -> Decode:

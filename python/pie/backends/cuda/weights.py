@@ -46,6 +46,11 @@ class Weights:
     output: Tensor
     """The embedding itself where they are tied."""
 
+    def matrices(self) -> list[Tensor]:
+        """One of each shape that linears have, with the last one, which is not one of a layer's."""
+        first = self.layers[0]
+        return [first.qkv, first.o, first.gate_up, first.down, self.output]
+
 
 def load_weights(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, share: Share = WHOLE) -> Weights:
     """Reads the weights of a share into the memory of the device, one file after the other, rounded to `dtype`.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-_PIECE = 1 << 21
+PIECE = 1 << 21
 """Products that are held at once."""
 
 
@@ -24,12 +24,19 @@ def paired_sum(x: Tensor) -> Tensor:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
     """`x W^T + b` of x [T, K] and weight [N, K], in float32, rounded once to `dtype` [T, N], in `out` if given."""
-    matrix = weight.float()
-    n_rows = max(1, _PIECE // matrix.numel())
-    pieces = [paired_sum(x[first : first + n_rows, None, :].float() * matrix) for first in range(0, len(x), n_rows)]
-    y = torch.cat(pieces) if pieces else matrix.new_zeros(0, len(matrix))
+    per_part = max(1, PIECE // weight.shape[1])
+    parts = [_products(x, part) for part in torch.split(weight, per_part)]
+    y = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
     y = (y if bias is None else y + bias.float()).to(dtype)
     return y if out is None else out.copy_(y)
+
+
+def _products(x: Tensor, weight: Tensor) -> Tensor:
+    """`x W^T` of some outputs, float32; each by itself, so that it does not matter which are computed together."""
+    matrix = weight.float()
+    n_rows = max(1, PIECE // matrix.numel())
+    pieces = [paired_sum(x[first : first + n_rows, None, :].float() * matrix) for first in range(0, len(x), n_rows)]
+    return torch.cat(pieces) if pieces else matrix.new_zeros(0, len(matrix))
 
 
 def exponential(x: Tensor) -> Tensor:
