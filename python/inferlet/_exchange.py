@@ -1,4 +1,4 @@
-"""A request and its answer as the engine has them: what `inferlet.http` stands on, and what speaks for other clients."""
+"""A request and its answer as the engine has them: `inferlet.http` stands on it, and so do other clients."""
 
 from __future__ import annotations
 

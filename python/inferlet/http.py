@@ -179,7 +179,7 @@ class StreamedResponse(_Answer):
         yield from lines.feed(b"", is_end=True)
 
     def read(self) -> Coroutine[Any, Any, bytes]:
-        """Awaits what is left of the body. Outside of a running event loop it blocks and returns the bytes themselves."""
+        """Awaits what is left of the body. Outside of a running event loop it blocks and returns the bytes."""
         return _await_or_block(self._read, lambda: b"".join(self))
 
     def close(self) -> None:

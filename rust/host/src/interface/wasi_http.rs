@@ -219,6 +219,8 @@ fn charge_sending(handler: &mut LinkerInstance<'_, ProcessState>) -> wasmtime::R
             let state = store.data_mut();
             state.network.sending = state.network.release(request.rep());
             let sent = state.wasi_http().handle(request, options);
+            // One that was refused before it was sent has taken nothing.
+            state.network.sending = None;
             Ok((match sent {
                 Ok(future) => Ok(future),
                 Err(error) => Err(error.downcast()?),

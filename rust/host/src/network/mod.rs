@@ -15,7 +15,6 @@
 
 pub(crate) mod address;
 pub(crate) mod allowed;
-
 pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod exchange;
