@@ -199,7 +199,8 @@ def given_up() -> list[Op]:
         ("text", "collect_text", {"constrain": [digits]}),
         ("document", "collect_json", {"constrain": [document]}),
     ):
-        for is_stepped in (False, True):
+        # A document whose first tokens were stepped is none by itself.
+        for is_stepped in (False,) if name == "document" else (False, True):
             one, beside, again = (f"{name}/{is_stepped}/{what}" for what in ("one", "beside", "again"))
             # Long enough that what runs by itself is not at its end first.
             ops += [*prompt(one, 71, 72), generate(one, one, WARM, 3000, **options)]

@@ -152,7 +152,10 @@ impl Exchange {
 /// What is sent as the body.
 enum Sent {
     None,
-    Whole(Bytes, Charge),
+    Whole(
+        Bytes,
+        #[expect(dead_code, reason = "held until the request is over")] Charge,
+    ),
     /// None once a part of it may have been sent.
     Streamed(Option<SentBody>),
 }
