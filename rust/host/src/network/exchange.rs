@@ -78,7 +78,13 @@ impl Exchange {
         let (head, parts) = (Arc::<Heard>::default(), Arc::<Parts>::default());
         let (upload, body) = match body {
             GivenBody::None => (None, Sent::None),
-            GivenBody::Whole(bytes, charge) => (None, Sent::Whole(bytes, charge)),
+            GivenBody::Whole(bytes, charge) => (
+                None,
+                Sent::Whole {
+                    bytes,
+                    _charge: charge,
+                },
+            ),
             GivenBody::Streamed => {
                 let (upload, body) = Upload::new();
                 (Some(upload), Sent::Streamed(Some(body)))
@@ -152,7 +158,10 @@ impl Exchange {
 /// What is sent as the body.
 enum Sent {
     None,
-    Whole(Bytes, Charge),
+    Whole {
+        bytes: Bytes,
+        _charge: Charge,
+    },
     /// None once a part of it may have been sent.
     Streamed(Option<SentBody>),
 }
@@ -162,7 +171,7 @@ impl Sent {
     fn body(&mut self, at: &Target) -> Result<SentBody, Error> {
         match self {
             Self::None => Ok(empty()),
-            Self::Whole(bytes, _) => Ok(whole(bytes.clone())),
+            Self::Whole { bytes, .. } => Ok(whole(bytes.clone())),
             Self::Streamed(body) => body.take().ok_or_else(|| {
                 redirect::refused(
                     at,
