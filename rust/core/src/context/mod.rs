@@ -1,6 +1,7 @@
 //! A context: a sequence of tokens, apart from where its pages are.
 
 mod before;
+mod collecting;
 mod pass;
 mod phase;
 #[cfg(test)]

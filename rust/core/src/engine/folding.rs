@@ -97,43 +97,8 @@ impl Engine {
 
     /// Folds a pass that succeeded into its context and its generator.
     fn fold(&mut self, context: ContextId, mut pass: Pass) -> Answer {
-        let page_size = self.config.driver.page_size;
         let ahead = pass.split();
-        if let Some(state) = self.owned.contexts.get_mut(context.0) {
-            // A pass that had nothing to run took nothing.
-            if pass.n_tokens() > 0 {
-                state.absorb(&self.device.store, &pass);
-            }
-            state.pass = ahead;
-            match pass.kind {
-                PassKind::Flush | PassKind::Forward { .. } => state.settle(page_size),
-                // Where it had ended before, there is nothing to replace.
-                PassKind::Step(_) if pass.n_tokens() > 0 || !pass.draws() => {
-                    let n_tokens = pass.drawn().len() as u32;
-                    state.provisional = Some(Provisional {
-                        n_tokens,
-                        n_charged: n_tokens,
-                    });
-                }
-                PassKind::Step(_) | PassKind::Run(_) => {}
-            }
-            state.trim(&mut self.device.store);
-            if let Some(origin) = pass.origin {
-                match &mut state.before {
-                    Some(before) => before.origin = Some(origin),
-                    None => {
-                        let process = self.owned.processes.get_mut(&state.process);
-                        if let Some(process) = process {
-                            process.seeds.count(origin);
-                        }
-                    }
-                }
-            }
-        } else {
-            self.totals
-                .faults
-                .count("a pass that succeeded has no context");
-        }
+        self.fold_into(context, &pass, ahead);
         let id = match pass.kind {
             PassKind::Flush => return Answer::Flushed,
             PassKind::Forward { .. } => {
@@ -158,6 +123,39 @@ impl Engine {
             readings: pass.readings(),
             speculation: pass.speculation(),
         })
+    }
+
+    /// Folds a pass that succeeded into its context, where `ahead` is what runs ahead of it.
+    fn fold_into(&mut self, context: ContextId, pass: &Pass, ahead: Option<Pass>) {
+        let page_size = self.config.driver.page_size;
+        let Some(state) = self.owned.contexts.get_mut(context.0) else {
+            let faults = &mut self.totals.faults;
+            return faults.count("a pass that succeeded has no context");
+        };
+        // A pass that had nothing to run took nothing.
+        if pass.n_tokens() > 0 {
+            state.absorb(&self.device.store, pass);
+        }
+        state.pass = ahead;
+        match pass.kind {
+            PassKind::Flush | PassKind::Forward { .. } => state.settle(page_size),
+            // Where it had ended before, there is nothing to replace.
+            PassKind::Step(_) if pass.n_tokens() > 0 || !pass.draws() => {
+                let n_tokens = pass.drawn().len() as u32;
+                state.provisional = Some(Provisional {
+                    n_tokens,
+                    n_charged: n_tokens,
+                });
+            }
+            PassKind::Step(_) | PassKind::Run(_) => {}
+        }
+        state.trim(&mut self.device.store);
+        let Some(origin) = pass.origin else { return };
+        if let Some(before) = &mut state.before {
+            before.origin = Some(origin);
+        } else if let Some(process) = self.owned.processes.get_mut(&state.process) {
+            process.seeds.count(origin);
+        }
     }
 
     /// Cancels a request, ready or not: what the program sees is as it was before it. An unknown request is none.
