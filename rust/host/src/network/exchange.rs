@@ -130,7 +130,10 @@ impl Exchange {
         };
         match answer {
             Ok(receiver) => Future::new(Written, receiver),
-            Err(error) => Future::settled(Written, Err(error)),
+            Err(error) => {
+                held.refusals.note(&error);
+                Future::settled(Written, Err(error))
+            }
         }
     }
 
