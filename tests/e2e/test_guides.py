@@ -94,12 +94,12 @@ PYTHON_FRAME = """
 import ast, inspect
 from inferlet import *
 
-async def main(snippet, server):
+async def main(given):
     names = globals()
-    names["server"] = server
+    names["server"] = given["server"]
     names["model"] = Model.load("default")
     names["ctx"] = Context(names["model"]).user("How much does a violin cost?")
-    ran = eval(compile(snippet, "guide.py", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    ran = eval(compile(given["snippet"], "guide.py", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
     if inspect.iscoroutine(ran):
         await ran
 """

@@ -97,11 +97,29 @@ class RuntimeSettings(Struct, frozen=True, kw_only=True):
     """Bytes of the disk that programs leave free."""
 
     fs_open_files: int = 64
-    """Files and folders that one process may have open, and streams of them."""
+    """What one process may open at once, beside the folders that it is given: files, folders and streams of them."""
 
     fs_mounts: tuple[str, ...] = ()
     """Folders that every program can read, each as `DIR=/data`: an absolute path here, and the path at which programs
     find it.
+    """
+
+    allow_net: tuple[str, ...] = ()
+    """Servers that programs may send HTTP requests to, each as `HOST` or `HOST:PORT`: a name, `*.NAME` for all names
+    below it, an address or a range (`10.0.0.0/8`), or `*` for every public server. Addresses of this machine and of
+    private networks have to be named by address or range, or as `localhost`, even where a name that has them is
+    allowed.
+    """
+
+    net_user_requests: int = 128
+    """Requests of one user that are under way at once."""
+
+    net_requests: int = 1024
+    """Requests of all users that are under way at once."""
+
+    net_ca_file: str = ""
+    """The file of certificates (PEM) that servers are trusted by, in the place of Mozilla's, which are built in; empty:
+    none.
     """
 
 

@@ -78,7 +78,13 @@ impl Exchange {
         let (head, parts) = (Arc::<Heard>::default(), Arc::<Parts>::default());
         let (upload, body) = match body {
             GivenBody::None => (None, Sent::None),
-            GivenBody::Whole(bytes, charge) => (None, Sent::Whole(bytes, charge)),
+            GivenBody::Whole(bytes, charge) => (
+                None,
+                Sent::Whole {
+                    bytes,
+                    _charge: charge,
+                },
+            ),
             GivenBody::Streamed => {
                 let (upload, body) = Upload::new();
                 (Some(upload), Sent::Streamed(Some(body)))
@@ -124,7 +130,10 @@ impl Exchange {
         };
         match answer {
             Ok(receiver) => Future::new(Written, receiver),
-            Err(error) => Future::settled(Written, Err(error)),
+            Err(error) => {
+                held.refusals.note(&error);
+                Future::settled(Written, Err(error))
+            }
         }
     }
 
@@ -152,10 +161,10 @@ impl Exchange {
 /// What is sent as the body.
 enum Sent {
     None,
-    Whole(
-        Bytes,
-        #[expect(dead_code, reason = "held until the request is over")] Charge,
-    ),
+    Whole {
+        bytes: Bytes,
+        _charge: Charge,
+    },
     /// None once a part of it may have been sent.
     Streamed(Option<SentBody>),
 }
@@ -165,7 +174,7 @@ impl Sent {
     fn body(&mut self, at: &Target) -> Result<SentBody, Error> {
         match self {
             Self::None => Ok(empty()),
-            Self::Whole(bytes, _) => Ok(whole(bytes.clone())),
+            Self::Whole { bytes, .. } => Ok(whole(bytes.clone())),
             Self::Streamed(body) => body.take().ok_or_else(|| {
                 redirect::refused(
                     at,
