@@ -67,8 +67,7 @@ pub(crate) struct Mark {
     state: StepState,
     step: StepOptions,
     masks_late: bool,
-    seed: Option<u64>,
-    counted: bool,
+    seed: OwnSeed,
     n_accepted: u32,
     n_steps: u32,
     finish: Option<FinishReason>,
@@ -433,7 +432,6 @@ impl Generator {
             step: std::mem::take(&mut self.step),
             masks_late: self.masks_late,
             seed: self.seed,
-            counted: self.counted,
             n_accepted: self.n_accepted,
             n_steps: self.n_steps,
             finish: self.finish,
@@ -456,7 +454,6 @@ impl Generator {
         self.step = mark.step;
         self.masks_late = mark.masks_late;
         self.seed = mark.seed;
-        self.counted = mark.counted;
         self.n_accepted = mark.n_accepted;
         self.n_steps = mark.n_steps;
         self.finish = mark.finish;

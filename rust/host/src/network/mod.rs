@@ -26,13 +26,13 @@ mod pace;
 pub(crate) mod parts;
 pub(crate) mod places;
 mod received;
-mod redirect;
+pub(crate) mod redirect;
 pub(crate) mod request;
 mod roots;
 mod running;
-mod sent;
-mod target;
+pub(crate) mod sent;
+pub(crate) mod target;
 #[cfg(test)]
 mod tests;
-mod upload;
+pub(crate) mod upload;
 pub(crate) mod wasi;
