@@ -76,17 +76,19 @@ const STATED = {
   'chat.ts': ['options = {}'],
   'context.ts': ['options = {}'],
   'errors.ts': ['details = {}'],
-  // As the standard of fetch has them.
+  // Stated in the tests of requests.
   'fetch.ts': ['init = {}'],
   'generator.ts': ['ignore = true', 'proposer = true'],
-  // Stated in the tests of children.
+  // Stated in the tests of requests.
   'request.ts': ['ResponseInit = {}', 'body = null', 'init = {}', 'init = {}', 'status = 200', 'status = 302', "statusText = ''"],
+  // Stated in the tests of children.
   'runtime.ts': ['options = {}'],
   'sampler.ts': [
     'draws = 1', 'k = 50', 'k = 50', 'options = {}', 'options = {}', 'options = {}', 'options = {}', 'options = {}',
     'p = 0.1', 'p = 0.95', 'p = 0.95', 'temperature = 0.6', 'temperature = 0.6', 'temperature = 0.6', 'temperature = 0.6',
     'temperature = 1',
   ],
+  // Stated in the tests of requests.
   'streams.ts': ['source = {}'],
   'tools.ts': ["choice = 'required'", "choice = 'required'"],
 };

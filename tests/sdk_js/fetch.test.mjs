@@ -126,6 +126,17 @@ test('what a body throws ends the request', async () => {
   assert.ok(names().includes('exchange.cancel'));
 });
 
+test('requests, answers and streams without options', async () => {
+  const request = new Request('http://a/');
+  assert.deepEqual([request.method, request.redirect, request.body, request.signal, [...request.headers]], ['GET', 'follow', null, null, []]);
+  const response = new Response();
+  assert.deepEqual([response.status, response.statusText, response.body, response.url, [...response.headers]], [200, '', null, '', []]);
+  assert.equal(await response.text(), '');
+  assert.equal(Response.json(1).status, 200);
+  assert.equal(Response.redirect('/x').status, 302);
+  assert.equal(new ReadableStream().locked, false);
+});
+
 test('headers are by names in any case', () => {
   const headers = new Headers([['B', '1'], ['a', ' x '], ['b', '2'], ['Set-Cookie', 'c'], ['set-cookie', 'd']]);
   assert.deepEqual([...headers], [['a', 'x'], ['b', '1, 2'], ['set-cookie', 'c'], ['set-cookie', 'd']]);

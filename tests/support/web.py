@@ -75,11 +75,15 @@ class _Handler(socketserver.StreamRequestHandler):
         if headers.get("transfer-encoding") != "chunked":
             return self.rfile.read(int(headers.get("content-length", 0)))
         parts = []
-        while (length := int(self.rfile.readline(), 16)) > 0:
+        while (length := int(self.rfile.readline() or self.left(), 16)) > 0:
             parts.append(self.rfile.read(length))
             self.rfile.readline()
         self.rfile.readline()
         return b"".join(parts)
+
+    def left(self) -> bytes:
+        """The client has left before its body was complete."""
+        raise ConnectionResetError
 
     def say(self, text: str) -> None:
         self.wfile.write(text.encode("latin-1"))
