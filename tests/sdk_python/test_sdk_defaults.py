@@ -30,6 +30,8 @@ DEFAULTS = {
     "Sampler.multinomial": {"temperature": 1.0, "draws": 1, "seed": None},
     "Sampler.dist": {"temperature": 1.0, "seed": 0},
     "brle.window": {"sinks": 0},
+    "http.request": {"params": None, "headers": (), "body": None, "json": None, "timeout_s": None, "redirects": "follow"},
+    "http.stream": {"params": None, "headers": (), "body": None, "json": None, "timeout_s": None, "redirects": "follow"},
     "runtime.spawn": {
         "args": None,
         "argv": (),
