@@ -77,8 +77,8 @@ import { Context, Model, runtime } from 'inferlet';
 
 export async function main() {
   const fwd = new Context(Model.load(runtime.models()[0])).append([0, 1, 2, 3]).forward().input([5]);
-  const [seen, drawn] = [new Uint32Array(200_000).fill(1), new Uint32Array(4000).fill(1)];
-  for (let n = 0; n < 100; n++) fwd.attentionMask([seen]).mask(drawn);
+  const [seen, drawn] = [new Uint32Array(2000).fill(1), new Uint32Array(4000).fill(1)];
+  for (let n = 0; n < 3000; n++) fwd.attentionMask([seen]).mask(drawn);
   await fwd.attentionMask([[]]).execute();
 }
 """

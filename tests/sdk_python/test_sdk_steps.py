@@ -249,7 +249,7 @@ HANGING = {
     "constraint": ("limit-cpu", "constrain", "def step(self, accepted):\n        while True: pass"),
     "speculator": ("limit-cpu", "speculator", "def draft(self):\n        while True: pass\n    def accept(self, tokens): pass"),
     "endless drafts": (
-        "limit-memory",
+        "invalid-argument",
         "speculator",
         "def draft(self): return itertools.repeat(1), itertools.count(2)\n    def accept(self, tokens): pass",
     ),

@@ -51,6 +51,8 @@ fn is_of_programs(code: ErrorCode) -> bool {
             | Code::StepPending
             | Code::GrammarMismatch
             | Code::JsonCut
+            | Code::HttpProtocol
+            | Code::LimitHttpTime
             | Code::FutureTaken
             | Code::SessionClosed
             | Code::UnknownModel
