@@ -163,7 +163,7 @@ def test_forced_text_is_the_same_with_and_without_a_jump(engine: Engine) -> None
     [
         ("json-schema", {"properties": {"a": {"uniqueItems": True}}}, "`uniqueItems` at #/properties/a/uniqueItems"),
         ("json-schema", "{", "not JSON"),
-        ("regex", "(a)\\1", "back references"),
+        ("regex", "(a)\\1", "a back reference"),
         ("ebnf", "start: start", "no text follows"),
         ("ebnf", "start: x", '"x" is not a rule'),
     ],

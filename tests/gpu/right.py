@@ -137,7 +137,7 @@ def parity(place: Place) -> Iterator[Row]:
 
 
 def invariance(place: Place) -> Iterator[Row]:
-    """Mixed sequences, prompts in chunks, some with masks, with graphs and without: each row as in its sequence's run alone."""
+    """Mixed sequences, chunked prompts, some with masks, with graphs and without: each row as in its own run."""
     n_seqs, length = (256, 80) if place.is_gpu else (6, 12)
     order, numbers = Random(1), np.random.default_rng(1)
     texts = [numbers.integers(0, 160, order.randint(2, length)).tolist() for _ in range(n_seqs)]

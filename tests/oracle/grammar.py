@@ -34,9 +34,11 @@ class Walker:
     @classmethod
     def of(cls, model: Model, op: Op) -> Walker:
         """At the beginning; a grammar without texts is refused."""
+        stop = model.end_tokens | frozenset(model.chat.closing()[:1])
+        if "letters" in op:
+            return Letters(model, frozenset(), stop, letters=op["letters"].encode(), n=op["n"], around=op["around"].encode())
         if "texts" not in op:
             raise RefusedError("invalid-grammar")
-        stop = model.end_tokens | frozenset(model.chat.closing()[:1])
         return cls(model, frozenset(text.encode() for text in op["texts"]), stop, op.get("is_part", False))
 
     def copied(self) -> Walker:
@@ -149,6 +151,35 @@ class Walker:
     def allows(self, token: int) -> bool:
         """Whether a token may follow where nothing is forced."""
         return self.may_end if token in self.stop else self.may_follow(self.bytes_of(token))
+
+
+@dataclass
+class Letters(Walker):
+    """One of a grammar whose texts are too many to be written down: so many of some letters, in any order."""
+
+    letters: bytes = b""
+    n: int = 0
+    around: bytes = b""
+    """What stands in front of them and behind them."""
+
+    @property
+    def rest(self) -> list[bytes]:
+        """How the first and the last of the texts go on."""
+        n_left = min(self.n, self.n + len(self.around) - len(self.text))
+        begin = self.around[len(self.text) :] if len(self.text) < len(self.around) else b""
+        end = self.around[len(self.text) - len(self.around) - self.n :] if n_left <= 0 else self.around
+        return list(dict.fromkeys(begin + letter.to_bytes() * max(n_left, 0) + end for letter in (min(self.letters), max(self.letters))))
+
+    @property
+    def may_end(self) -> bool:
+        """Whether what was accepted is a text."""
+        return self.rest == [b""]
+
+    def may_follow(self, content: bytes) -> bool:
+        """Whether a text goes on so."""
+        rest = self.rest[0]
+        places = zip(content, self.rest[0], self.rest[-1], strict=False)
+        return 0 < len(content) <= len(rest) and all(byte == one or (one != other and byte in self.letters) for byte, one, other in places)
 
 
 class GrammarOps:

@@ -103,7 +103,13 @@ def test_use_after_release(dummy: Engine, body: str) -> None:
     assert outcome.value == ["context-released", True]
 
 
-@pytest.mark.parametrize("call", ["ctx.forward().mask", "ctx.forward().input", "lambda runs: brle.shortest(runs, 4096)"])
-def test_ten_million_runs_do_not_fit_a_call(dummy: Engine, call: str) -> None:
+@pytest.mark.parametrize("call", ["ctx.forward().mask", "lambda runs: brle.shortest(runs, 4096)"])
+def test_ten_million_runs_are_more_than_a_row_takes(dummy: Engine, call: str) -> None:
     outcome = run(dummy, python_source(source(f"({call})([0] * 10_000_000)")))
+    assert outcome.code is None, outcome.traceback
+    assert outcome.value == ["invalid-argument", True]
+
+
+def test_ten_million_tokens_do_not_fit_a_call(dummy: Engine) -> None:
+    outcome = run(dummy, python_source(source("ctx.forward().input([0] * 10_000_000)")))
     assert outcome.code == "limit-message"

@@ -9,7 +9,6 @@ import inferlet
 from inferlet import Sampler
 from inferlet.generation import _raw_options
 
-REQUEST = {"params": None, "headers": (), "body": None, "json": None, "timeout_s": None, "redirects": "follow"}
 # Of every public function that has any.
 DEFAULTS = {
     "Context.__init__": {"name": None},
@@ -31,8 +30,8 @@ DEFAULTS = {
     "Sampler.multinomial": {"temperature": 1.0, "draws": 1, "seed": None},
     "Sampler.dist": {"temperature": 1.0, "seed": 0},
     "brle.window": {"sinks": 0},
-    "http.request": REQUEST,
-    "http.stream": REQUEST,
+    "http.request": {"params": None, "headers": (), "body": None, "json": None, "timeout_s": None, "redirects": "follow"},
+    "http.stream": {"params": None, "headers": (), "body": None, "json": None, "timeout_s": None, "redirects": "follow"},
     "runtime.spawn": {
         "args": None,
         "argv": (),

@@ -4,7 +4,6 @@ all of its texts, written by hand from what its source means.
 
 from __future__ import annotations
 
-import itertools
 import json
 from typing import Any
 
@@ -189,8 +188,10 @@ def given_up() -> list[Op]:
     the tokens before it are in the buffer still, and the seed of the generator counts for no other. Until then nothing
     is seen of it, and the context is busy. It is so with a grammar and without.
     """
-    digits = source("regex", "[12]{9}", ["".join(text) for text in itertools.product("12", repeat=9)])
-    document = source("json_schema", {"type": "string", "pattern": "^[12]{9}$"}, [f'"{text}"' for text in digits["texts"]])
+    # So long that nobody is at its end when it is given up.
+    digits = {"kind": "regex", "source": "[12]{2000}", "letters": "12", "n": 2000, "around": ""}
+    schema = {"type": "string", "pattern": "^[12]{2000}$"}
+    document = {"kind": "json_schema", "source": json.dumps(schema), "letters": "12", "n": 2000, "around": '"'}
     ops = []
     for name, how, options in (
         ("plain", "collect_tokens", {"ignore_eos": True}),
@@ -199,7 +200,8 @@ def given_up() -> list[Op]:
         ("text", "collect_text", {"constrain": [digits]}),
         ("document", "collect_json", {"constrain": [document]}),
     ):
-        for is_stepped in (False, True):
+        # A document whose first tokens were stepped is none by itself.
+        for is_stepped in (False,) if name == "document" else (False, True):
             one, beside, again = (f"{name}/{is_stepped}/{what}" for what in ("one", "beside", "again"))
             # Long enough that what runs by itself is not at its end first.
             ops += [*prompt(one, 71, 72), generate(one, one, WARM, 3000, **options)]
@@ -213,11 +215,7 @@ def given_up() -> list[Op]:
                 ops += [op("context", as_=again), op("append", ctx=again, tokens=[71, 72]), generate(again, again, WARM, 20, **options)]
                 ops += [op(how, gen=again), *report(again), *state(again)]
             ops += [op(how, gen=one), *report(one), *state(one)]
-    # The schema of a document that is given up is no constraint of its generator.
-    ops += [*prompt("free", 71, 72), generate("free", "free", WARM, 3000, seed=5, ignore_eos=True)]
-    ops += [*prompt("last", 73), generate("last", "last", n=2, ignore_eos=True)]
-    ops += [op("give_up", gen="free", how="collect_json", beside="last", seen=[]), op("set_max_tokens", gen="free", n=8)]
-    return [*ops, op("collect_tokens", gen="free"), *report("free")]
+    return ops
 
 
 VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {

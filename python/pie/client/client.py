@@ -381,8 +381,8 @@ class Client:
 
         `input` is any JSON value, `args` the unparsed arguments; `seed` repeats a run. `token_budget` bounds the tokens
         that the process may put into its contexts, and `limits` lowers limits of the engine by their names, as in
-        `{"cpu_s": 10}`. The process and its children can start `programs` by their names: each is given as `program` is.
-        A process ends some time after its client has gone, unless it was launched `detached`.
+        `{"cpu_s": 10}`. The process and its children can start `programs` by their names: each is given as `program`
+        is. A process ends some time after its client has gone, unless it was launched `detached`.
         `window_bytes` of events are sent before they are read, and more hold the program up: detach from one whose
         events you do not want.
         """

@@ -256,7 +256,7 @@ async def _pumped(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Throws away what a client that has its answer still sends: the system would cut it off before it has read that."""
+    """Throws away what an answered client still sends: the system would cut it off before it has read the answer."""
     if writer.can_write_eof():
         writer.write_eof()
     n_bytes = 0

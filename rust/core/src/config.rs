@@ -271,13 +271,13 @@ const fn part(given: u32, whole: u32, divisor: u32) -> u32 {
 }
 
 /// What is given or, where nothing is, half of what others leave of the whole, rounded up: one or two who take all that
-/// they may leave something to the next.
+/// they may leave something to the next. It is one at least, so that whoever finds the whole taken is told that.
 fn share(given: u32, whole: u32, of_others: usize) -> u32 {
     if given > 0 {
         return given;
     }
     let of_others = u32::try_from(of_others).unwrap_or(u32::MAX);
-    whole.saturating_sub(of_others).div_ceil(2)
+    whole.saturating_sub(of_others).div_ceil(2).max(1)
 }
 
 #[cfg(test)]
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!((config.process_contexts(), config.user_contexts(8)), (3, 7));
         // Half of what others leave: of 4096 first 2048, then 1024, and so on.
         let halves = [0, 2048, 3072, 4095, 4096, 5000].map(|n| config.user_waiting(n));
-        assert_eq!(halves, [2048, 1024, 512, 1, 0, 0]);
+        assert_eq!(halves, [2048, 1024, 512, 1, 1, 1]);
     }
 
     #[test]

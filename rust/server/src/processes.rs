@@ -54,6 +54,19 @@ pub(crate) struct Processes {
     log_bytes: usize,
 }
 
+/// The place of a process, kept for something else.
+pub(crate) struct ReservedPlace {
+    processes: Arc<Processes>,
+    user: String,
+}
+
+impl Drop for ReservedPlace {
+    fn drop(&mut self) {
+        lock(&self.processes.table).release(&self.user);
+        self.processes.left.notify_waiters();
+    }
+}
+
 impl Processes {
     /// At most so many live at once.
     pub(crate) fn new(config: &ServerConfig, numbers: Numbers, most_live: usize) -> Self {
@@ -102,6 +115,18 @@ impl Processes {
         table.reserve_child(&launcher.user, Instant::now())?;
         drop(table);
         self.launch_reserved(host, launch, label, launcher)
+    }
+
+    /// A place for what is no process of the user, but takes the room of one; dropping it gives it back.
+    ///
+    /// # Errors
+    /// As [`Processes::launch`].
+    pub(crate) async fn place(self: &Arc<Self>, user: &str) -> Result<ReservedPlace, Error> {
+        self.reserve(user).await?;
+        Ok(ReservedPlace {
+            processes: self.clone(),
+            user: user.to_owned(),
+        })
     }
 
     /// Counts a process of the user, when there is a place for it.

@@ -63,6 +63,23 @@ impl fmt::Debug for Server {
     }
 }
 
+/// The threads that serve.
+fn threads() -> Result<tokio::runtime::Runtime, Error> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(N_THREADS)
+        .event_interval(LOOK_EVERY_TASKS)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_keep_alive(KEEP_ALIVE)
+        .thread_name("pie-server")
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Error::internal(format!(
+                "the threads of the server cannot be started: {error}"
+            ))
+        })
+}
+
 impl Server {
     /// Starts to serve the programs and models of `host`.
     ///
@@ -71,19 +88,7 @@ impl Server {
     /// address that is not of this machine, and for a folder that cannot be used, or that another server uses.
     pub fn start(host: Arc<Host>, config: ServerConfig) -> Result<Self, Error> {
         config.check()?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(N_THREADS)
-            .event_interval(LOOK_EVERY_TASKS)
-            .max_blocking_threads(BLOCKING_THREADS)
-            .thread_keep_alive(KEEP_ALIVE)
-            .thread_name("pie-server")
-            .enable_all()
-            .build()
-            .map_err(|error| {
-                Error::internal(format!(
-                    "the threads of the server cannot be started: {error}"
-                ))
-            })?;
+        let runtime = threads()?;
         let audit = Audit::open(config.auth.audit_file())?;
         // The address first: a second server by mistake must not touch the folder of the first.
         let (listener, address) = runtime.block_on(bind(&config))?;

@@ -130,7 +130,7 @@ def test_tokens_without_masks_have_none_beside_one_that_has(folder: Path, *, det
 
 
 def test_the_host_waits_for_nothing_where_tokens_have_masks(folder: Path) -> None:
-    """Nor where rows and hidden states are answered. What attention is planned by is on the host, and so is its stand-in."""
+    """Nor where rows and hidden states are wanted. What attention is planned by is on the host, as is its stand-in."""
     driver = opened(folder)
     noted = Waits()
     feeds = [Feed([3, 4, 5], [8], masks={1: [1, 1]}, rows=[0, 1, 2], embeds=[1]), Feed([7, 8], [9], rows=[1])]

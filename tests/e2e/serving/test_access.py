@@ -330,7 +330,7 @@ async def test_operators_see_and_end_connections_and_messages(tmp_path: Path) ->
             error = await refused(pinging(alice))
             assert (error.code, "operator" in error.message) == ("cancelled", True)
             again = await done("connection", "end", number, "--user", "root")
-            assert (again.returncode, again.stderr.split()[0]) == (1, "error[invalid-argument]")
+            assert (again.returncode, again.stderr.split()[0]) == (1, "error[invalid-argument]:")
         async with connect(served.url, user="alice") as alice:
             assert await alice.outcome(process.pid) is not None or process.pid in [one.pid for one in await alice.list()]
 

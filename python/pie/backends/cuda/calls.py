@@ -81,11 +81,12 @@ def library_calls(*, deterministic: bool) -> Calls:
 
 
 def fastest_linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
-    """By cuBLAS, which chooses its order of summation by the shape of the batch: never where no batch may change a bit."""
+    """By cuBLAS, which orders its sums by the shape of the batch: never where no batch may change a bit."""
     if dtype == x.dtype:
         y = torch.nn.functional.linear(x, weight, bias)
         return y if out is None else out.copy_(y)
-    # Its sums are in float32. A linear of 16 bits would round them, and what is added to them or drawn from is wanted whole.
+    # Its sums are in float32. A linear of 16 bits would round them, and what is added to them or drawn from is wanted
+    # whole.
     wide: Any = torch.mm
     whole: Tensor = wide(x, weight.t(), out_dtype=dtype) if out is None else wide(x, weight.t(), out_dtype=dtype, out=out)
     return whole if bias is None else whole.add_(bias.to(dtype))

@@ -162,7 +162,7 @@ _TOO_LITTLE = ("out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether an error of torch or of a library says that the device's memory does not suffice, or came of one that did.
+    """Whether an error of torch or a library says that the device's memory does not suffice, or came of one that did.
 
     Not all of them are `torch.OutOfMemoryError`: a graph that finds no room is an error of CUDA, and where one is
     captured meanwhile, what is said last is that the capture failed.

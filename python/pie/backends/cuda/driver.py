@@ -189,7 +189,7 @@ class CudaDriver:
             raise
 
     def _lost_by(self, error: Exception) -> str | None:
-        """Why the device is of no use any more; None where it is, and does nothing of the batch that failed any more."""
+        """Why the device is of no use any more; None where it is, and no work of the batch that failed is under way."""
         if is_out_of_memory(error) or not is_lost(error):
             try:
                 # What was launched of it may still write to pages that are given to others now, and their copies have a

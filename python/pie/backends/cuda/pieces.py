@@ -26,7 +26,7 @@ TILE_ROWS = 16
 
 
 class PackedMasks(NamedTuple):
-    """Which slots each token of each piece sees, row by row and piece by piece, a bit each, the lowest of a byte first."""
+    """The slots that each token of each piece sees, row by row, piece by piece: a bit each, a byte's lowest first."""
 
     bits: Bytes
     starts: I32

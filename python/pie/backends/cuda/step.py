@@ -219,7 +219,7 @@ class Step:
         return wrapper, tokens
 
     def _warm_up(self, calls: Calls) -> None:
-        """Runs every kernel once, on a token of nobody: what is compiled or chosen by measuring is so before a batch comes."""
+        """Runs every kernel once, on a token of nobody, so that all is compiled and chosen before a batch comes."""
         with self._device.computing():
             calls.choose_linears(self._weights.matrices())
             ids, positions, pages, slots = self._tokens.send([np.array([word], np.int32) for word in (0, 0, self.pool.nobody, 0)])

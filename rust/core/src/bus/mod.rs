@@ -364,10 +364,10 @@ impl<M, B> Bus<M, B> {
 
     /// Each topic in use, in the order of their names.
     pub fn topics(&self) -> Vec<TopicStats> {
-        let found = |(name, id): (&Box<str>, &u64)| {
-            let topic = self.topics.get(*id)?;
+        let stats = |name: &str, id: u64| {
+            let topic = self.topics.get(id)?;
             Some(TopicStats {
-                name: name.to_string(),
+                name: name.to_owned(),
                 n_queued: topic.queue.n_messages() as u64,
                 queued_bytes: topic.queue.n_bytes() as u64,
                 n_waiting_pushes: topic.pushes.len() as u64,
@@ -375,7 +375,11 @@ impl<M, B> Bus<M, B> {
                 n_subscriptions: topic.subscriptions.len() as u64,
             })
         };
-        let mut topics: Vec<TopicStats> = self.names.iter().filter_map(found).collect();
+        let mut topics: Vec<TopicStats> = self
+            .names
+            .iter()
+            .filter_map(|(name, id)| stats(name, *id))
+            .collect();
         topics.sort_by(|one, other| one.name.cmp(&other.name));
         topics
     }

@@ -1,4 +1,4 @@
-//! `wasi:filesystem/types`, in which what programs change is charged first. What only reads is wasmtime's own. All of it
+//! `wasi:filesystem/types`, where what programs change is charged first. What only reads is wasmtime's own. All of it
 //! works off the threads that run programs, in turns, and on the processor time of its process.
 //!
 //! A handle of wasmtime's types stands for a value of Pie's: a descriptor for an `Arc<OpenDescriptor>`, a stream of

@@ -1,7 +1,7 @@
 //! Work on files: off the threads that run programs, in turn with that of other users, and on the processor time of the
 //! process that it is for.
 //!
-//! Walks through a folder take long, and so do paths of many names and links. A program that waits for them all the time
+//! Walks through a folder take long, and so do paths of many names and links. A program that always waits for them
 //! computes nothing itself: without this, neither its limit nor its user's standing would know of it.
 
 use std::io;
@@ -33,8 +33,8 @@ pub(crate) struct FileTurns {
 }
 
 impl FileTurns {
-    /// That of a process of `user`, whose processor time `cpu` counts. It works on `threads`, wherever the program runs:
-    /// a turn, or a folder, that is held by a thread of low priority would hold up users who owe no time.
+    /// That of a process of `user`, whose processor time `cpu` counts. It works on `threads`, wherever the program
+    /// runs: a turn, or a folder, that is held by a thread of low priority would hold up users who owe no time.
     pub(super) const fn new(
         turns: Arc<FairTurns>,
         user: Arc<str>,

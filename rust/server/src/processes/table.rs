@@ -1,14 +1,15 @@
 //! The table behind the processes: owners, deadlines, and the bounds on what is kept. Time is an argument.
 
 mod sharing;
+mod still;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use pie_host::{Error, ErrorCode, ServedProcess};
 
-use self::sharing::Present;
-pub(super) use self::sharing::{Still, WaitsFor};
+use self::still::Present;
+pub(super) use self::still::{Still, WaitsFor};
 use super::shelf::{By, EndedProcess, Shelf};
 use crate::ServerConfig;
 

@@ -181,7 +181,9 @@ fn a_folder_belongs_to_one_registry() {
     let under_way = folder.path().join("alice/q@1");
     fs::create_dir(&under_way).unwrap();
     let budget = Budget::new(1 << 20, None);
-    let second = Registry::open(folder.path().to_owned(), 1000, budget);
+    let (all, of_user) = (1000, 1000);
+    let shares = DiskShares { all, of_user };
+    let second = Registry::open(folder.path().to_owned(), shares, budget);
     let error = second.err().unwrap();
     assert_eq!(error.code, ErrorCode::InvalidConfig);
     let shown = folder.path().display().to_string();

@@ -74,7 +74,7 @@ impl Session {
                     tracing::info!(user = install.user, name, version, digest, "installing");
                     let installed = async {
                         let _until_it_is_done = installing?;
-                        shared.host.checked(program, &install.user).await?;
+                        look_at(&shared, program, &install.user).await?;
                         let turn = shared.registry.turn().await;
                         blocking(move || shared.registry.install(turn, install)).await
                     };
@@ -139,5 +139,17 @@ impl Session {
                 self.answer(id, answer).await;
             }
         }
+    }
+}
+
+/// Looks whether a program can run. Where every place of a process is taken, one is freed for that as for a launch: who
+/// finds the server full could install nothing otherwise.
+async fn look_at(shared: &ServerState, program: Program, user: &str) -> Result<(), Error> {
+    match shared.host.checked(program.clone(), user).await {
+        Err(error) if error.code == ErrorCode::LimitProcesses => {
+            let _place = shared.processes.place(user).await?;
+            shared.host.checked(program, user).await
+        }
+        looked => looked,
     }
 }

@@ -4,87 +4,17 @@
 //! without a client, of these the one that has stood still the longest. So nobody keeps the others out, however many
 //! processes they launch detached.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use pie_host::{Error, ErrorCode, ServedProcess};
+use pie_host::{Error, ErrorCode};
 
+use super::still::{Clients, Done, WaitsFor};
 use super::{Entry, Table};
 
 /// How often it is looked which processes stand still, at most.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// And at least so often within the time that one may stand still.
 const LOOKS: u32 = 8;
-
-/// Since when nothing of a process was seen: no client that it belongs to, and no work.
-#[derive(Debug)]
-pub(in crate::processes) struct Still {
-    pub(super) since: Instant,
-    /// What it had done when it was looked at last, and when that was.
-    done: Done,
-    looked: Option<Instant>,
-    /// It was told to end, so that another one has its place.
-    gives_way: bool,
-}
-
-/// What a process has done.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Done {
-    cpu: Duration,
-    n_tokens: u64,
-}
-
-/// Users of whom clients are connected, and how many; of those who have processes also when the last one left.
-#[derive(Debug, Default)]
-pub(super) struct Present(HashMap<String, Clients>);
-
-#[derive(Debug)]
-struct Clients {
-    n: usize,
-    last: Instant,
-}
-
-/// The process that was told to end for a launch which waits for its place.
-#[derive(Debug, Default)]
-pub(in crate::processes) struct WaitsFor(Option<u64>);
-
-impl Still {
-    /// That of a process which begins.
-    pub(in crate::processes) fn new(now: Instant) -> Self {
-        Self {
-            since: now,
-            done: Done::default(),
-            looked: None,
-            gives_way: false,
-        }
-    }
-
-    /// True where it was told to end.
-    #[cfg(test)]
-    pub(super) const fn gives_way(&self) -> bool {
-        self.gives_way
-    }
-}
-
-impl Done {
-    fn of(process: &ServedProcess) -> Self {
-        Self {
-            cpu: process.cpu(),
-            n_tokens: process.n_tokens(),
-        }
-    }
-}
-
-impl Present {
-    fn is(&self, user: &str) -> bool {
-        self.0.get(user).is_some_and(|clients| clients.n > 0)
-    }
-
-    /// When the last client of the user left; none: it is not known.
-    fn left(&self, user: &str) -> Option<Instant> {
-        self.0.get(user).map(|clients| clients.last)
-    }
-}
 
 impl Entry {
     fn lives(&self) -> bool {
