@@ -114,12 +114,8 @@ def _response(module: ModuleType, head: Any, stream: Any) -> Any:
 
 
 def _error(module: ModuleType, error: InferletError) -> Any:
-    match error.code:
-        case ErrorCode.INVALID_ARGUMENT:
-            return module.UnsupportedProtocol
-        case ErrorCode.LIMIT_HTTP_TIME:
-            return module.ReadTimeout
-        case ErrorCode.HTTP_PROTOCOL:
-            return module.RemoteProtocolError
-        case _:
-            return module.ConnectError
+    if error.code == ErrorCode.INVALID_ARGUMENT:
+        return module.UnsupportedProtocol
+    if error.code == ErrorCode.LIMIT_HTTP_TIME:
+        return module.ReadTimeout
+    return module.RemoteProtocolError if error.code == ErrorCode.HTTP_PROTOCOL else module.ConnectError

@@ -69,10 +69,6 @@ def _text(value: str | bytes) -> str:
 
 
 def _error(errors: ModuleType, error: InferletError) -> Any:
-    match error.code:
-        case ErrorCode.INVALID_ARGUMENT:
-            return errors.InvalidURL
-        case ErrorCode.LIMIT_HTTP_TIME:
-            return errors.ReadTimeout
-        case _:
-            return errors.ConnectionError
+    if error.code == ErrorCode.INVALID_ARGUMENT:
+        return errors.InvalidURL
+    return errors.ReadTimeout if error.code == ErrorCode.LIMIT_HTTP_TIME else errors.ConnectionError
