@@ -182,7 +182,7 @@ impl Translation<'_> {
         let begun = self.rest.clone();
         let mut name = String::new();
         let mut ends = false;
-        while let Some(character) = self.rest.next() {
+        for character in self.rest.by_ref() {
             if character == '>' {
                 ends = true;
                 break;
