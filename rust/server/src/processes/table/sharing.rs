@@ -4,6 +4,7 @@
 //! without a client, of these the one that has stood still the longest. So nobody keeps the others out, however many
 //! processes they launch detached.
 
+use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 use pie_host::{Error, ErrorCode};
@@ -128,7 +129,7 @@ impl Table {
             .map(|(of, n)| (n - ending(of), of.clone()))
             .filter(|(n, _)| *n > own)
             .collect();
-        others.sort_by(|one, other| other.0.cmp(&one.0));
+        others.sort_by_key(|(n, _)| Reverse(*n));
         let pid = others
             .iter()
             .find_map(|(_, of)| self.least_needed(of, now))?;
