@@ -46,7 +46,7 @@ INFERLET_LAYERS = [
 ]
 
 HOST_LAYERS = [
-    {"sync.rs", "identity.rs", "errors.rs", "event.rs"},
+    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "counted.rs"},
     {"limits.rs", "budget.rs", "numbering.rs", "stepped_charge.rs"},
     {"futures.rs"},
     {"bus/", "scratch/config.rs", "network/"},
@@ -65,6 +65,7 @@ SERVER_LAYERS = [
     {"faults.rs", "pacing.rs", "threads.rs"},
     {"auth/", "audit.rs"},
     {"config.rs"},
+    {"address_share.rs"},
     {"client_places.rs", "protocol/", "wire/"},
     {"registry/", "processes.rs", "processes/", "uploads.rs"},
     {"state.rs"},

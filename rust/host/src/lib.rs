@@ -13,6 +13,7 @@
 mod budget;
 mod bus;
 mod config;
+mod counted;
 mod errors;
 mod event;
 mod futures;

@@ -29,7 +29,6 @@ settings! {
 /// What one process may use of the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HttpLimits {
-    pub(crate) requests: usize,
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
     pub(crate) header_bytes: usize,
@@ -57,7 +56,6 @@ impl HttpLimits {
 impl From<&Limits> for HttpLimits {
     fn from(limits: &Limits) -> Self {
         Self {
-            requests: limits.http_requests,
             sent_bytes: limits.http_sent_bytes,
             received_bytes: limits.http_received_bytes,
             header_bytes: limits.http_header_bytes,

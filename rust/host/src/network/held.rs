@@ -1,7 +1,6 @@
 //! What one process has of the network.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::runtime::Handle;
@@ -12,6 +11,7 @@ use super::places::{Place, too_many};
 use crate::Error;
 use crate::Limits;
 use crate::budget::{Account, Charge, Purpose};
+use crate::counted::{Bounded, Counted};
 use crate::sync::lock;
 
 /// Heads that a request holds at once at most, each with its headers: its own and that of its answer, as they are read
@@ -28,7 +28,7 @@ pub(crate) struct HeldNetwork {
     pub(crate) limits: HttpLimits,
     pub(crate) refusals: Refusals,
     account: Account,
-    n_requests: Arc<AtomicUsize>,
+    requests: Bounded,
     /// What is charged for things of `wasi:http`, by the place of their handle in the table.
     kept: HashMap<u32, Charge>,
     /// What is charged for the request that is about to be sent.
@@ -38,17 +38,8 @@ pub(crate) struct HeldNetwork {
 /// The leave for one request, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    _own: Own,
+    _own: Counted,
     pub(crate) place: Place,
-}
-
-#[derive(Debug)]
-struct Own(Arc<AtomicUsize>);
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl HeldNetwork {
@@ -65,7 +56,7 @@ impl HeldNetwork {
             limits: limits.into(),
             refusals: Refusals::default(),
             account,
-            n_requests: Arc::default(),
+            requests: Bounded::new(limits.http_requests),
             kept: HashMap::new(),
             sending: None,
         }
@@ -76,17 +67,10 @@ impl HeldNetwork {
     /// # Errors
     /// `limit-http-requests`.
     pub(crate) fn admit(&self) -> Result<Admission, Error> {
-        let own = Own(self.n_requests.clone());
-        let before = self.n_requests.fetch_add(1, Ordering::Relaxed);
-        let most = self.limits.requests;
-        if before >= most {
-            return Err(too_many(
-                before,
-                "of this program",
-                "limits.http_requests",
-                most,
-            ));
-        }
+        let own = self.requests.take().ok_or_else(|| {
+            let most = self.requests.most();
+            too_many(most, "of this program", "limits.http_requests", most)
+        })?;
         let place = self.network.places.take(self.account.user())?;
         Ok(Admission { _own: own, place })
     }

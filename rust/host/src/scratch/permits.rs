@@ -10,12 +10,12 @@
 //! ([`crate::budget`]).
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pie_core::ErrorCode;
 
 use crate::Error;
+use crate::counted::{Bounded, Counted};
 use crate::sync::lock;
 
 /// One part in this many of the whole is the floor of a user.
@@ -121,8 +121,7 @@ impl Drop for UserPermit {
 pub(super) struct ProcessPermits {
     permits: Arc<Permits>,
     user: Arc<str>,
-    n: Arc<AtomicUsize>,
-    most: usize,
+    open: Bounded,
 }
 
 impl ProcessPermits {
@@ -131,8 +130,7 @@ impl ProcessPermits {
         Self {
             permits,
             user,
-            n: Arc::default(),
-            most,
+            open: Bounded::new(most),
         }
     }
 
@@ -141,20 +139,16 @@ impl ProcessPermits {
     /// # Errors
     /// `limit-resources` where the process has as much open as it may, and as [`Permits::take`].
     pub(super) fn take(&self) -> Result<OpenPermit, Error> {
-        let most = self.most;
         let of_user = self.permits.take(&self.user)?;
-        let more = |n| (n < most).then_some(n + 1);
-        let counted = self
-            .n
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        if counted.is_err() {
+        let open = self.open.take().ok_or_else(|| {
+            let most = self.open.most();
             let message = format!(
                 "{most} files are open, of at most runtime.fs_open_files = {most}; close those that are done"
             );
-            return Err(Error::new(ErrorCode::LimitResources, message));
-        }
+            Error::new(ErrorCode::LimitResources, message)
+        })?;
         Ok(OpenPermit {
-            n: self.n.clone(),
+            _open: open,
             _of_user: of_user,
         })
     }
@@ -163,14 +157,8 @@ impl ProcessPermits {
 /// A permit of a process to have something open, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenPermit {
-    n: Arc<AtomicUsize>,
+    _open: Counted,
     _of_user: UserPermit,
-}
-
-impl Drop for OpenPermit {
-    fn drop(&mut self) {
-        self.n.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]
