@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, Weak};
 
 use pie_host::{Account, Budget, Error, ErrorCode};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::ServerConfig;
+use crate::address_share::{AddressMost, AddressShare};
 use crate::sync::lock;
 use crate::threads::{Part, Threads};
 
@@ -42,76 +43,6 @@ pub(crate) struct User {
     pub(crate) upload_bytes: AtomicUsize,
     /// Their part of the threads, however many connect.
     pub(crate) part: Arc<Part>,
-}
-
-/// What the clients of one address hold together, however many names they have.
-#[derive(Debug, Default)]
-pub(crate) struct AddressShare {
-    /// Bytes of uploads.
-    upload_bytes: AtomicUsize,
-    /// Installs that are looked at, or wait for it.
-    n_installs: AtomicUsize,
-    /// The most of both; none: names cannot be made up, and users are counted.
-    most: Option<AddressMost>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct AddressMost {
-    upload_bytes: usize,
-    installs: usize,
-}
-
-impl AddressShare {
-    /// Counts bytes of uploads.
-    ///
-    /// # Errors
-    /// `limit-upload`.
-    pub(crate) fn hold_upload(&self, n_bytes: usize) -> Result<(), Error> {
-        let most = self.most.map_or(usize::MAX, |most| most.upload_bytes);
-        add_within(&self.upload_bytes, n_bytes, most).map_err(|_| {
-            let message = format!(
-                "the uploads of your address would hold more than server.max_address_upload_bytes = {most}; install what has arrived, close a connection, or raise the limit"
-            );
-            Error::new(ErrorCode::LimitUpload, message)
-        })
-    }
-
-    /// Bytes of uploads are given up.
-    pub(crate) fn free_upload(&self, n_bytes: usize) {
-        self.upload_bytes.fetch_sub(n_bytes, Ordering::Relaxed);
-    }
-
-    /// Counts an install until what it gives is dropped.
-    ///
-    /// # Errors
-    /// `limit-queue`.
-    pub(crate) fn install(self: &Arc<Self>) -> Result<Installing, Error> {
-        let most = self.most.map_or(usize::MAX, |most| most.installs);
-        add_within(&self.n_installs, 1, most).map_err(|_| {
-            let message = format!(
-                "{most} installs of your address are looked at or wait for it, the most that server.max_address_installs allows; come back when some are done, or raise the limit"
-            );
-            Error::new(ErrorCode::LimitQueue, message)
-        })?;
-        Ok(Installing(self.clone()))
-    }
-}
-
-/// An install of a client of an address, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Installing(Arc<AddressShare>);
-
-impl Drop for Installing {
-    fn drop(&mut self) {
-        self.0.n_installs.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Adds to what is held, where it stays within the most; what was held, where it would not.
-fn add_within(held: &AtomicUsize, n: usize, most: usize) -> Result<(), usize> {
-    let within = |held: usize| held.checked_add(n).filter(|held| *held <= most);
-    held.try_update(Ordering::Relaxed, Ordering::Relaxed, within)
-        .map(drop)
 }
 
 /// The places of connected clients.
@@ -342,10 +273,7 @@ impl Table {
     fn share(&mut self, address: Address, most: Option<AddressMost>) -> Arc<AddressShare> {
         let of_address = self.by_address.entry(address).or_default();
         of_address.share.upgrade().unwrap_or_else(|| {
-            let share = Arc::new(AddressShare {
-                most,
-                ..AddressShare::default()
-            });
+            let share = Arc::new(AddressShare::within(most));
             of_address.share = Arc::downgrade(&share);
             share
         })

@@ -6,6 +6,7 @@
 //! requests reach the `processes`, the `uploads` and the `registry` of installed programs. Everything that a client can
 //! make grow is bounded, and one client that is slow, silent or hostile holds up no other.
 
+mod address_share;
 mod audit;
 mod auth;
 mod blocking;

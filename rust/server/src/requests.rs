@@ -18,9 +18,10 @@ use tokio::time::Instant;
 
 use self::open::{Answer, Replies};
 use self::told::Told;
+use crate::address_share::AddressShare;
 use crate::auth::Identity;
 use crate::blocking::blocking;
-use crate::client_places::{AddressShare, ClientPlace};
+use crate::client_places::ClientPlace;
 use crate::connection::attachments::Attachments;
 use crate::connection::writer::Outbox;
 use crate::processes::ConnectionId;

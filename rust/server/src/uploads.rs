@@ -9,7 +9,8 @@ use pie_host::{Charge, Component, Error, ErrorCode, Program, Purpose};
 use tokio::time::Instant;
 
 use crate::ServerConfig;
-use crate::client_places::{AddressShare, User};
+use crate::address_share::AddressShare;
+use crate::client_places::User;
 use crate::names;
 use crate::protocol::incoming::Upload;
 use crate::protocol::{OPEN_REQUESTS, UPLOAD_PART_BYTES, violation};
