@@ -150,23 +150,21 @@ interface Body {
   text(): Promise<string>;
 }
 
-declare class Request implements Body {
+interface Request extends Body {}
+
+declare class Request {
   constructor(input: string | { readonly href: string } | Request, init?: RequestInit);
   readonly url: string;
   readonly method: string;
   readonly headers: Headers;
   readonly redirect: 'follow' | 'error' | 'manual';
   readonly signal: AbortSignal | null;
-  readonly body: ReadableStream | null;
-  readonly bodyUsed: boolean;
-  arrayBuffer(): Promise<ArrayBuffer>;
-  bytes(): Promise<Uint8Array>;
-  json(): Promise<unknown>;
-  text(): Promise<string>;
   clone(): Request;
 }
 
-declare class Response implements Body {
+interface Response extends Body {}
+
+declare class Response {
   constructor(body?: BodyInit | null, init?: ResponseInit);
   static json(value: unknown, init?: ResponseInit): Response;
   static redirect(url: string | { readonly href: string }, status?: number): Response;
@@ -177,12 +175,6 @@ declare class Response implements Body {
   readonly url: string;
   readonly redirected: boolean;
   readonly type: 'default' | 'error';
-  readonly body: ReadableStream | null;
-  readonly bodyUsed: boolean;
-  arrayBuffer(): Promise<ArrayBuffer>;
-  bytes(): Promise<Uint8Array>;
-  json(): Promise<unknown>;
-  text(): Promise<string>;
   clone(): Response;
 }
 

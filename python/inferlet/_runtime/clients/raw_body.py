@@ -1,7 +1,8 @@
-"""The body of an answer, as a file that clients read."""
+"""What clients read of an answer: its headers as a message, its body as a file."""
 
 from __future__ import annotations
 
+import importlib
 import io
 from collections.abc import Iterator
 from typing import Any
@@ -40,6 +41,14 @@ class RawBody(io.RawIOBase):
         if not self.closed:
             self._exchange.close()
         super().close()
+
+
+def message_of(head: Any) -> Any:
+    """The headers of an answer, as `http.client` has them."""
+    message = importlib.import_module("http.client").HTTPMessage()
+    for header in head.headers:
+        message[header.name] = header.value
+    return message
 
 
 def parts_of(body: Any) -> Any:

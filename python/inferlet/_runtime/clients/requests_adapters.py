@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from inferlet._exchange import Exchange
-from inferlet._runtime.clients.raw_body import RawBody, parts_of
+from inferlet._runtime.clients.raw_body import RawBody, message_of, parts_of
 from inferlet.errors import ErrorCode, InferletError
 
 
@@ -25,7 +25,6 @@ def adapt(module: ModuleType) -> None:
     """Gives `HTTPAdapter` the way of the engine."""
     errors = importlib.import_module("requests.exceptions")
     urllib3 = importlib.import_module("urllib3")
-    client = importlib.import_module("http.client")
 
     def send(  # noqa: PLR0913, PLR0917  # as `requests` calls it
         self: Any, request: Any, stream: bool = False, timeout: Any = None, verify: Any = True, cert: Any = None, proxies: Any = None
@@ -46,9 +45,6 @@ def adapt(module: ModuleType) -> None:
             head = exchange.head_now()
         except InferletError as error:
             raise _error(errors, error)(error, request=request) from error
-        message = client.HTTPMessage()
-        for header in head.headers:
-            message[header.name] = header.value
         raw = urllib3.HTTPResponse(
             body=RawBody(exchange),
             headers=urllib3.HTTPHeaderDict([(header.name, header.value) for header in head.headers]),
@@ -58,7 +54,7 @@ def adapt(module: ModuleType) -> None:
             decode_content=False,
             request_method=request.method,
         )
-        raw._original_response = _Original(message)
+        raw._original_response = _Original(message_of(head))
         return self.build_response(request, raw)
 
     module.HTTPAdapter.send = send

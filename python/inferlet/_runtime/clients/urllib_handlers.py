@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import socket
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from inferlet._exchange import Exchange
-from inferlet._runtime.clients.raw_body import RawBody, parts_of
+from inferlet._runtime.clients.raw_body import RawBody, message_of, parts_of
 from inferlet.errors import InferletError
 
 
@@ -44,9 +43,7 @@ def adapt(module: ModuleType) -> None:
 
 
 def _response(module: ModuleType, exchange: Exchange, head: Any) -> Any:
-    message = importlib.import_module("http.client").HTTPMessage()
-    for header in head.headers:
-        message[header.name] = header.value
+    message = message_of(head)
     response = module.addinfourl(io.BufferedReader(RawBody(exchange)), message, head.url, head.status)
     response.msg = response.reason = head.status_text or HTTPStatus(head.status).phrase
     response.version = 11
