@@ -112,7 +112,9 @@ class RuntimeSettings(Struct, frozen=True, kw_only=True):
     """
 
     net_user_requests: int = 128
-    """Requests of one user that are under way at once."""
+    """Requests of one user that are under way at once, and no more than a half of what others leave of a half of
+    `net_requests`; the other half is for a few requests of each user.
+    """
 
     net_requests: int = 1024
     """Requests of all users that are under way at once."""
