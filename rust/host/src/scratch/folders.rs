@@ -16,9 +16,8 @@ use super::descriptor::OpenDescriptor;
 use super::folder::{Fault, Folder, Kept, Outcome};
 use super::naming::folder_name;
 use super::permits::{Permits, UserPermit};
-use super::turns::{FileTurns, turns_of_host};
+use super::turns::{FileTurns, HostTurns};
 use crate::Error;
-use crate::program::fair_turns::FairTurns;
 use crate::sandbox::cpu::CpuMeter;
 use crate::sync::lock;
 
@@ -52,7 +51,7 @@ pub(crate) struct Folders {
     /// What programs may have open.
     pub(super) permits: Arc<Permits>,
     /// Who works on files.
-    turns: Arc<FairTurns>,
+    turns: HostTurns,
 }
 
 /// A folder that programs read. It is open once for all of them.
@@ -97,6 +96,7 @@ impl Folders {
         }
         let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         Ok(Self {
+            turns: HostTurns::of_machine(config.stall),
             config,
             root,
             known: Mutex::default(),
@@ -105,7 +105,6 @@ impl Folders {
                 usize::try_from(most.map_or(DEFAULT_OPEN, |most| most / OPEN_PART))
                     .unwrap_or(usize::MAX),
             ),
-            turns: turns_of_host(),
         })
     }
 

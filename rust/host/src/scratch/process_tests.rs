@@ -54,7 +54,7 @@ impl Process {
             program: "notes".to_owned(),
         };
         let (budget, cpu) = (Budget::new(64 << 20, None), Arc::<CpuMeter>::default());
-        let runtime = Builder::new_current_thread().build().unwrap();
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
         let turns = folders.turns_of("ada", cpu.clone(), runtime.handle().clone());
         let mut process = Self {
             files: ProcessFiles::new(folders, owner, budget.account("ada"), turns),
