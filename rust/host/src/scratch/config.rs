@@ -54,6 +54,11 @@ pub enum FileScope {
 }
 
 impl FileScope {
+    /// Whether files outlive the process that makes them.
+    pub(crate) const fn keeps(self) -> bool {
+        !matches!(self, Self::Process | Self::Off)
+    }
+
     const WORDS: [(&'static str, Self); 5] = [
         ("user", Self::User),
         ("program", Self::Program),

@@ -8,6 +8,7 @@
 //! done to its end whatever becomes of the program.
 
 pub(crate) mod change;
+mod claim;
 pub(crate) mod config;
 pub(crate) mod descriptor;
 pub(crate) mod folder;
