@@ -137,8 +137,8 @@ impl Host {
     }
 
     /// From now on this host alone keeps files of programs in its folder of data, until it stops. Unless it is called,
-    /// that begins when the first program asks for its files, which has none where another host keeps them. It reads the
-    /// disk.
+    /// that begins when the first program asks for its files, which has none where another host keeps them. It reads
+    /// the disk.
     ///
     /// # Errors
     /// `invalid-config` where another host keeps files there, and where the folder cannot be used.
