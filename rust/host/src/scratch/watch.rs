@@ -94,7 +94,8 @@ impl Watch {
         user: &str,
         awaited: impl Future<Output = T>,
     ) -> Result<T, Error> {
-        let (mut awaited, since) = (pin!(awaited), Instant::now());
+        let since = Instant::now();
+        let mut awaited = pin!(awaited);
         loop {
             let look_at = self.look(user, since, Instant::now())?;
             if let Ok(done) = timeout_at(look_at.into(), awaited.as_mut()).await {
