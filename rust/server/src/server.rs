@@ -85,7 +85,8 @@ impl Server {
     ///
     /// # Errors
     /// `port-in-use` when the port cannot be listened on, `invalid-config` for a setting out of its range, for an
-    /// address that is not of this machine, and for a folder that cannot be used, or that another server or engine uses.
+    /// address that is not of this machine, and for a folder that cannot be used, or that another server or engine
+    /// uses.
     pub fn start(host: Arc<Host>, config: ServerConfig) -> Result<Self, Error> {
         config.check()?;
         let runtime = threads()?;
