@@ -14,6 +14,7 @@ use crate::process::handles::HandleTable;
 use crate::process::state::ProcessState;
 use crate::scratch::descriptor::OpenDescriptor;
 use crate::scratch::folder::Fault;
+use crate::scratch::folders::off;
 use crate::scratch::process_files::ProcessFiles;
 
 /// Where programs ask for their folders.
@@ -45,7 +46,8 @@ async fn directories(
         let turns = store.data().files.turns().clone();
         let found = match turns.run(finding).await {
             Ok(found) => found,
-            Err(Fault::Refused(stalled)) => Err(stalled),
+            // Its paths are not there, as where files are off.
+            Err(Fault::Refused(stalled)) => Err(off(&stalled.message)),
             Err(Fault::Io(error)) => return Err(error.into()),
         };
         store.data_mut().files.keep(found);

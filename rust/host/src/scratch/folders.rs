@@ -246,7 +246,8 @@ fn open_dir(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn off(reason: &str) -> Error {
+/// The error of a process that has no folder of its own.
+pub(crate) fn off(reason: &str) -> Error {
     Error::new(
         ErrorCode::FilesOff,
         format!("programs have no /scratch here: {reason}"),
