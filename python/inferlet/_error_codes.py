@@ -112,6 +112,8 @@ class ErrorCode(StrEnum):
     """The files of a program would take more than they may: bytes, number, depth or the disk."""
     FILES_OFF = "files-off"
     """The engine gives programs no folder of their own, `/scratch`."""
+    FILES_STALLED = "files-stalled"
+    """Work on files of programs does not end: the disk under them does not answer."""
     NET_DENIED = "net-denied"
     """The operator has not allowed programs to send requests to that server, or to an address that it has."""
     NET_UNREACHABLE = "net-unreachable"

@@ -168,6 +168,20 @@ def test_where_files_are_off_the_error_says_how_to_turn_them_on(tmp_path: Path, 
     assert not (tmp_path / "scratch").exists()
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_one_engine_at_a_time_keeps_files_in_a_folder(tmp_path: Path, language: str) -> None:
+    with engine(tmp_path) as first:
+        assert run(first, language, "write", path="/scratch/kept.txt", text="first").code is None
+        with engine(tmp_path) as second:
+            outcome = run(second, language, "uncaught", path="/scratch/x", size=1)
+        assert outcome.code == "files-off"
+        assert outcome.message is not None
+        assert f"the folder {tmp_path} is used by another engine" in outcome.message
+        assert "engine.data_dir" in outcome.message
+    with engine(tmp_path) as third:
+        assert run(third, language, "read", path="/scratch/kept.txt").value == "first"
+
+
 @pytest.mark.parametrize(
     ("scope", "folders"),
     [("shared", ["shared"]), ("program", ["program/ada", "program/bob"]), ("user", ["user/ada", "user/bob"]), ("process", ["process"])],

@@ -269,6 +269,25 @@ async def test_processes_are_shared(tmp_path: Path) -> None:
 
 
 @scenario
+async def test_fresh_names_leave_processes_to_other_addresses(tmp_path: Path) -> None:
+    with serving(tmp_path, engine__max_processes=4) as served:
+        async with connect(served.url, user="bob") as client:
+            await install_source(client, tmp_path, KEEP, "keep")
+        # Each name takes one place, so that nobody has more than a newcomer would.
+        for n in range(4):
+            async with connect(served.url, user=f"mallory{n}") as client:
+                await install_source(client, tmp_path, KEEP, "keep")
+                await client.launch("keep", detached=True)
+        async with connect(served.url, user="bob") as client:
+            with pytest.raises(PieError, match="max_processes"):
+                await client.launch("keep")
+        async with connected(served, "bob", host="127.0.0.2") as bob:
+            assert await admitted(bob)
+            answer = await bob.request({"id": 1, "type": "launch", "program": "keep", "attach": False})
+            assert answer["ok"]["pid"] > 0
+
+
+@scenario
 async def test_uploads_of_one_user_leave_room_for_others(served: Served, alone: Alone) -> None:
     def part(number: int, at: int) -> bytes:
         head = {"id": number, "type": "upload", "digest": f"sha256:{number:064x}", "bytes": 32 * MIB, "offset": at, "last": False}

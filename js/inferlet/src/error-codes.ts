@@ -108,6 +108,8 @@ export const ERROR_CODES = [
   'limit-files',
   /** The engine gives programs no folder of their own, `/scratch`. */
   'files-off',
+  /** Work on files of programs does not end: the disk under them does not answer. */
+  'files-stalled',
   /** The operator has not allowed programs to send requests to that server, or to an address that it has. */
   'net-denied',
   /** A server cannot be reached: its name is not known, it refuses connections, or TLS fails. */

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from pie.cli.options import FilesOption, JsonOption
-from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
+from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption, talk
+
+if TYPE_CHECKING:
+    from pie.client import Client
 
 PidArgument = Annotated[int, typer.Argument(metavar="PID", min=1, help="The number of a process; `pie ps` lists them.", show_default=False)]
 
@@ -32,6 +36,11 @@ def register(app: typer.Typer) -> None:
     app.add_typer(connection_app, name="connection")
 
 
+def _ask(asking: Server, work: Callable[[Client], Awaitable[int]]) -> NoReturn:
+    """Does the work with a client of the server; its exit code is that of the command."""
+    raise typer.Exit(talk(asking, lambda client, _: work(client)))
+
+
 @snapshot_app.command("list")
 def list_snapshots(
     all_users: AllUsersOption = False,
@@ -42,11 +51,9 @@ def list_snapshots(
     private_key: PrivateKeyOption = None,
 ) -> None:
     """List the snapshots that programs have saved in a server."""
-    from pie.cli.remote import talk
     from pie.cli.snapshots import print_snapshots
 
-    asking = Server(server, user, key, private_key)
-    raise typer.Exit(talk(asking, lambda client, _: print_snapshots(client, all_users=all_users, as_json=as_json)))
+    _ask(Server(server, user, key, private_key), lambda client: print_snapshots(client, all_users=all_users, as_json=as_json))
 
 
 @snapshot_app.command("delete")
@@ -60,10 +67,9 @@ def delete_snapshot(
     private_key: PrivateKeyOption = None,
 ) -> None:
     """Delete a snapshot from a server."""
-    from pie.cli.remote import talk
     from pie.cli.snapshots import delete
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: delete(client, model, name, owner)))
+    _ask(Server(server, user, key, private_key), lambda client: delete(client, model, name, owner))
 
 
 @topic_app.command("list")
@@ -77,10 +83,8 @@ def list_topics(
 ) -> None:
     """List the topics that are in use in a server."""
     from pie.cli.operating import print_topics
-    from pie.cli.remote import talk
 
-    asking = Server(server, user, key, private_key)
-    raise typer.Exit(talk(asking, lambda client, _: print_topics(client, all_users=all_users, as_json=as_json)))
+    _ask(Server(server, user, key, private_key), lambda client: print_topics(client, all_users=all_users, as_json=as_json))
 
 
 @topic_app.command("discard")
@@ -94,9 +98,8 @@ def discard_topic(
 ) -> None:
     """Drop the messages that wait in the queue of a topic, and print how many those were."""
     from pie.cli.operating import discard
-    from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: discard(client, topic, owner)))
+    _ask(Server(server, user, key, private_key), lambda client: discard(client, topic, owner))
 
 
 @connection_app.command("list")
@@ -109,9 +112,8 @@ def list_connections(
 ) -> None:
     """List the clients that are connected to a server."""
     from pie.cli.operating import print_connections
-    from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_connections(client, as_json=as_json)))
+    _ask(Server(server, user, key, private_key), lambda client: print_connections(client, as_json=as_json))
 
 
 @connection_app.command("end")
@@ -129,9 +131,8 @@ def end_connection(
     What their clients have launched goes on as after any disconnect.
     """
     from pie.cli.operating import end_connections
-    from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: end_connections(client, connections)))
+    _ask(Server(server, user, key, private_key), lambda client: end_connections(client, connections))
 
 
 def ps(
@@ -145,10 +146,9 @@ def ps(
 ) -> None:
     """List the processes of a server."""
     from pie.cli.processes import Asked, print_processes
-    from pie.cli.remote import talk
 
     asked = Asked(with_ended=with_ended, all_users=all_users, as_json=as_json)
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_processes(client, asked)))
+    _ask(Server(server, user, key, private_key), lambda client: print_processes(client, asked))
 
 
 def attach(
@@ -168,11 +168,8 @@ def attach(
     ends it.
     """
     from pie.cli.attach import attach as go_on
-    from pie.cli.remote import talk
 
-    raise typer.Exit(
-        talk(Server(server, user, key, private_key), lambda client, _: go_on(client, pid, files=files, with_stdin=not no_stdin))
-    )
+    _ask(Server(server, user, key, private_key), lambda client: go_on(client, pid, files=files, with_stdin=not no_stdin))
 
 
 def logs(
@@ -189,11 +186,8 @@ def logs(
     No event is taken from a client that is attached.
     """
     from pie.cli.processes import print_logs
-    from pie.cli.remote import talk
 
-    raise typer.Exit(
-        talk(Server(server, user, key, private_key), lambda client, _: print_logs(client, pid, tail_bytes=tail, follow=follow))
-    )
+    _ask(Server(server, user, key, private_key), lambda client: print_logs(client, pid, tail_bytes=tail, follow=follow))
 
 
 def stop(
@@ -205,9 +199,8 @@ def stop(
 ) -> None:
     """End processes of a server, and wait until they have ended."""
     from pie.cli.processes import stop_processes
-    from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: stop_processes(client, pids)))
+    _ask(Server(server, user, key, private_key), lambda client: stop_processes(client, pids))
 
 
 def install(
@@ -247,9 +240,8 @@ def uninstall(
     Processes that run it are left alone.
     """
     from pie.cli.install import uninstall as remove
-    from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: remove(client, program, owner)))
+    _ask(Server(server, user, key, private_key), lambda client: remove(client, program, owner))
 
 
 def programs(
@@ -262,16 +254,12 @@ def programs(
 ) -> None:
     """List the programs that are installed in a server."""
     from pie.cli.install import print_programs
-    from pie.cli.remote import talk
 
-    raise typer.Exit(
-        talk(Server(server, user, key, private_key), lambda client, _: print_programs(client, all_users=all_users, as_json=as_json))
-    )
+    _ask(Server(server, user, key, private_key), lambda client: print_programs(client, all_users=all_users, as_json=as_json))
 
 
 def stats(server: ServerOption = None, user: UserOption = None, key: KeyOption = None, private_key: PrivateKeyOption = None) -> None:
     """Print the counters and gauges of a server and of its models, as JSON."""
     from pie.cli.processes import print_stats
-    from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_stats(client)))
+    _ask(Server(server, user, key, private_key), print_stats)

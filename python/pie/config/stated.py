@@ -99,6 +99,11 @@ class RuntimeSettings(Struct, frozen=True, kw_only=True):
     fs_open_files: int = 64
     """What one process may open at once, beside the folders that it is given: files, folders and streams of them."""
 
+    fs_stall_s: float = 60.0
+    """How long one piece of work on files may last. After that its thread counts as lost: others get its turn, and
+    calls on files of its user fail until it ends.
+    """
+
     fs_mounts: tuple[str, ...] = ()
     """Folders that every program can read, each as `DIR=/data`: an absolute path here, and the path at which programs
     find it.
@@ -112,7 +117,9 @@ class RuntimeSettings(Struct, frozen=True, kw_only=True):
     """
 
     net_user_requests: int = 128
-    """Requests of one user that are under way at once."""
+    """Requests of one user that are under way at once, and no more than a half of what others leave of a half of
+    `net_requests`; the other half is for a few requests of each user.
+    """
 
     net_requests: int = 1024
     """Requests of all users that are under way at once."""

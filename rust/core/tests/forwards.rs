@@ -648,6 +648,41 @@ fn what_forward_passes_keep_is_bounded() {
     world.submit(third).unwrap();
 }
 
+/// However a pass ends, what it holds no longer counts; what is refused never did.
+#[test]
+fn what_a_pass_keeps_counts_until_it_ends() {
+    let mut world = World::with_process(
+        EngineConfig {
+            max_batch_rows: 1 << 16,
+            driver: Capabilities {
+                vocab_size: 1 << 20,
+                ..config().driver
+            },
+            ..config()
+        },
+        1,
+    );
+    let whole = |context: ContextId| {
+        let asked = Forward {
+            rows: vec![kept(0); 64],
+            ..forward(&[1])
+        };
+        Submission::Forward(context, Box::new(asked))
+    };
+    let [cancelled, released, last] = [(); 3].map(|()| world.context(&[]));
+    let first = world.submit(whole(cancelled)).unwrap();
+    let refused = world.submit(whole(released)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::LimitResources);
+    world.engine.cancel(first);
+    let second = world.submit(whole(released)).unwrap();
+    assert!(world.submit(whole(last)).is_err());
+    world.engine.release(released);
+    assert!(world.wait(second).is_err());
+    world.submit(whole(last)).unwrap();
+    world.engine.end_process(P);
+    world.check();
+}
+
 /// However it is written down, a mask that allows every token is none: what was computed without one is found.
 // rows: RS-091
 #[test]

@@ -79,6 +79,7 @@ function reason(name: string, path: string | undefined): InferletError | undefin
   const why = refusal();
   if (why === undefined) return undefined;
   if (why.code === 'files-off') return name === 'no-entry' && path?.startsWith('/scratch') ? why : undefined;
+  if (why.code === 'files-stalled') return name === 'io' ? why : undefined;
   return name === 'quota' || name === 'insufficient-memory' ? why : undefined;
 }
 

@@ -18,7 +18,7 @@ use crate::threads::{Part, Threads};
 
 /// Where a client connects from, as far as places are counted: a host, or of IPv6 the network of one customer (64
 /// bits).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Address(IpAddr);
 
 impl From<IpAddr> for Address {
@@ -111,6 +111,11 @@ impl ClientPlace {
     /// What it holds together with the others of its address.
     pub(crate) const fn address_share(&self) -> &Arc<AddressShare> {
         &self.share
+    }
+
+    /// Where the client is, where addresses are counted because names can be made up.
+    pub(crate) fn counted_address(&self) -> Option<Address> {
+        self.places.most_held.map(|_| self.address)
     }
 
     pub(crate) fn user(&self) -> &Arc<User> {

@@ -41,6 +41,7 @@ impl Programs for ServerState {
     ) -> Result<ServedProcess, Error> {
         let launcher = Launcher {
             user: launch.username.clone().unwrap_or_default(),
+            address: None,
             connection: None,
             detached: true,
             window_bytes: None,

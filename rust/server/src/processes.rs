@@ -17,9 +17,10 @@ use tokio::sync::Notify;
 pub(crate) use self::child_place::ChildPlace;
 pub(crate) use self::numbers::Numbers;
 use self::observer::ProcessObserver;
+use self::table::{Asking, End, Entry, Still, Table, WaitsFor};
 pub(crate) use self::table::{ConnectionId, Counts};
-use self::table::{End, Entry, Still, Table, WaitsFor};
 use crate::ServerConfig;
+use crate::client_places::Address;
 use crate::clock::now_s;
 use crate::plain::plain;
 use crate::sync::lock;
@@ -30,6 +31,8 @@ const PLACE_TIME: Duration = Duration::from_secs(20);
 /// Who launches, and how.
 pub(crate) struct Launcher {
     pub(crate) user: String,
+    /// Where the client is, where addresses are counted; of a program, where those of its user were launched from.
+    pub(crate) address: Option<Address>,
     /// None: a program does, for itself.
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) detached: bool,
@@ -37,6 +40,15 @@ pub(crate) struct Launcher {
     pub(crate) window_bytes: Option<usize>,
     /// What it has of the process that starts it; none: a client launches it.
     pub(crate) inherited: Option<Inherited>,
+}
+
+impl Launcher {
+    fn asking(&self) -> Asking<'_> {
+        Asking {
+            user: &self.user,
+            address: self.address,
+        }
+    }
 }
 
 /// The processes of all clients.
@@ -83,7 +95,7 @@ impl Processes {
     }
 
     /// Launches a program for whoever `launcher` says. Lists show it under the given label. Where every place is taken,
-    /// a process of a user with more of them ends for it, which is waited for.
+    /// a process of a user with more of them, or of an address with more, ends for it, which is waited for.
     ///
     /// # Errors
     /// `server-draining`, `limit-processes` when too many of the user live or no place became free, and those of the
@@ -95,7 +107,7 @@ impl Processes {
         label: String,
         launcher: Launcher,
     ) -> Result<(ServedProcess, Option<Reader>), Error> {
-        self.reserve(&launcher.user).await?;
+        self.reserve(launcher.asking()).await?;
         self.launch_reserved(host, launch, label, launcher)
     }
 
@@ -108,11 +120,12 @@ impl Processes {
         host: &Host,
         launch: Launch,
         label: String,
-        launcher: Launcher,
+        mut launcher: Launcher,
     ) -> Result<(ServedProcess, Option<Reader>), Error> {
         let mut table = lock(&self.table);
         table.check_open()?;
         table.reserve_child(&launcher.user, Instant::now())?;
+        launcher.address = table.address_of(&launcher.user);
         drop(table);
         self.launch_reserved(host, launch, label, launcher)
     }
@@ -121,23 +134,27 @@ impl Processes {
     ///
     /// # Errors
     /// As [`Processes::launch`].
-    pub(crate) async fn place(self: &Arc<Self>, user: &str) -> Result<ReservedPlace, Error> {
-        self.reserve(user).await?;
+    pub(crate) async fn place(
+        self: &Arc<Self>,
+        user: &str,
+        address: Option<Address>,
+    ) -> Result<ReservedPlace, Error> {
+        self.reserve(Asking { user, address }).await?;
         Ok(ReservedPlace {
             processes: self.clone(),
             user: user.to_owned(),
         })
     }
 
-    /// Counts a process of the user, when there is a place for it.
-    async fn reserve(&self, user: &str) -> Result<(), Error> {
+    /// Counts a process of whoever asks, when there is a place for it.
+    async fn reserve(&self, asking: Asking<'_>) -> Result<(), Error> {
         let mut waits_for = WaitsFor::default();
         let reserved = async {
             loop {
                 let mut left = pin!(self.left.notified());
                 // What ends from here on is heard of.
                 left.as_mut().enable();
-                if lock(&self.table).reserve(user, &mut waits_for, Instant::now())? {
+                if lock(&self.table).reserve(asking, &mut waits_for, Instant::now())? {
                     return Ok::<(), Error>(());
                 }
                 left.await;
@@ -160,6 +177,7 @@ impl Processes {
     ) -> Result<(ServedProcess, Option<Reader>), Error> {
         let Launcher {
             user,
+            address,
             connection,
             detached,
             window_bytes,
@@ -183,6 +201,7 @@ impl Processes {
                 self.reserve_numbers(host.next_count());
                 table.insert(Entry {
                     user,
+                    address,
                     place: 0,
                     label,
                     process: process.clone(),

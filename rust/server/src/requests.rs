@@ -21,7 +21,7 @@ use self::told::Told;
 use crate::address_share::AddressShare;
 use crate::auth::Identity;
 use crate::blocking::blocking;
-use crate::client_places::ClientPlace;
+use crate::client_places::{Address, ClientPlace};
 use crate::connection::attachments::Attachments;
 use crate::connection::writer::Outbox;
 use crate::processes::ConnectionId;
@@ -63,6 +63,8 @@ pub(crate) struct Session {
     part: Arc<Part>,
     /// What it holds together with the others of its address.
     address: Arc<AddressShare>,
+    /// Where the client is, where addresses are counted.
+    counted_address: Option<Address>,
     shared: Arc<ServerState>,
     outbox: Outbox,
     replies: Replies,
@@ -91,6 +93,7 @@ impl Session {
             user: user.name.clone(),
             part: user.part.clone(),
             address,
+            counted_address: place.counted_address(),
             shared,
             replies: Replies::new(outbox.clone(), user.account.clone()),
             outbox,

@@ -85,13 +85,15 @@ impl Server {
     ///
     /// # Errors
     /// `port-in-use` when the port cannot be listened on, `invalid-config` for a setting out of its range, for an
-    /// address that is not of this machine, and for a folder that cannot be used, or that another server uses.
+    /// address that is not of this machine, and for a folder that cannot be used, or that another server or engine
+    /// uses.
     pub fn start(host: Arc<Host>, config: ServerConfig) -> Result<Self, Error> {
         config.check()?;
         let runtime = threads()?;
         let audit = Audit::open(config.auth.audit_file())?;
         // The address first: a second server by mistake must not touch the folder of the first.
         let (listener, address) = runtime.block_on(bind(&config))?;
+        host.claim_files()?;
         let authority = Authority::open(&config.auth, &config.data_dir, address)?;
         let registry = Registry::open(
             config.data_dir.join("programs"),

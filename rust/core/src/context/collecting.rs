@@ -29,6 +29,13 @@ impl Context {
         }));
     }
 
+    /// Tokens entered and were charged: where they are collected they may be given back.
+    pub(crate) fn note_charged(&mut self, n_tokens: usize) {
+        if let Some(before) = &mut self.before {
+            before.n_charged += n_tokens;
+        }
+    }
+
     /// The collection was given up: the tokens are those before it. Returns where its generator stood. What the lane
     /// has beyond them is for whoever trims it.
     pub(crate) fn return_to(&mut self, before: Before) -> Mark {

@@ -2,6 +2,7 @@
 
 mod before;
 mod collecting;
+mod held_bytes;
 mod pass;
 mod phase;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use crate::kv::{Content, Lane, Moves, NodeId, Obstacle, PageDemand, PageStore};
 use crate::sched::Habit;
 
 pub(crate) use before::Before;
+pub(crate) use held_bytes::{HeldBytes, PassBytes};
 pub(crate) use pass::{Pass, PassKind};
 pub(crate) use tokens::Tokens;
 

@@ -12,6 +12,7 @@ use crate::kv::Content;
 use crate::sampling::Reading;
 use crate::sched::Wants;
 
+use super::held_bytes::HeldBytes;
 use super::phase::Phase;
 use super::tokens::Tokens;
 
@@ -72,8 +73,8 @@ pub(crate) struct Pass {
     pub(crate) asked_ns: Option<u64>,
     /// Of its tokens, those that were found computed.
     pub(crate) n_found: u32,
-    /// What its masks and the rows that it keeps, or may have to, take, in bytes.
-    pub(crate) n_bytes: usize,
+    /// What its masks and the rows that it keeps, or may have to, take; none where that is nothing.
+    pub(crate) held: Option<HeldBytes>,
 }
 
 impl Pass {
@@ -101,7 +102,7 @@ impl Pass {
             is_partway: false,
             asked_ns: None,
             n_found: 0,
-            n_bytes: 0,
+            held: None,
         }
     }
 
@@ -602,7 +603,7 @@ impl Pass {
             adapter: self.adapter,
             budget: self.budget.clone(),
             is_partway: self.is_partway,
-            n_bytes: self.n_bytes,
+            held: self.held.take(),
             ..Self::in_phase(self.id, phase, self.kind, tokens)
         })
     }

@@ -62,12 +62,12 @@ impl Engine {
         let n_more = (n_charged - before.n_charged) as usize;
         let state = self.owned.live(context)?;
         spend(self.owned.budget_of(state), n_more, || pay(entering))?;
-        self.note_charged(context, n_more);
         if let Some(generator) = self.owned.generators.get_mut(id.0) {
             generator.refold(n_before, kept.len() as u32, finish);
         }
         self.replace_accepted(context, n_before, kept);
         if let Some(state) = self.owned.contexts.get_mut(context.0) {
+            state.note_charged(n_more);
             state.provisional = Some(Provisional {
                 n_tokens: kept.len() as u32,
                 n_charged,

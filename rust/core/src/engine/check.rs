@@ -226,7 +226,21 @@ impl Engine {
         self.check_owned_contexts()?;
         self.check_request_counts()?;
         self.check_users()?;
+        self.check_pass_bytes()?;
         self.check_owned_counts()
+    }
+
+    /// Every process counts what its passes hold right.
+    fn check_pass_bytes(&self) -> Result<(), String> {
+        for (id, process) in &self.owned.processes {
+            let (n_counted, n_held) = (process.pass_bytes.n_held(), self.owned.added_up(process));
+            if n_counted != n_held {
+                return Err(format!(
+                    "{id:?} counts {n_counted} bytes of its passes, and they hold {n_held}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Every context is among those of its process, and names a generator of its own.

@@ -109,14 +109,6 @@ impl Engine {
         }
     }
 
-    /// Tokens entered a context and were charged: where they are collected they may be given back.
-    pub(super) fn note_charged(&mut self, context: ContextId, n_tokens: usize) {
-        let state = self.owned.contexts.get_mut(context.0);
-        if let Some(before) = state.and_then(|state| state.before.as_mut()) {
-            before.n_charged += n_tokens;
-        }
-    }
-
     /// What stood before the collection of a generator; none where it has none.
     pub(super) fn before(&self, id: GeneratorId) -> Option<&Before> {
         let context = self.owned.generators.get(id.0)?.context;

@@ -61,7 +61,6 @@ impl Engine {
             self.give_up(context, &pass);
             return Some(Err(error));
         }
-        self.note_charged(context, pass.n_entering());
         Some(Ok(self.fold(context, pass)))
     }
 
@@ -132,6 +131,7 @@ impl Engine {
             let faults = &mut self.totals.faults;
             return faults.count("a pass that succeeded has no context");
         };
+        state.note_charged(pass.n_entering());
         // A pass that had nothing to run took nothing.
         if pass.n_tokens() > 0 {
             state.absorb(&self.device.store, pass);

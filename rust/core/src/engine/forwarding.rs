@@ -135,6 +135,7 @@ impl Engine {
         self.check_room_for_forward(state.process, n_bytes)?;
         let n_late = forward.rows.iter().filter(|row| row.late_mask).count();
         self.check_room_for_late(state.process, n_late)?;
+        let held = self.owned.hold(state.process, n_bytes);
         let (first, n_given) = (state.n_tokens(), forward.input.len() as u32);
         let n_skipped = skipped(state, forward);
         let kind = PassKind::Forward {
@@ -144,7 +145,7 @@ impl Engine {
         let tokens = Tokens::given(first, content, n_buffered, n_given);
         let pass = Pass::new(self.next_pass(), request, kind, tokens);
         let mut pass = pass.with_adapter(forward.adapter);
-        pass.n_bytes = n_bytes;
+        pass.held = held;
         if !forward.rows.is_empty() {
             let (reads, origin) = self.reads_of(context, forward, first + n_skipped)?;
             pass = pass.with_reads(reads);

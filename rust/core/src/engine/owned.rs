@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::kept::Snapshots;
 use super::requests::RequestState;
 use crate::budget::TokenBudget;
-use crate::context::Context;
+use crate::context::{Context, HeldBytes, PassBytes};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{Generator, Seeds};
 use crate::ids::{ContextId, GeneratorId, ProcessId, RequestId, UserId};
@@ -39,6 +39,8 @@ pub(super) struct Process {
     /// Its requests that were entered and not yet taken. Those of contexts that follow do not count: when one is made
     /// depends on load, and what the program may enter does not.
     pub(super) n_requests: usize,
+    /// What the passes of its contexts hold.
+    pub(super) pass_bytes: PassBytes,
     /// None: any number of tokens may enter its contexts.
     pub(super) budget: Option<TokenBudget>,
 }
@@ -61,6 +63,7 @@ impl Process {
             generators: BTreeSet::new(),
             n_draft_generators: 0,
             n_requests: 0,
+            pass_bytes: PassBytes::default(),
             budget: None,
         }
     }
@@ -102,6 +105,19 @@ impl Owned {
             n_contexts: self.all.n_contexts.saturating_sub(own.n_contexts),
             n_requests: self.all.n_requests.saturating_sub(own.n_requests),
         }
+    }
+
+    /// Counts what a pass of a process holds; none where that is nothing, or the process unknown.
+    pub(super) fn hold(&self, process: ProcessId, n_bytes: usize) -> Option<HeldBytes> {
+        self.processes.get(&process)?.pass_bytes.hold(n_bytes)
+    }
+
+    /// What the passes of a process hold, added up: what its sum has to be.
+    pub(super) fn added_up(&self, process: &Process) -> usize {
+        let contexts = process.contexts.iter();
+        let passes = contexts.filter_map(|context| self.contexts.get(context.0)?.pass.as_ref());
+        let held = passes.filter_map(|pass| pass.held.as_ref());
+        held.map(HeldBytes::n_bytes).sum()
     }
 
     /// The budget of a process that has one.

@@ -134,10 +134,9 @@ impl Engine {
         if n_bytes == 0 {
             return Ok(());
         }
-        let contexts = self.owned.process(process)?.contexts.iter();
-        let passes =
-            contexts.filter_map(|context| self.owned.contexts.get(context.0)?.pass.as_ref());
-        let n_held: usize = passes.map(|pass| pass.n_bytes).sum();
+        let owner = self.owned.process(process)?;
+        let n_held = owner.pass_bytes.n_held();
+        debug_assert_eq!(n_held, self.owned.added_up(owner), "the sum is kept");
         if n_held + n_bytes <= MAX_FORWARD_BYTES {
             return Ok(());
         }

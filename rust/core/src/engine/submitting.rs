@@ -172,7 +172,8 @@ impl Engine {
         let tokens = state.to_take();
         let mut pass = Pass::new(name, request, kind, tokens);
         pass = pass.with_adapter(generator.adapter);
-        (pass.budget, pass.origin, pass.n_bytes) = (budget, origin, n_bytes);
+        (pass.budget, pass.origin) = (budget, origin);
+        pass.held = self.owned.hold(generator.process, n_bytes);
         let seed = template.seed;
         pass.want_next(template, known, probes);
         if let Drafts::Wanted(n_drafts) = drafts {
@@ -199,7 +200,7 @@ impl Engine {
         let tokens = state.to_take();
         let pass = Pass::new(name, request, PassKind::Step(id), tokens);
         let mut pass = pass.with_adapter(generator.adapter).cleared();
-        pass.n_bytes = n_bytes;
+        pass.held = self.owned.hold(generator.process, n_bytes);
         pass.want_next(template, &drafts, probes);
         Ok(pass)
     }

@@ -108,6 +108,8 @@ pub enum ErrorCode {
     LimitFiles,
     /// The engine gives programs no folder of their own, `/scratch`.
     FilesOff,
+    /// Work on files of programs does not end: the disk under them does not answer.
+    FilesStalled,
     /// The operator has not allowed programs to send requests to that server, or to an address that it has.
     NetDenied,
     /// A server cannot be reached: its name is not known, it refuses connections, or TLS fails.
@@ -253,6 +255,7 @@ impl ErrorCode {
         Self::Internal,
         Self::LimitFiles,
         Self::FilesOff,
+        Self::FilesStalled,
         Self::NetDenied,
         Self::NetUnreachable,
         Self::HttpProtocol,
@@ -354,6 +357,7 @@ impl ErrorCode {
             Self::Internal => "internal",
             Self::LimitFiles => "limit-files",
             Self::FilesOff => "files-off",
+            Self::FilesStalled => "files-stalled",
             Self::NetDenied => "net-denied",
             Self::NetUnreachable => "net-unreachable",
             Self::HttpProtocol => "http-protocol",

@@ -136,6 +136,16 @@ impl Host {
         self.shared.surroundings.standstill.n_faults()
     }
 
+    /// From now on this host alone keeps files of programs in its folder of data, until it stops. Unless it is called,
+    /// that begins when the first program asks for its files, which has none where another host keeps them. It reads
+    /// the disk.
+    ///
+    /// # Errors
+    /// `invalid-config` where another host keeps files there, and where the folder cannot be used.
+    pub fn claim_files(&self) -> Result<(), Error> {
+        self.shared.surroundings.folders.claim()
+    }
+
     /// What each process may use.
     pub fn limits(&self) -> &Limits {
         &self.shared.config.limits
@@ -258,6 +268,7 @@ impl Host {
             // A panic of a driver thread was printed when it happened.
             drop(driver.join());
         }
+        self.shared.surroundings.folders.give_up();
     }
 
     /// From now on programs by name and processes by number are looked up in `programs`, as long as that is there.

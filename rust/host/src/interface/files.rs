@@ -13,6 +13,8 @@ use super::view::view;
 use crate::process::handles::HandleTable;
 use crate::process::state::ProcessState;
 use crate::scratch::descriptor::OpenDescriptor;
+use crate::scratch::folder::Fault;
+use crate::scratch::folders::off;
 use crate::scratch::process_files::ProcessFiles;
 
 /// Where programs ask for their folders.
@@ -41,7 +43,13 @@ async fn directories(
 ) -> wasmtime::Result<Directories> {
     store.data().count_arrival();
     if let Some(finding) = store.data().files.finding() {
-        let found = tokio::task::spawn_blocking(finding).await?;
+        let turns = store.data().files.turns().clone();
+        let found = match turns.run(finding).await {
+            Ok(found) => found,
+            // Its paths are not there, as where files are off.
+            Err(Fault::Refused(stalled)) => Err(off(&stalled.message)),
+            Err(Fault::Io(error)) => return Err(error.into()),
+        };
         store.data_mut().files.keep(found);
     }
     let ProcessState { table, files, .. } = store.data_mut();

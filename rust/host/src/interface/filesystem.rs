@@ -35,6 +35,7 @@ use crate::scratch::permits::OpenPermit;
 use crate::scratch::process_files::{Holding, ProcessFiles};
 use crate::scratch::reader::Reader;
 use crate::scratch::refusals::number;
+use crate::scratch::turns::FileTurns;
 use crate::scratch::writer::Writer;
 
 /// The longest path.
@@ -50,11 +51,6 @@ impl Filesystem<'_> {
     fn open(&self, fd: &Resource<Descriptor>) -> Result<Arc<OpenDescriptor>, ResourceTableError> {
         let open = Resource::<Arc<OpenDescriptor>>::new_borrow(fd.rep());
         self.table.get(&open).cloned()
-    }
-
-    /// A folder within `/scratch`, to be changed.
-    fn changeable_dir(&self, fd: &Resource<Descriptor>) -> FsResult<InScratch> {
-        Ok(self.open(fd)?.changeable_dir()?)
     }
 
     /// A file within `/scratch`, to be changed.
@@ -74,11 +70,31 @@ impl Filesystem<'_> {
     /// Changes `/scratch` by `work`, which gets what is open.
     async fn change<T: Send + 'static>(
         &mut self,
-        target: FsResult<InScratch>,
+        target: InScratch,
         work: impl FnOnce(&mut Change<'_>, &File) -> Outcome<T> + Send + 'static,
     ) -> FsResult<T> {
-        let changed = target?.change(self.files.turns(), work).await;
+        let changed = target.change(self.files.turns(), work).await;
         changed.map_err(|fault| self.files.failed(fault))
+    }
+
+    /// The same of a file.
+    async fn change_file<T: Send + 'static>(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        work: impl FnOnce(&mut Change<'_>, &File) -> Outcome<T> + Send + 'static,
+    ) -> FsResult<T> {
+        let file = self.changeable_file(fd)?;
+        self.change(file, work).await
+    }
+
+    /// The same of a folder.
+    async fn change_dir<T: Send + 'static>(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        work: impl FnOnce(&mut Change<'_>, &File) -> Outcome<T> + Send + 'static,
+    ) -> FsResult<T> {
+        let dir = self.open(fd)?.changeable_dir()?;
+        self.change(dir, work).await
     }
 
     /// Does as wasmtime does, on a thread that may block.
@@ -101,6 +117,11 @@ impl Filesystem<'_> {
         holding.map_err(|error| self.files.failed(error))
     }
 
+    /// What a stream works by, and what is held for it.
+    fn stream(&self) -> FsResult<(FileTurns, Holding)> {
+        Ok((self.files.turns().clone(), self.holding(STREAM_BYTES)?))
+    }
+
     /// A permit for something that is opened.
     fn permit(&self) -> FsResult<OpenPermit> {
         let permit = self.files.permit();
@@ -109,8 +130,7 @@ impl Filesystem<'_> {
 
     fn writer(&mut self, fd: &Resource<Descriptor>, at: At) -> FsResult<Resource<DynOutputStream>> {
         let file = self.changeable_file(fd)?;
-        let held = (self.files.turns().clone(), self.holding(STREAM_BYTES)?);
-        let writer = Writer::new(file, at, held, self.files.refusals().clone());
+        let writer = Writer::new(file, at, self.stream()?, self.files.refusals().clone());
         let writer: DynOutputStream = Box::new(writer);
         Ok(self.table.push(writer)?)
     }
@@ -127,7 +147,7 @@ impl Filesystem<'_> {
             let opened = change.open(dir, &path, &wanted)?;
             Ok(OpenDescriptor::opened(folder, opened, permit))
         };
-        self.change(Ok(dir), work).await
+        self.change(dir, work).await
     }
 
     /// Opens what a program reads, in a folder that it cannot change.
@@ -232,8 +252,7 @@ impl HostDescriptor for Filesystem<'_> {
     ) -> FsResult<Resource<DynInputStream>> {
         let open = self.open(&fd)?;
         open.check_file()?;
-        let held = (self.files.turns().clone(), self.holding(STREAM_BYTES)?);
-        let reader = Reader::new(open, offset, held, self.files.refusals().clone());
+        let reader = Reader::new(open, offset, self.stream()?, self.files.refusals().clone());
         let reader: DynInputStream = Box::new(reader);
         Ok(self.table.push(reader)?)
     }
@@ -287,10 +306,8 @@ impl HostDescriptor for Filesystem<'_> {
     }
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: u64) -> FsResult<()> {
-        self.change(self.changeable_file(&fd), move |change, file| {
-            change.set_size(file, size)
-        })
-        .await
+        self.change_file(&fd, move |change, file| change.set_size(file, size))
+            .await
     }
 
     async fn set_times(
@@ -324,7 +341,7 @@ impl HostDescriptor for Filesystem<'_> {
         offset: u64,
     ) -> FsResult<u64> {
         let n_bytes = buffer.len() as u64;
-        self.change(self.changeable_file(&fd), move |change, file| {
+        self.change_file(&fd, move |change, file| {
             change.write(file, &buffer, At::Position(offset))
         })
         .await?;
@@ -348,10 +365,8 @@ impl HostDescriptor for Filesystem<'_> {
         path: String,
     ) -> FsResult<()> {
         let path = checked(path)?;
-        self.change(self.changeable_dir(&fd), move |change, dir| {
-            change.create_dir(dir, &path)
-        })
-        .await
+        self.change_dir(&fd, move |change, dir| change.create_dir(dir, &path))
+            .await
     }
 
     async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
@@ -432,10 +447,8 @@ impl HostDescriptor for Filesystem<'_> {
         path: String,
     ) -> FsResult<()> {
         let path = checked(path)?;
-        self.change(self.changeable_dir(&fd), move |change, dir| {
-            change.remove_dir(dir, &path)
-        })
-        .await
+        self.change_dir(&fd, move |change, dir| change.remove_dir(dir, &path))
+            .await
     }
 
     async fn rename_at(
@@ -454,7 +467,7 @@ impl HostDescriptor for Filesystem<'_> {
         let work = move |change: &mut Change<'_>, old: &File| {
             change.rename((old, &old_path), (new.open().file(), &new_path))
         };
-        self.change(Ok(old.changeable_dir()?), work).await
+        self.change(old.changeable_dir()?, work).await
     }
 
     async fn symlink_at(
@@ -464,18 +477,14 @@ impl HostDescriptor for Filesystem<'_> {
         path: String,
     ) -> FsResult<()> {
         let (target, path) = (checked(target)?, checked(path)?);
-        self.change(self.changeable_dir(&fd), move |change, dir| {
-            change.link(&target, dir, &path)
-        })
-        .await
+        self.change_dir(&fd, move |change, dir| change.link(&target, dir, &path))
+            .await
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
         let path = checked(path)?;
-        self.change(self.changeable_dir(&fd), move |change, dir| {
-            change.remove_file(dir, &path)
-        })
-        .await
+        self.change_dir(&fd, move |change, dir| change.remove_file(dir, &path))
+            .await
     }
 
     async fn is_same_object(

@@ -16,7 +16,8 @@ settings! {
         /// machine and of private networks have to be named by address or range, or as `localhost`, even where a name
         /// that has them is allowed.
         allow "allow_net": Vec<Allowed> = Vec::new();
-        /// Requests of one user that are under way at once.
+        /// Requests of one user that are under way at once, and no more than a half of what others leave of a half of
+        /// `net_requests`; the other half is for a few requests of each user.
         user_requests "net_user_requests": usize = 128, 1 => 1 << 16;
         /// Requests of all users that are under way at once.
         requests "net_requests": usize = 1024, 1 => 1 << 16;

@@ -44,7 +44,7 @@ impl Folder {
     /// nobody waits for it any more, and what is open stays so until then.
     ///
     /// # Errors
-    /// Those of the change, and those of counting the folder.
+    /// Those of the change, those of counting the folder, and `files-stalled`.
     pub(super) async fn change<T: Send + 'static, O: Send + 'static>(
         self: &Arc<Self>,
         turns: &FileTurns,
@@ -52,7 +52,8 @@ impl Folder {
         work: impl FnOnce(&mut Change<'_>, &O) -> Outcome<T> + Send + 'static,
     ) -> Outcome<T> {
         // Whoever has a turn waits for nobody: so the folder comes first.
-        let mut state = self.state.clone().lock_owned().await;
+        let free = self.state.clone().lock_owned();
+        let mut state = turns.waiting(free).await?;
         let folder = self.clone();
         let changing = turns.run(move || {
             let counted = match state.usage {

@@ -1,12 +1,16 @@
 //! What files programs have: the settings of `[runtime]`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pie_core::settings;
 use pie_core::settings::{Field, Kind, Refusal, Value, Word};
 
 /// Where programs find their own files.
 pub(crate) const SCRATCH: &str = "/scratch";
+const SHORTEST_STALL: Duration = Duration::from_secs(1);
+/// Ten years, so that deadlines can be computed.
+const LONGEST_STALL: Duration = Duration::from_secs(300_000_000);
 /// The longest path at which programs find a folder.
 const MAX_MOUNT_BYTES: usize = 255;
 
@@ -25,6 +29,9 @@ settings! {
         free_bytes "fs_free_bytes": u64 = 1 << 30, 0 => 1 << 50;
         /// What one process may open at once, beside the folders that it is given: files, folders and streams of them.
         open_files "fs_open_files": usize = 64, 4 => 1 << 16;
+        /// How long one piece of work on files may last. After that its thread counts as lost: others get its turn, and
+        /// calls on files of its user fail until it ends.
+        stall "fs_stall_s": Duration = Duration::from_secs(60), SHORTEST_STALL => LONGEST_STALL;
         /// Folders that every program can read, each as `DIR=/data`: an absolute path here, and the path at which
         /// programs find it.
         mounts "fs_mounts": Vec<Mount> = Vec::new();
@@ -47,6 +54,11 @@ pub enum FileScope {
 }
 
 impl FileScope {
+    /// Whether files outlive the process that makes them.
+    pub(crate) const fn keeps(self) -> bool {
+        !matches!(self, Self::Process | Self::Off)
+    }
+
     const WORDS: [(&'static str, Self); 5] = [
         ("user", Self::User),
         ("program", Self::Program),

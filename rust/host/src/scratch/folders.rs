@@ -11,14 +11,14 @@ use std::time::Duration;
 use pie_core::ErrorCode;
 use tokio::runtime::Handle;
 
+use super::claim::Claim;
 use super::config::{FileScope, FilesConfig};
 use super::descriptor::OpenDescriptor;
 use super::folder::{Fault, Folder, Kept, Outcome};
 use super::naming::folder_name;
 use super::permits::{Permits, UserPermit};
-use super::turns::{FileTurns, turns_of_host};
+use super::turns::{FileTurns, HostTurns};
 use crate::Error;
-use crate::program::fair_turns::FairTurns;
 use crate::sandbox::cpu::CpuMeter;
 use crate::sync::lock;
 
@@ -47,12 +47,14 @@ pub(crate) struct Folders {
     pub(super) config: FilesConfig,
     /// None where nothing is kept.
     root: Option<PathBuf>,
+    /// To what is kept longer than a process; none where nothing is.
+    claim: Option<Claim>,
     known: Mutex<HashMap<PathBuf, Arc<Folder>>>,
     mounts: Vec<OpenMount>,
     /// What programs may have open.
     pub(super) permits: Arc<Permits>,
     /// Who works on files.
-    turns: Arc<FairTurns>,
+    turns: HostTurns,
 }
 
 /// A folder that programs read. It is open once for all of them.
@@ -97,6 +99,8 @@ impl Folders {
         }
         let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         Ok(Self {
+            claim: data_dir.filter(|_| config.scope.keeps()).map(Claim::new),
+            turns: HostTurns::of_machine(config.stall),
             config,
             root,
             known: Mutex::default(),
@@ -105,13 +109,28 @@ impl Folders {
                 usize::try_from(most.map_or(DEFAULT_OPEN, |most| most / OPEN_PART))
                     .unwrap_or(usize::MAX),
             ),
-            turns: turns_of_host(),
         })
     }
 
     /// How the work on files is done of a process of `user`, whose processor time `cpu` counts, on `threads`.
     pub(crate) fn turns_of(&self, user: &str, cpu: Arc<CpuMeter>, threads: Handle) -> FileTurns {
         FileTurns::new(self.turns.clone(), user.into(), cpu, threads)
+    }
+
+    /// From now on this engine alone keeps files of programs where it does, until [`Folders::give_up`]. Otherwise that
+    /// begins when the first program asks for its own. It reads the disk.
+    ///
+    /// # Errors
+    /// `invalid-config` where another engine does, and where the folder cannot be used.
+    pub(crate) fn claim(&self) -> Result<(), Error> {
+        self.claim.as_ref().map_or(Ok(()), Claim::take)
+    }
+
+    /// No program changes files any more: another engine may keep them.
+    pub(crate) fn give_up(&self) {
+        if let Some(claim) = &self.claim {
+            claim.give_up();
+        }
     }
 
     /// Those that programs read.
@@ -122,7 +141,7 @@ impl Folders {
     /// The folder that a process finds as `/scratch`.
     ///
     /// # Errors
-    /// `files-off` where there is none; those of the system.
+    /// `files-off` where there is none, and where another engine keeps files in the same place; those of the system.
     pub(super) fn scratch(&self, owner: &Owner) -> Result<Arc<Folder>, Error> {
         if self.config.scope == FileScope::Off {
             return Err(off(
@@ -132,6 +151,7 @@ impl Folders {
         let Some(root) = &self.root else {
             return Err(off("the engine keeps no data; set engine.data_dir"));
         };
+        self.claim().map_err(|error| off(&error.message))?;
         self.opened(root, owner).map_err(|fault| match fault {
             Fault::Refused(error) => off(&error.message),
             Fault::Io(error) => off(&format!(
@@ -226,7 +246,8 @@ fn open_dir(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn off(reason: &str) -> Error {
+/// The error of a process that has no folder of its own.
+pub(crate) fn off(reason: &str) -> Error {
     Error::new(
         ErrorCode::FilesOff,
         format!("programs have no /scratch here: {reason}"),

@@ -54,7 +54,7 @@ impl Process {
             program: "notes".to_owned(),
         };
         let (budget, cpu) = (Budget::new(64 << 20, None), Arc::<CpuMeter>::default());
-        let runtime = Builder::new_current_thread().build().unwrap();
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
         let turns = folders.turns_of("ada", cpu.clone(), runtime.handle().clone());
         let mut process = Self {
             files: ProcessFiles::new(folders, owner, budget.account("ada"), turns),
@@ -242,6 +242,36 @@ fn asking_for_the_folders_again_opens_nothing_and_begins_no_other_quota() {
         // What is open is the process's own.
         assert!(process.files.permit().is_ok());
     }
+}
+
+#[test]
+fn a_second_engine_keeps_no_files_where_another_one_does() {
+    let data = tempfile::tempdir().unwrap();
+    let owner = Owner {
+        user: "ada".to_owned(),
+        program: "notes".to_owned(),
+    };
+    let engine = |scope| {
+        let config = FilesConfig {
+            scope,
+            ..FilesConfig::default()
+        };
+        Folders::new(config, Some(data.path())).unwrap()
+    };
+    let [first, second] = [(); 2].map(|()| engine(FileScope::User));
+    first.scratch(&owner).unwrap();
+    let refused = second.scratch(&owner).map(drop).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::FilesOff);
+    assert!(
+        refused.message.contains("is used by another engine"),
+        "{}",
+        refused.message
+    );
+    assert!(second.claim().is_err());
+    // What ends with its process is nobody else's.
+    engine(FileScope::Process).scratch(&owner).unwrap();
+    first.give_up();
+    second.scratch(&owner).unwrap();
 }
 
 #[test]

@@ -70,6 +70,7 @@ impl Refusals {
 pub(crate) fn number(error: &Error) -> types::ErrorCode {
     match error.code {
         ErrorCode::LimitFiles => types::ErrorCode::Quota,
+        ErrorCode::FilesStalled => types::ErrorCode::Io,
         _ => types::ErrorCode::InsufficientMemory,
     }
 }

@@ -15,8 +15,7 @@ use super::change::{At, Change, Opened};
 use super::config::FilesConfig;
 use super::folder::{Fault, Folder, Kept, OpenFile, Outcome, Usage};
 use super::opening::Wanted;
-use super::turns::FileTurns;
-use crate::program::fair_turns::FairTurns;
+use super::turns::{FileTurns, HostTurns};
 
 pub(super) const WRITE: Wanted = Wanted {
     read: true,
@@ -49,6 +48,7 @@ impl Given {
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
+            .enable_time()
             .build()
             .unwrap();
         Self {
@@ -56,7 +56,7 @@ impl Given {
                 Folder::new(File::open(own).unwrap(), &config, Kept::default()).unwrap(),
             ),
             turns: FileTurns::new(
-                FairTurns::with_any_room(4),
+                HostTurns::new(4, FilesConfig::default().stall),
                 "ada".into(),
                 Arc::default(),
                 runtime.handle().clone(),

@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use pie_host::{Error, ErrorCode, ServedProcess};
 
+pub(super) use self::sharing::Asking;
 use self::still::Present;
 pub(super) use self::still::{Still, WaitsFor};
 use super::shelf::{By, EndedProcess, Shelf};
 use crate::ServerConfig;
+use crate::client_places::Address;
 
 /// Forgotten processes whose events a client is still taking.
 const MAX_LEAVING: usize = 1024;
@@ -33,6 +35,8 @@ pub(crate) struct Counts {
 /// One process.
 pub(super) struct Entry {
     pub(super) user: String,
+    /// Where it was launched from, where addresses are counted.
+    pub(super) address: Option<Address>,
     /// Its place among the processes that were entered.
     pub(super) place: u64,
     pub(super) label: String,

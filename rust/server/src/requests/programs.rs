@@ -67,14 +67,14 @@ impl Session {
             Ok((install, program)) => {
                 let note = self.note("install", format!("{}@{}", install.name, install.version));
                 let (shared, uploads) = (self.shared.clone(), self.uploads.clone());
-                let installing = self.address.install();
+                let (installing, address) = (self.address.install(), self.counted_address);
                 self.later(id, async move {
                     let (name, version, digest) =
                         (install.name.clone(), install.version.clone(), install.digest.clone());
                     tracing::info!(user = install.user, name, version, digest, "installing");
                     let installed = async {
                         let _until_it_is_done = installing?;
-                        look_at(&shared, program, &install.user).await?;
+                        look_at(&shared, program, &install.user, address).await?;
                         let turn = shared.registry.turn().await;
                         blocking(move || shared.registry.install(turn, install)).await
                     };
@@ -144,10 +144,15 @@ impl Session {
 
 /// Looks whether a program can run. Where every place of a process is taken, one is freed for that as for a launch: who
 /// finds the server full could install nothing otherwise.
-async fn look_at(shared: &ServerState, program: Program, user: &str) -> Result<(), Error> {
+async fn look_at(
+    shared: &ServerState,
+    program: Program,
+    user: &str,
+    address: Option<Address>,
+) -> Result<(), Error> {
     match shared.host.checked(program.clone(), user).await {
         Err(error) if error.code == ErrorCode::LimitProcesses => {
-            let _place = shared.processes.place(user).await?;
+            let _place = shared.processes.place(user, address).await?;
             shared.host.checked(program, user).await
         }
         looked => looked,

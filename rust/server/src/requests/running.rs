@@ -60,6 +60,7 @@ impl Session {
             limits: limits.unwrap_or_default(),
             launcher: Launcher {
                 user: self.user.clone(),
+                address: self.counted_address,
                 connection: Some(self.id),
                 detached: fields.detached.unwrap_or(false),
                 window_bytes: attach.then_some(window_bytes),

@@ -91,6 +91,37 @@ fn a_second_server_leaves_the_folder_of_the_first_alone() {
 }
 
 #[test]
+fn a_second_server_leaves_the_files_of_programs_alone() {
+    let (data, own) = (
+        tempfile::tempdir().unwrap(),
+        [(); 2].map(|()| tempfile::tempdir().unwrap()),
+    );
+    let start = |folder: &tempfile::TempDir| {
+        let host = Host::new(HostConfig {
+            data_dir: Some(data.path().to_owned()),
+            ..HostConfig::default()
+        });
+        let mut config = ServerConfig::new(folder.path().to_owned());
+        config.port = 0;
+        let host = Arc::new(host.unwrap());
+        (host.clone(), Server::start(host, config))
+    };
+    let (host, first) = start(&own[0]);
+    let first = first.unwrap();
+    let error = start(&own[1]).1.err().unwrap();
+    assert_eq!(error.code.as_str(), "invalid-config");
+    assert!(
+        error.message.contains("is used by another engine"),
+        "{error}"
+    );
+    let folder = data.path().to_str().unwrap();
+    assert!(error.message.contains(folder), "{error}");
+    first.stop();
+    host.stop();
+    start(&own[1]).1.unwrap();
+}
+
+#[test]
 fn a_replaced_program_runs_on_where_it_runs() {
     let world = World::new();
     world.run(async {

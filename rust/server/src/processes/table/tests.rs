@@ -35,7 +35,16 @@ fn table(most_live: usize) -> Table {
 }
 
 fn reserve(table: &mut Table, user: &str) -> Result<bool, Error> {
-    table.reserve(user, &mut WaitsFor::default(), Instant::now())
+    reserve_at(table, user, None)
+}
+
+fn reserve_at(table: &mut Table, user: &str, address: Option<Address>) -> Result<bool, Error> {
+    let asking = Asking { user, address };
+    table.reserve(asking, &mut WaitsFor::default(), Instant::now())
+}
+
+fn at(last: u8) -> Option<Address> {
+    Some(std::net::IpAddr::from([192, 0, 2, last]).into())
 }
 
 /// A program that spins.
@@ -52,9 +61,20 @@ fn launched(host: &Host, table: &mut Table) -> (Entry, mpsc::Receiver<Event>) {
 
 /// A program of a user that has begun to wait for a message, which stands in the table, detached and without a client.
 fn waiting(host: &Host, table: &mut Table, user: &str) -> (u64, mpsc::Receiver<Event>) {
+    waiting_at(host, table, user, None)
+}
+
+/// The same, of a client of that address, where addresses are counted.
+fn waiting_at(
+    host: &Host,
+    table: &mut Table,
+    user: &str,
+    address: Option<Address>,
+) -> (u64, mpsc::Receiver<Event>) {
     let (mut entry, ends) = launched_by(host, table, user, guest::talking_bytes(guest::ECHO));
     let (pid, process) = (entry.process.pid(), entry.process.clone());
     entry.detached = true;
+    entry.address = address;
     table.insert(entry);
     uses_more_than(Duration::ZERO, &process);
     (pid, ends)
@@ -93,6 +113,7 @@ fn launched_by(
     let entry = Entry {
         place: 0,
         user: user.to_owned(),
+        address: None,
         label: "a program".to_owned(),
         process,
         detached: false,
@@ -182,9 +203,13 @@ fn whoever_has_the_most_gives_way_where_every_place_is_taken() {
     table.entries.get_mut(&stillest).unwrap().still.since =
         start.checked_sub(Duration::from_secs(30)).unwrap();
     let mut waits_for = WaitsFor::default();
-    assert!(!table.reserve("carol", &mut waits_for, start).unwrap());
+    let carol = Asking {
+        user: "carol",
+        address: None,
+    };
+    assert!(!table.reserve(carol, &mut waits_for, start).unwrap());
     // Asking again ends nobody else's.
-    assert!(!table.reserve("carol", &mut waits_for, start).unwrap());
+    assert!(!table.reserve(carol, &mut waits_for, start).unwrap());
     let told = failed(&greedy[2].1);
     assert_eq!(told.code.as_deref(), Some("limit-processes"));
     assert!(
@@ -193,7 +218,7 @@ fn whoever_has_the_most_gives_way_where_every_place_is_taken() {
         told.message
     );
     told_of_the_end(&mut table, stillest);
-    assert!(table.reserve("carol", &mut waits_for, start).unwrap());
+    assert!(table.reserve(carol, &mut waits_for, start).unwrap());
     // Alice has three, and bob would have two.
     assert!(!reserve(&mut table, "bob").unwrap());
     // Alice has two by then, and dave would have one; after that nobody has more than another one would.
@@ -213,6 +238,58 @@ fn whoever_has_the_most_gives_way_where_every_place_is_taken() {
             .is_none()
     );
     assert!(table.entry(bobs).unwrap().process.outcome().is_none());
+}
+
+/// Anybody can make up names, and have one process of each.
+#[test]
+fn names_of_one_address_give_way_to_clients_of_another() {
+    let host = Host::new(HostConfig::default()).unwrap();
+    let mut table = table(4);
+    let made_up: Vec<_> = (0..4)
+        .map(|n| waiting_at(&host, &mut table, &format!("name {n}"), at(1)))
+        .collect();
+    let refused = |asked: Result<bool, Error>| asked.unwrap_err().code;
+    // One more name of the same address has none, and where addresses are not counted nothing gives way.
+    assert_eq!(
+        refused(reserve_at(&mut table, "name 4", at(1))),
+        ErrorCode::LimitProcesses
+    );
+    assert_eq!(
+        refused(reserve(&mut table, "bob")),
+        ErrorCode::LimitProcesses
+    );
+    let gives_way = |table: &Table| {
+        let mut live = table.entries.values().filter(|entry| entry.end.is_none());
+        let ending = live.find(|entry| entry.still.gives_way());
+        ending.map(|entry| entry.process.pid())
+    };
+    assert_eq!(gives_way(&table), None);
+    let mut others = Vec::new();
+    for user in ["bob", "carol"] {
+        assert!(!reserve_at(&mut table, user, at(2)).unwrap());
+        let pid = gives_way(&table).unwrap();
+        let (_, ends) = made_up.iter().find(|(made_up, _)| *made_up == pid).unwrap();
+        let told = failed(ends);
+        assert_eq!(told.code.as_deref(), Some("limit-processes"));
+        assert!(
+            told.message.contains("an address that has fewer"),
+            "{told:?}"
+        );
+        told_of_the_end(&mut table, pid);
+        others.push(waiting_at(&host, &mut table, user, at(2)));
+    }
+    // Both addresses have two by then.
+    assert_eq!(
+        refused(reserve_at(&mut table, "dave", at(2))),
+        ErrorCode::LimitProcesses
+    );
+    assert_eq!(
+        refused(reserve_at(&mut table, "name 4", at(1))),
+        ErrorCode::LimitProcesses
+    );
+    // What a program launches for itself counts where its user's was launched.
+    assert_eq!(table.address_of("carol"), at(2));
+    assert_eq!(table.address_of("nobody"), None);
 }
 
 #[test]
