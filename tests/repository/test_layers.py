@@ -50,6 +50,7 @@ HOST_LAYERS = [
     {"limits.rs", "budget.rs", "numbering.rs", "stepped_charge.rs"},
     {"futures.rs"},
     {"bus/", "scratch/config.rs", "network/"},
+    {"mcp/"},
     {"config.rs"},
     {"sandbox/"},
     {"model/", "program/"},
