@@ -291,11 +291,11 @@ declare module 'pie:host' {
   export interface McpSessionHandle {
     hello(settle: Settle<string>): Wait;
     listTools(settle: Settle<string>): Wait;
-    callTool(name: string, arguments: string, settle: Settle<string>): Wait;
+    callTool(name: string, args: string, settle: Settle<string>): Wait;
     listResources(settle: Settle<string>): Wait;
     readResource(uri: string, settle: Settle<string>): Wait;
     listPrompts(settle: Settle<string>): Wait;
-    getPrompt(name: string, arguments: string, settle: Settle<string>): Wait;
+    getPrompt(name: string, args: string, settle: Settle<string>): Wait;
     close(): void;
   }
 

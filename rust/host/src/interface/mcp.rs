@@ -59,10 +59,10 @@ impl HostMcpSession for McpClient<'_> {
         &mut self,
         this: Resource<McpSession>,
         name: String,
-        arguments: String,
+        args: String,
     ) -> wasmtime::Result<Resource<FutureString>> {
         self.asked(&this, |session, held| {
-            session.named(held, "tools/call", (&name, &arguments))
+            session.named(held, "tools/call", (&name, &args))
         })
     }
 
@@ -96,10 +96,10 @@ impl HostMcpSession for McpClient<'_> {
         &mut self,
         this: Resource<McpSession>,
         name: String,
-        arguments: String,
+        args: String,
     ) -> wasmtime::Result<Resource<FutureString>> {
         self.asked(&this, |session, held| {
-            session.named(held, "prompts/get", (&name, &arguments))
+            session.named(held, "prompts/get", (&name, &args))
         })
     }
 

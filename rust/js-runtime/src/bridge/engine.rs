@@ -800,15 +800,14 @@ impl McpSessionHandle {
         &self,
         ctx: Ctx<'js>,
         name: Value<'js>,
-        arguments: Value<'js>,
+        args: Value<'js>,
         settle: Function<'js>,
     ) -> Result<WaitHandle> {
         wait(
             &ctx,
-            self.held.raw.call_tool(
-                &read::<String>(&ctx, name)?,
-                &read::<String>(&ctx, arguments)?,
-            ),
+            self.held
+                .raw
+                .call_tool(&read::<String>(&ctx, name)?, &read::<String>(&ctx, args)?),
             self.held.clone(),
             settle,
         )
@@ -850,15 +849,14 @@ impl McpSessionHandle {
         &self,
         ctx: Ctx<'js>,
         name: Value<'js>,
-        arguments: Value<'js>,
+        args: Value<'js>,
         settle: Function<'js>,
     ) -> Result<WaitHandle> {
         wait(
             &ctx,
-            self.held.raw.get_prompt(
-                &read::<String>(&ctx, name)?,
-                &read::<String>(&ctx, arguments)?,
-            ),
+            self.held
+                .raw
+                .get_prompt(&read::<String>(&ctx, name)?, &read::<String>(&ctx, args)?),
             self.held.clone(),
             settle,
         )
