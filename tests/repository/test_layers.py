@@ -70,7 +70,7 @@ SERVER_LAYERS = [
     {"client_places.rs", "protocol/", "wire/"},
     {"registry/", "processes.rs", "processes/", "uploads.rs"},
     {"state.rs"},
-    {"directory.rs", "handshake.rs", "http.rs", "connection/attachments.rs", "connection/writer.rs"},
+    {"directory.rs", "handshake.rs", "http.rs", "connection/attachments.rs", "connection/links.rs", "connection/writer.rs"},
     {"requests.rs", "requests/"},
     {"connection/"},
     {"listener.rs"},

@@ -12,6 +12,9 @@ use super::waiting::Waiting;
 use crate::Error;
 use crate::network::running::Running;
 
+/// Lines of a server that are taken and not read yet. Each may be as long as a message of its client.
+const INCOMING_LINES: usize = 4;
+
 /// Who carries lines to the servers of a client, and back.
 pub trait McpRelay: Send + Sync + fmt::Debug {
     /// Asks the client to start a server, and takes the lines that are for it. What the server writes, and its end, is
@@ -48,7 +51,7 @@ pub(crate) fn start(
     let gone = || unavailable(server, "the client that runs it has gone");
     let relay = relay.upgrade().ok_or_else(gone)?;
     let (outgoing, lines) = mpsc::channel(OUTGOING_LINES);
-    let (incoming, from_client) = mpsc::channel(OUTGOING_LINES);
+    let (incoming, from_client) = mpsc::channel(INCOMING_LINES);
     relay.open(server, lines, incoming)?;
     let waiting = Waiting::new(server);
     let listening = listen(
