@@ -42,30 +42,40 @@ def connect(name: str) -> McpSession:
     Raises `InferletError` with the code `unknown-mcp-server`, `mcp-unavailable`, `mcp-protocol`, `limit-mcp-calls` or
     `limit-mcp-time`.
     """
-    raw = _open(name)
+    session = McpSession(host(_client.connect, _arguments.text("name", name)))
     try:
-        return McpSession(raw, block_on(raw.hello()))
+        session.greet()
     except BaseException:
-        raw.close()
+        session.close()
         raise
+    return session
 
 
 async def connect_async(name: str) -> McpSession:
     """As `connect`, and lets other tasks run meanwhile."""
-    raw = _open(name)
+    session = McpSession(host(_client.connect, _arguments.text("name", name)))
     try:
-        return McpSession(raw, await resolve(raw.hello(), raw))
+        await session.greet_async()
     except BaseException:
-        raw.close()
+        session.close()
         raise
+    return session
 
 
 class McpSession:
     """A session with a server; `connect` opens one. Leaving its `with` closes it, as does dropping it."""
 
-    def __init__(self, raw: _client.McpSession, server_info: str) -> None:
+    def __init__(self, raw: _client.McpSession) -> None:
         self._raw = raw
-        self._server_info = server_info
+        self._server_info = "{}"
+
+    def greet(self) -> None:
+        """Waits until the server is there; `connect` has done so."""
+        self._server_info = block_on(self._raw.hello())
+
+    async def greet_async(self) -> None:
+        """As `greet`, awaited."""
+        self._server_info = await resolve(self._raw.hello(), self)
 
     @property
     def server_info(self) -> str:
@@ -129,10 +139,6 @@ class McpSession:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
-
-
-def _open(name: str) -> _client.McpSession:
-    return host(_client.connect, _arguments.text("name", name))
 
 
 def _object(args: str | Mapping[str, object] | None) -> str:

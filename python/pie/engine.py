@@ -20,7 +20,7 @@ from pie.backends import check_own, open_driver
 from pie.backends.base import Capabilities, DriverLostError, DriverOptions, FollowingDriver
 from pie.backends.dummy import DummyDriver
 from pie.compiler import COMMAND
-from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, RuntimeConfig, folder_name
+from pie.config import DEFAULT, Config, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, folder_name
 from pie.config.environment import with_libraries
 from pie.config.settings import of_engine, settings
 from pie.errors import PieError

@@ -145,6 +145,7 @@ class _Link:
             for task in (reading, *others):
                 task.cancel()
             await _end(process)
+            await asyncio.gather(reading, *others, return_exceptions=True)
         why = "it does not read what it is sent" if self._is_full.is_set() else "it ended"
         return f"{why} (status {process.returncode})"
 
