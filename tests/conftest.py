@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from pie.config import EngineConfig, ModelConfig, RuntimeConfig
+from pie.config import EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig
 from pie.engine import Engine
 from support.engines import started
+from support.launching import ROOT
 
 
 def pytest_configure() -> None:
@@ -30,8 +32,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def dummy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """The dummy driver with the embedded tokenizer."""
-    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("dummy")))
+    """The dummy driver with the embedded tokenizer, and an MCP server."""
+    server = McpServerConfig(command=(sys.executable, str(ROOT / "tests/support/mcp_server.py")))
+    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("dummy")), mcp={"tests": server})
     engine.add_model(options=ModelConfig(driver="dummy"))
     with started(engine):
         yield engine

@@ -86,14 +86,19 @@ SECTIONS = {
     "server": "`pie serve`.",
     "client": "The commands that talk to a server.",
     "model": "A model and how it is served: `[[model]]`, or `[model.NAME]`.",
+    "mcp": "An MCP server that programs find by that name.",
 }
+
+
+HEADERS = {"model": "[[model]]", "mcp": "[mcp.NAME]"}
+"""Of the sections that there may be several of."""
 
 
 def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION]
     for section, rows in settings().items():
-        header = "[[model]]" if section == "model" else f"[{section}]"
+        header = HEADERS.get(section, f"[{section}]")
         table = "\n".join(_row(row) for row in rows.values())
         parts.append(
             f"## `{header}`\n\n{SECTIONS[section]}\n\n| key | what it is | what it may be | default |\n|---|---|---|---|\n{table}\n"
@@ -134,7 +139,7 @@ def _size(n_bytes: Any) -> str:
 
 def stated() -> str:
     """The module with the types and defaults of what the engine states, for type checkers and for those who read."""
-    return STATED_HEAD + "".join(_section(section) for section in ("engine", "runtime", "server", "model"))
+    return STATED_HEAD + "".join(_section(section) for section in ("engine", "runtime", "server", "model", "mcp"))
 
 
 def _section(section: str) -> str:

@@ -16,7 +16,7 @@ import tools.toolchain  # noqa: F401  # found by the line above; it makes `pie` 
 from pie.bakery.toolchain.machine import cache_folder
 from tools.generated import ROOT
 
-PACKAGES = ("pie:core", "pie:instruct")
+PACKAGES = ("pie:core", "pie:instruct", "pie:mcp")
 WORLD = "capabilities"
 PARSER = ROOT / "tools" / "wit_json"
 

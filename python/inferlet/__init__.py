@@ -13,7 +13,7 @@ try:
 except ModuleNotFoundError:
     raise ImportError("inferlet works inside the engine only; run the program with: pie run PROGRAM") from None
 
-from inferlet import brle, chat, files, http, messaging, reasoning, runtime, session, spec, tools
+from inferlet import brle, chat, files, http, mcp, messaging, reasoning, runtime, session, spec, tools
 from inferlet.adapter import Adapter
 from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
@@ -30,6 +30,7 @@ from inferlet.events import Decoder, Event, EventStream
 from inferlet.forward import Forward, ForwardPass
 from inferlet.generation import GenerateOptions, Generator, GenStep, TokenStream
 from inferlet.grammar import AnyJson, Ebnf, Grammar, GrammarConstraint, JsonSchema, Matcher, Regex
+from inferlet.mcp import McpSession
 from inferlet.messaging import Subscription
 from inferlet.model import Model, Tokenizer
 from inferlet.output import FinishReason, Output, ProbeHandle, SampleHandle
@@ -70,6 +71,7 @@ __all__ = [
     "Logprob",
     "Logprobs",
     "Matcher",
+    "McpSession",
     "Model",
     "Output",
     "ProbeHandle",
@@ -86,6 +88,7 @@ __all__ = [
     "chat",
     "files",
     "http",
+    "mcp",
     "messaging",
     "reasoning",
     "runtime",

@@ -217,6 +217,7 @@ class Engine:
         settings: Mapping[str, object] | None = None,
         limits: Mapping[str, float | None] | None = None,
         runtime: Mapping[str, object] | None = None,
+        mcp: Mapping[str, Mapping[str, object]] = ...,
     ) -> Engine:
         """Makes an engine without models.
 

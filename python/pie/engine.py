@@ -20,7 +20,7 @@ from pie.backends import check_own, open_driver
 from pie.backends.base import Capabilities, DriverLostError, DriverOptions, FollowingDriver
 from pie.backends.dummy import DummyDriver
 from pie.compiler import COMMAND
-from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, RuntimeConfig, folder_name
+from pie.config import DEFAULT, Config, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, folder_name
 from pie.config.environment import with_libraries
 from pie.config.settings import of_engine, settings
 from pie.errors import PieError
@@ -90,6 +90,7 @@ class Engine:
         limits: Mapping[str, float | None] | None = None,
         runtime: RuntimeConfig | None = None,
         models: Sequence[ModelConfig] = (),
+        mcp: Mapping[str, McpServerConfig] | None = None,
     ) -> None:
         """Opens an engine, without models.
 
@@ -97,6 +98,8 @@ class Engine:
         the rest.
 
         `runtime` is what programs find around them, as their files.
+
+        `mcp` are the servers of MCP that programs find, by name.
 
         `models` are those that will be added, as far as they are known: what they take of the machine's memory is not
         for programs. One that is unknown or out of its range is PieError `invalid-config`, and so is a cache folder
@@ -117,6 +120,7 @@ class Engine:
             settings=of_engine("engine", replace(config, memory_bytes=users_bytes(models, config.memory_bytes))),
             limits=limits,
             runtime=of_engine("runtime", runtime or RuntimeConfig()),
+            mcp={name: of_engine("mcp", server) for name, server in (mcp or {}).items()},
         )
         self._driver_timeout_s = config.driver_timeout_s
         self._driver_open_timeout_s = config.driver_open_timeout_s
@@ -132,7 +136,7 @@ class Engine:
         a setting, and that of `add_model` with the name of the model before the message.
         """
         check_memory(config.models)
-        engine = cls(config.engine, limits=config.limits, runtime=config.runtime, models=config.models)
+        engine = cls(config.engine, limits=config.limits, runtime=config.runtime, models=config.models, mcp=config.mcp)
         try:
             for model in config.models:
                 try:

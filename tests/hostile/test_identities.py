@@ -148,6 +148,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         vera = Raw(served, "vera")
         assert '"ok"' in vera.ask_binary("upload", data, digest=digest, bytes=len(data), offset=0, last=True)
         vera.ok("install", name="keeper", version="1.0.0", digest=digest, manifest=MANIFEST)
+        vera.ok("register_mcp_server", name="files")
         running, ended = launched(vera, "keeper"), launched(vera, "keeper")
         vera.ok("terminate", pid=ended)
         while not vera.ok("logs", pid=ended, after=2**40, follow=True)["ended"]:
@@ -224,6 +225,7 @@ OF_NAMES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"model": MODEL, "name": "vault", "user": "vera"},
         {"model": MODEL, "name": "vault", "user": "nobo"},
     ),
+    "unregister_mcp_server": ("unregister_mcp_server", {"name": "files"}, {"name": "filez"}),
     "discard_topic": ("discard_topic", {"topic": "jobs"}, {"topic": "none"}),
     "discard_topic of": ("discard_topic", {"topic": "jobs", "user": "vera"}, {"topic": "jobs", "user": "nobo"}),
     "uninstall of": (
@@ -288,9 +290,10 @@ def test_only_operators_see_everybody(scene: Scene, kind: str) -> None:
 
 def test_every_verb_of_the_protocol_is_tried() -> None:
     tried = {case.split(maxsplit=1)[0] for case in (*OF_PROCESSES, *OF_NAMES)} | set(LOOKS) | set(OF_OPERATORS)
-    # A file goes to a process by the test of its own. A ping names nothing, and an upload only what it carries.
-    assert verbs() == tried | {"file", "ping", "upload"}
-    assert verbs() | {"ack"} == documented()
+    # A file goes to a process by the test of its own. A ping names nothing, an upload only what it carries, and what is
+    # registered is of the connection.
+    assert verbs() == tried | {"file", "ping", "upload", "register_mcp_server"}
+    assert verbs() | {"ack", "mcp_line", "mcp_end"} == documented()
 
 
 def test_nothing_that_one_may_look_at_tells_of_others(scene: Scene) -> None:

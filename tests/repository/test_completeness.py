@@ -93,6 +93,13 @@ OPERATIONS = {
         for module, resource, op in (("reasoning", "reasoning-decoder", "thoughts"), ("tools", "tool-decoder", "calls"))
         for name, how in (("create", "feed"), ("feed", "feed"), ("feed-output", "stream"), ("finish", "finish"), ("reset", "reset"))
     },
+    "client.available-servers": "mcp_servers",
+    "client.connect": "mcp_connect",
+    **{
+        f"client.mcp-session.{name}": "mcp_ask"
+        for name in ("hello", "list-tools", "call-tool", "list-resources", "read-resource", "list-prompts", "get-prompt")
+    },
+    "client.mcp-session.close": "mcp_close",
     "chat.decoder.create-hiding": "visible",
     "chat.decoder.create": "chat_feed",
     "chat.decoder.feed": "chat_feed",
@@ -321,7 +328,7 @@ def test_the_types_of_the_bridge_are_what_it_exports() -> None:
     engine, own = (folder / "engine.rs").read_text(), (folder / "mod.rs").read_text()
     waits = (ROOT / "rust/js-runtime/src/event_loop.rs").read_text()
     assert exported(engine) == found["engine"]
-    own_names = exported(own) + [f"Wait.{name}" for name in re.findall(r"^    fn ((?:un)?subscribe)\(", waits, re.MULTILINE)]
+    own_names = exported(own) + [f"Wait.{name}" for name in re.findall(r"^    fn ((?:un)?subscribe|block)[(<]", waits, re.MULTILINE)]
     files = (ROOT / "rust/js-runtime/src/files.rs").read_text()
     (methods,) = re.findall(r"^#\[rquickjs::methods.*?\]\nimpl OpenFile \{\n(.*?)\n\}", files, re.MULTILINE | re.DOTALL)
     own_names += [f"OpenFile.{gen_js_bridge.camel(name.replace('_', '-'))}" for name in re.findall(r"^    fn (\w+)", methods, re.MULTILINE)]

@@ -5,6 +5,9 @@ export const calls = [];
 /** Waits that no test has answered, in their order: { settle, interested, lost }. */
 export const waits = [];
 
+/** What those get who block, in their order, each as [error, value]. */
+export const blocking = [];
+
 let makeError;
 
 /** An error as the engine throws it. */
@@ -25,6 +28,7 @@ export function reset() {
   steps.finish = undefined;
   calls.length = 0;
   waits.length = 0;
+  blocking.length = 0;
 }
 
 function record(name, ...values) {
@@ -39,6 +43,11 @@ function wait(settle) {
     unsubscribe: () => {
       entry.interested = Math.max(entry.interested - 1, 0);
       entry.lost = true;
+    },
+    // Whoever blocks gets what the test has laid down.
+    block: () => {
+      waits.splice(waits.indexOf(entry), 1);
+      settle(...(blocking.shift() ?? [undefined, '{}']));
     },
   };
 }
@@ -105,6 +114,18 @@ function subscription() {
   });
 }
 
+function mcpSession() {
+  const asks = ['hello', 'listTools', 'callTool', 'listResources', 'readResource', 'listPrompts', 'getPrompt'];
+  const methods = asks.map((name) => [name, (...values) => (record(`session.${name}`, ...values.slice(0, -1)), wait(values.at(-1)))]);
+  return handle('session', Object.fromEntries(methods));
+}
+
+export const availableServers = () => ['files', 'web'];
+export const connect = (name) => {
+  record('connect', name);
+  if (name === 'nobody') throw engineError('unknown-mcp-server', 'there is no MCP server "nobody"');
+  return mcpSession();
+};
 export const push = (...values) => {
   record('push', ...values);
   if (values[0] === 'full') throw engineError('queue-full', 'the queue "full" is full');

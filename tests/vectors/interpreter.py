@@ -5,6 +5,7 @@ failed one.
 import array
 import asyncio
 import contextlib
+import json
 
 import inferlet
 from inferlet import (
@@ -20,6 +21,7 @@ from inferlet import (
     Sampler,
     brle,
     chat,
+    mcp,
     messaging,
     reasoning,
     runtime,
@@ -181,6 +183,7 @@ class Interpreter:
         self.matchers = {}
         self.subscriptions = {}
         self.children = {}
+        self.sessions = {}
 
     async def run(self, ops):
         return [await self.step(op) for op in ops]
@@ -476,6 +479,39 @@ class Interpreter:
 
     async def op_unsubscribe(self, a):
         self.subscriptions[a["sub"]].unsubscribe()
+
+    async def op_mcp_servers(self, a):
+        return mcp.available_servers()
+
+    async def op_mcp_connect(self, a):
+        server = a["server"]
+        self.sessions[a["as"]] = await mcp.connect_async(server) if a.get("later") else mcp.connect(server)
+
+    async def op_mcp_ask(self, a):
+        return json.loads(await self.asked(a))
+
+    async def asked(self, a):
+        session, what = self.sessions[a["session"]], a["what"]
+        if what == "server_info":
+            return session.server_info
+        if a.get("later"):
+            return await getattr(session, f"{what}_async")(*a.get("args", []))
+        return getattr(session, what)(*a.get("args", []))
+
+    async def op_mcp_give_up(self, a):
+        asking = asyncio.ensure_future(self.asked(a | {"later": True}))
+        seen = await self.op_mcp_ask(a | a["meanwhile"] | {"later": True})
+        assert asking.cancel(), "it was answered before it was given up"
+        with contextlib.suppress(asyncio.CancelledError):
+            await asking
+        return seen
+
+    async def op_mcp_equip(self, a):
+        self.contexts[a["ctx"]].equip(json.loads(self.sessions[a["session"]].list_tools())["tools"])
+
+    async def op_mcp_close(self, a):
+        with self.sessions[a["session"]]:
+            pass
 
     def decoder(self, a, module=chat):
         if a["as"] not in self.decoders:

@@ -5,8 +5,8 @@
 
 import {
   type Child, type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Grammar, InferletError, Logits, Logprob,
-  Logprobs, Matcher, Model, type Output, type Probe, ProbeHandle, SampleHandle, Sampler, type Schema, type Speculator, type Subscription, anyJson, brle, chat, ebnf, jsonSchema,
-  messaging, reasoning, regex, runtime, session, tools,
+  Logprobs, Matcher, type McpSession, Model, type Output, type Probe, ProbeHandle, SampleHandle, Sampler, type Schema, type Speculator, type Subscription, anyJson, brle, chat, ebnf, jsonSchema,
+  mcp, messaging, reasoning, regex, runtime, session, tools,
 } from 'inferlet';
 
 /** Any of the three decoders. */
@@ -19,6 +19,29 @@ interface Decoder {
 /** An event as JSON has it: what is undefined is null. */
 function shown(event: { readonly type: string }): { readonly type: string } {
   return 'id' in event ? { ...event, id: event.id ?? null } as { readonly type: string } : event;
+}
+
+/** What a session answers. */
+function asked(session: McpSession, { what, args: given, later = false }: Arguments): string | Promise<string> {
+  const [first, second] = given ?? [''];
+  switch (what) {
+    case 'server_info':
+      return session.serverInfo;
+    case 'list_tools':
+      return later ? session.listToolsAsync() : session.listTools();
+    case 'call_tool':
+      return later ? session.callToolAsync(first, second) : session.callTool(first, second);
+    case 'list_resources':
+      return later ? session.listResourcesAsync() : session.listResources();
+    case 'read_resource':
+      return later ? session.readResourceAsync(first) : session.readResource(first);
+    case 'list_prompts':
+      return later ? session.listPromptsAsync() : session.listPrompts();
+    case 'get_prompt':
+      return later ? session.getPromptAsync(first, second) : session.getPrompt(first, second);
+    default:
+      throw new Error(`a session is not asked for ${what}`);
+  }
 }
 
 /** Every event of tokens in pieces, to the end of the turn; deltas that stand beside each other are one. */
@@ -68,6 +91,12 @@ interface Arguments {
   gen: string;
   how: 'collect_tokens' | 'collect_text' | 'collect_json';
   beside: string;
+  server: string;
+  session: string;
+  what: string;
+  args?: [name: string, args?: mcp.McpArguments];
+  later?: boolean;
+  meanwhile: { readonly what: string; readonly args?: [name: string, args?: mcp.McpArguments] };
   seen: Op[];
   fwd: string;
   out: string;
@@ -291,6 +320,7 @@ class Interpreter {
   readonly grammars = new Map<string, Grammar>();
   readonly matchers = new Map<string, Matcher>();
   readonly subscriptions = new Map<string, Subscription>();
+  readonly sessions = new Map<string, McpSession>();
   readonly children = new Map<string, Child>();
 
   readonly ops = {
@@ -451,6 +481,26 @@ class Interpreter {
     get: (a: Arguments) => named(this.subscriptions, a.sub).tryNext() ?? null,
     lagged: (a: Arguments) => named(this.subscriptions, a.sub).lagged,
     unsubscribe: (a: Arguments) => named(this.subscriptions, a.sub).unsubscribe(),
+    mcp_servers: () => mcp.availableServers(),
+    mcp_connect: async (a: Arguments) => {
+      this.sessions.set(a.as, a.later ? await mcp.connectAsync(a.server) : mcp.connect(a.server));
+    },
+    mcp_ask: async (a: Arguments) => JSON.parse(await asked(named(this.sessions, a.session), a)) as unknown,
+    mcp_give_up: async (a: Arguments) => {
+      const open = named(this.sessions, a.session);
+      const beside = async (): Promise<{ seen: unknown }> => ({ seen: JSON.parse(await asked(open, { ...a, ...a.meanwhile, later: true })) as unknown });
+      const won = await Promise.race([asked(open, { ...a, later: true }), beside()]);
+      if (typeof won === 'string') throw new Error('it was answered before it was given up');
+      return won.seen;
+    },
+    mcp_equip: (a: Arguments) => {
+      const { tools: listed } = JSON.parse(named(this.sessions, a.session).listTools()) as { tools: tools.Tool[] };
+      this.context(a).equip(listed);
+    },
+    mcp_close: (a: Arguments) => {
+      using closing = named(this.sessions, a.session);
+      void closing;
+    },
     sleep: (a: Arguments) => new Promise<void>((resolve) => setTimeout(resolve, a.ms)),
     chat_feed: (a: Arguments) => this.decoder(a).feed(a.tokens),
     chat_finish: (a: Arguments) => this.decoder(a).finish(),

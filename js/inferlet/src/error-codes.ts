@@ -126,6 +126,24 @@ export const ERROR_CODES = [
   'limit-http-headers',
   /** An HTTP request took longer than it may: to connect, to be answered, between two parts, or in all. */
   'limit-http-time',
+  /** There is no MCP server of this name for the program. */
+  'unknown-mcp-server',
+  /** An MCP server cannot be started or reached, has ended, or is of a client that has gone. */
+  'mcp-unavailable',
+  /** An MCP server did not answer as the protocol has it. */
+  'mcp-protocol',
+  /**
+   * An MCP server refused a call: it does not know the tool, the resource or the prompt, or the arguments are wrong.
+   */
+  'mcp-error',
+  /** A call was made by a session with an MCP server that is closed, or was closed while the call was under way. */
+  'mcp-closed',
+  /** Too many sessions with MCP servers are open, or too many calls under way, of the program or of its user. */
+  'limit-mcp-calls',
+  /** A call of an MCP server, or its answer, is longer than it may be. */
+  'limit-mcp-bytes',
+  /** An MCP server took longer than it may: to start, or to answer a call. */
+  'limit-mcp-time',
   /** The program wrote more than one process may write in its life. */
   'limit-output',
   /** The program made more calls to the engine than one process may make. */

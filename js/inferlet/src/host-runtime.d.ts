@@ -15,6 +15,8 @@ declare module 'pie:host' {
     subscribe(): void;
     /** A race for the answer is over. */
     unsubscribe(): void;
+    /** Blocks the whole program until the answer is there, and calls back with it. */
+    block(): void;
   }
 
   /** Registers how exceptions are made of the engine's errors; `details` is a JSON object. */

@@ -288,6 +288,17 @@ declare module 'pie:host' {
     reset(): void;
   }
 
+  export interface McpSessionHandle {
+    hello(settle: Settle<string>): Wait;
+    listTools(settle: Settle<string>): Wait;
+    callTool(name: string, args: string, settle: Settle<string>): Wait;
+    listResources(settle: Settle<string>): Wait;
+    readResource(uri: string, settle: Settle<string>): Wait;
+    listPrompts(settle: Settle<string>): Wait;
+    getPrompt(name: string, args: string, settle: Settle<string>): Wait;
+    close(): void;
+  }
+
   export function models(): string[];
   export function version(): string;
   export function instanceId(): string;
@@ -343,4 +354,6 @@ declare module 'pie:host' {
   export function nativeGrammar(model: ModelHandle, schemas: string[], choice: ToolChoice): GrammarHandle | undefined;
   export function choiceGrammar(context: ContextHandle, choice: ToolChoice): GrammarHandle | undefined;
   export function toolDecoderCreate(model: ModelHandle): ToolDecoderHandle;
+  export function availableServers(): string[];
+  export function connect(name: string): McpSessionHandle;
 }

@@ -15,6 +15,8 @@ export * as files from './files.js';
 export { Forward } from './forward.js';
 export { GenStep, Generator, type GenerateOptions } from './generator.js';
 export { anyJson, ebnf, Grammar, grammar, GrammarConstraint, jsonSchema, Matcher, regex, type SchemaText } from './grammar.js';
+export * as mcp from './mcp.js';
+export { McpSession } from './mcp.js';
 export * as messaging from './messaging.js';
 export { Subscription } from './messaging.js';
 export { Model } from './model.js';

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ def examine(flags: Flags) -> int:
         return EXIT_ERROR
     failed = False
     _print(Finding("ok", "configuration", "no file, defaults" if config.file is None else str(config.file)))
-    for look in (_folders, _keys, _access, _memory, _engine):
+    for look in (_folders, _keys, _access, _mcp, _memory, _engine):
         for finding in _findings(look, config):
             _print(finding)
             failed |= finding.verdict == "fail"
@@ -114,6 +115,19 @@ def _access(config: Config) -> Iterator[Finding]:
         yield Finding("ok", "access", f"{told}; {server.user_header} is believed of {', '.join(server.trusted_proxies)}")
     else:
         yield Finding("ok", "access", told)
+
+
+def _mcp(config: Config) -> Iterator[Finding]:
+    """The servers of MCP: whether the programs of those that are processes are there. None is started."""
+    for name, server in config.mcp.items():
+        if server.url:
+            yield Finding("ok", "mcp", f"{name}: {server.url}")
+        elif not server.command:
+            yield Finding("fail", "mcp", f"{name} has neither a command nor a url; set one of them in [mcp.{name}]")
+        elif shutil.which(server.command[0]):
+            yield Finding("ok", "mcp", f"{name}: {' '.join(server.command)}")
+        else:
+            yield Finding("fail", "mcp", f"{name}: {server.command[0]!r} is not a program here; set mcp.{name}.command")
 
 
 def _memory(config: Config) -> Iterator[Finding]:

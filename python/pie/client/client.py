@@ -14,6 +14,7 @@ import msgspec
 
 from pie.client import checks
 from pie.client.connection import Connection, nothing
+from pie.client.mcp import Command
 from pie.client.opening import Identity
 from pie.client.process import Process
 from pie.client.signing import PrivateKey, check_key
@@ -465,6 +466,40 @@ class Client:
     async def terminate(self, pid: int) -> None:
         """Ends a process of this user, or for an operator of anybody, whoever is attached to it."""
         await self._connection.request("terminate", _pid(pid), nothing)
+
+    async def register_mcp_server(  # noqa: PLR0913  # a field each
+        self,
+        name: str,
+        command: str,
+        args: Sequence[str] = (),
+        transport: Literal["stdio"] = "stdio",
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+    ) -> None:
+        """Offers an MCP server to the programs that this connection launches, and to their children, by a name.
+
+        This client starts `command` with `args` when a program asks for the server, speaks to it by its standard input
+        and output (`stdio`, the one transport), and ends it with the connection. `env` are variables beside those of
+        this process. A server of the operator with that name gives way. Raises PieError `invalid-name`, and
+        `limit-mcp-calls` where there are too many.
+        """
+        if transport != "stdio":
+            raise checks.refused("transport", transport, "'stdio'; servers that speak HTTP are configured at the server of Pie")
+        checks.text("name", name)
+        argv = (checks.text("command", command), *checks.texts("args", args))
+        variables = None if env is None else {checks.text("env", key): checks.text(f"env[{key!r}]", value) for key, value in env.items()}
+        self._connection.mcp.register(name, Command(argv, variables, None if cwd is None else Path(cwd)))
+        try:
+            await self._connection.request("register_mcp_server", {"name": name}, nothing)
+        except PieError:
+            self._connection.mcp.unregister(name)
+            raise
+
+    async def unregister_mcp_server(self, name: str) -> None:
+        """Takes an MCP server back: programs find it no more. Raises PieError `unknown-mcp-server`."""
+        await self._connection.request("unregister_mcp_server", {"name": checks.text("name", name)}, nothing)
+        self._connection.mcp.unregister(name)
 
     async def stats(self) -> ServerStats:
         """What this user has at the server.

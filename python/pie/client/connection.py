@@ -20,6 +20,7 @@ import msgspec
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
+from pie.client.mcp import McpServers
 from pie.client.opening import Identity, Socket, open_socket
 from pie.client.stream import Stream
 from pie.client.wire import Frame, Hello, decode, encode, encode_binary, to_event
@@ -34,6 +35,7 @@ _MIN_CHUNK_BYTES = 1 << 10
 _FLUSH_S = 2.0
 # Acks of a reader that keeps up are gathered for this long: one for many small events.
 _ACK_DELAY_S = 0.02
+_OF_MCP = {"mcp_start", "mcp_line", "mcp_stop"}
 _CLOSE_PROTOCOL_ERROR = 1002
 _CLOSE_TOO_BIG = 1009
 _CLOSE_KEY_GONE = (1008, "the key is no longer good")
@@ -63,6 +65,8 @@ class Connection:
         self._failure: PieError | None = None
         self._is_closing = False
         """Whether this side ends the connection: what nobody waits for any more is still answered."""
+        self.mcp = McpServers(self._tell, hello.limits.frame_bytes)
+        """The MCP servers that this client runs."""
         self._ids = count(1)
         self._requests: dict[int, _Request[Any]] = {}
         self._max_posts = min(_RESERVED_REQUESTS, hello.limits.open_requests // 2)
@@ -166,6 +170,7 @@ class Connection:
         finally:
             self._reader.cancel()
             self._socket.abort()
+            await self.mcp.close()
             await asyncio.wait({self._reader, self._notifier})
 
     def _check_size(self, n_bytes: int) -> None:
@@ -221,6 +226,11 @@ class Connection:
             await asyncio.wait({self._reader}, timeout=_FLUSH_S)  # it knows what the server said before it closed
             raise _again(self._failure or _closed(None)) from None
 
+    async def _tell(self, kind: str, fields: dict[str, Any]) -> None:
+        """Sends a message that is not answered."""
+        with contextlib.suppress(PieError):  # a broken connection: the reader tells everybody
+            await self._send(encode({"type": kind, **fields}))
+
     async def _read(self) -> None:
         try:
             while True:
@@ -243,6 +253,8 @@ class Connection:
                 stream.push(to_event(frame, payload))
         elif frame.type == "draining":
             self.draining = True
+        elif frame.type in _OF_MCP:
+            self.mcp.take(frame)
         elif frame.id is not None:
             self._answer(frame, frame.id)
         elif frame.error is not None:
@@ -293,6 +305,7 @@ class Connection:
                 request.answer.set_exception(_again(error))
             if not (self._is_closing and request.undo is not None):
                 self._forget(request_id)
+        self.mcp.stop()
         self._slots.release()  # whoever waits for a slot learns of the end, and hands it on
         for stream in list(self._streams.values()):
             stream.fail(error)

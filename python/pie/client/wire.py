@@ -83,6 +83,8 @@ class Frame(msgspec.Struct):
     message: str = ""
     error_kind: str | None = None
     traceback: str = ""
+    link: int = 0
+    server: str = ""
 
 
 _frames = msgspec.json.Decoder(Frame)

@@ -3,7 +3,17 @@
 from pie.config.load import Flags, config_file, load, own_file
 from pie.config.models import folder_name
 from pie.config.origin import DEFAULT, Origin
-from pie.config.tree import EMBEDDED, EMBEDDED_FOLDER, ClientConfig, Config, EngineConfig, ModelConfig, RuntimeConfig, ServerConfig
+from pie.config.tree import (
+    EMBEDDED,
+    EMBEDDED_FOLDER,
+    ClientConfig,
+    Config,
+    EngineConfig,
+    McpServerConfig,
+    ModelConfig,
+    RuntimeConfig,
+    ServerConfig,
+)
 
 __all__ = [
     "DEFAULT",
@@ -13,6 +23,7 @@ __all__ = [
     "Config",
     "EngineConfig",
     "Flags",
+    "McpServerConfig",
     "ModelConfig",
     "Origin",
     "RuntimeConfig",

@@ -14,11 +14,12 @@ from typing import Any
 
 from pie.config.environment import CONFIG_FILE, KEY, PREFIX, SEPARATOR, data_folder, environment
 from pie.config.file import File, read_file
+from pie.config.mcp import written_servers
 from pie.config.models import chosen_models, written_models
 from pie.config.origin import DEFAULT, Origin
 from pie.config.settings import Setting, settings
 from pie.config.suggest import unknown
-from pie.config.tree import EMBEDDED, ClientConfig, Config, EngineConfig, ModelConfig, RuntimeConfig, ServerConfig
+from pie.config.tree import EMBEDDED, ClientConfig, Config, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, ServerConfig
 from pie.errors import PieError
 
 FILE_NAME = "config.toml"
@@ -82,8 +83,9 @@ class _Layers:
     """The values given so far, checked as they come; of two for one setting the later stays."""
 
     def __init__(self) -> None:
-        self.sections: dict[str, dict[str, Any]] = {section: {} for section in settings() if section != "model"}
+        self.sections: dict[str, dict[str, Any]] = {section: {} for section in settings() if section not in _NAMED}
         self.models: dict[str, dict[str, Any]] = {}
+        self.mcp: dict[str, dict[str, Any]] = {}
         self.origins: dict[str, Origin] = {}
 
     def add_file(self, file: File) -> None:
@@ -91,6 +93,8 @@ class _Layers:
         for section, values in file.values.items():
             if section == "model":
                 self._add_models(file)
+            elif section == "mcp":
+                self._add_mcp(file)
             elif section not in self.sections:
                 origin = file.origin((section,)) if isinstance(values, dict) else file.origin((), section)
                 raise unknown(section, settings(), origin, what="section")
@@ -118,6 +122,15 @@ class _Layers:
                     f'{model.origin()}: the model {model.name!r} has no path; give its folder, or "{EMBEDDED}", the embedded one'
                 )
 
+    def _add_mcp(self, file: File) -> None:
+        for name, given in written_servers(file):
+            values: dict[str, Any] = {}
+            for row, raw in given.items():
+                origin, key = file.origin(("mcp", name), row), f"mcp.{name}.{row}"
+                values[row] = _from_file(_known("mcp", row, origin), raw, key, origin, file)
+                self.origins[key] = origin
+            self.mcp[name] = values
+
     def add_environment(self, variables: Mapping[str, str]) -> None:
         """Takes what variables set: `PIE_SERVER__PORT`, `PIE_MODEL__NAME__KV_BYTES`, `PIE_KEY`."""
         if KEY in variables:
@@ -134,6 +147,8 @@ class _Layers:
                 continue
             if section.lower() not in settings():
                 raise unknown(section, [name.upper() for name in settings()], f"the environment variable {variable}", what="section")
+            if section.lower() == "mcp":
+                raise _invalid(f"the environment variable {origin} cannot set an MCP server; write [mcp.NAME] in the configuration file")
             if section.lower() == "model":
                 self._set_model(rest, variables[variable], origin)
             else:
@@ -197,6 +212,8 @@ class _Layers:
         origins = {f"{section}.{name}": DEFAULT for section in self.sections for name in settings()[section]}
         for model in self.models:
             origins.update({f"model.{model}.{name}": DEFAULT for name in settings()["model"]})
+        for name in self.mcp:
+            origins.update({f"mcp.{name}.{row}": DEFAULT for row in settings()["mcp"]})
         return Config(
             engine=EngineConfig(**self.sections["engine"]),
             limits=MappingProxyType(limits),
@@ -204,11 +221,14 @@ class _Layers:
             server=ServerConfig(**self.sections["server"]),
             client=ClientConfig(**self.sections["client"]),
             models=tuple(ModelConfig(**values) for values in self.models.values()),
+            mcp=MappingProxyType({name: McpServerConfig(**values) for name, values in self.mcp.items()}),
             origins=MappingProxyType({key: self.origins.get(key, DEFAULT) for key in origins}),
             file=file,
         )
 
 
+_NAMED = ("model", "mcp")
+"""Sections of which there is one for each name."""
 _NAME_IS_GIVEN = ("name",)
 _FLAGS = {"runtime.fs_mounts": "--mount"}
 """Flags that are not called as their setting."""
@@ -222,7 +242,7 @@ def _check_lookalike(text: str, value: str, origin: Origin) -> None:
     """
     section, _, name = text.lower().partition("_")
     setting = settings().get(section, {}).get(name)
-    if setting is None or section == "model":
+    if setting is None or section in _NAMED:
         return
     try:
         setting.parse(value, f"{section}.{name}", origin)

@@ -16,7 +16,7 @@ from pie import _engine
 from pie.config.environment import home
 from pie.config.origin import Origin
 from pie.config.suggest import shortened
-from pie.config.tree import ClientConfig, EngineConfig, ModelConfig, RuntimeConfig, ServerConfig
+from pie.config.tree import ClientConfig, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, ServerConfig
 from pie.errors import PieError
 
 NO_LIMIT = "none"
@@ -142,6 +142,7 @@ def settings() -> dict[str, dict[str, Setting]]:
         "server": _rows("server", ServerConfig, stated["server"]),
         "client": _rows("client", ClientConfig, {}),
         "model": _rows("model", ModelConfig, stated["model"]),
+        "mcp": _rows("mcp", McpServerConfig, stated["mcp"]),
     }
 
 
@@ -160,6 +161,9 @@ def _rows(section: str, tree: type[msgspec.Struct], stated: dict[str, Setting]) 
             rows[item.name] = Setting(section, item.name, kind, meta, default)
     return rows | stated
 
+
+_SECRETS = {("mcp", "env"), ("mcp", "headers")}
+"""What the engine states and nobody is shown: keys of servers stand there."""
 
 _KINDS: dict[str, Any] = {
     "whole": int,
@@ -180,7 +184,8 @@ def _stated(row: _engine.Setting) -> Setting:
     elif row.kind == "text":
         meta = Meta(min_length=int(low or 0), max_length=None if high is None else int(high), description=row.description)
     else:
-        meta = Meta(description=row.description, extra={"path": row.kind == "path"})
+        extra = {"path": row.kind == "path", "secret": (row.section, row.name) in _SECRETS}
+        meta = Meta(description=row.description, extra=extra)
     return Setting(row.section, row.name, kind, meta, row.default, row.optional)
 
 

@@ -35,6 +35,8 @@ def as_json(config: Config) -> str:
         rows = {name: {"value": _shown(key, name, value), "origin": _origin(config, f"{key}.{name}")} for name, value in values.items()}
         if header == "[[model]]":
             sections.setdefault("model", []).append(rows)
+        elif key.startswith("mcp."):
+            sections.setdefault("mcp", {})[key.removeprefix("mcp.")] = rows
         else:
             sections[key] = rows
     return json.dumps(sections, indent=2, ensure_ascii=False)
@@ -50,7 +52,7 @@ def _shown(section: str, name: str, value: Any) -> Any:
 
 
 def _is_hidden(section: str, name: str, value: Any) -> bool:
-    return bool(value) and section in settings() and settings()[section][name].is_secret
+    return bool(value) and settings()[section.partition(".")[0]][name].is_secret
 
 
 def _tables(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -62,6 +64,9 @@ def _tables(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "[client]", "client", _values("client", config.client)
     for model in config.models:
         yield "[[model]]", f"model.{model.name}", _values("model", model)
+    for name, server in config.mcp.items():
+        header = f"mcp.{name}" if "." not in name else f'mcp."{name}"'
+        yield f"[{header}]", f"mcp.{name}", _values("mcp", server)
 
 
 def _values(section: str, values: msgspec.Struct) -> dict[str, Any]:

@@ -129,6 +129,17 @@ class RuntimeSettings(Struct, frozen=True, kw_only=True):
     none.
     """
 
+    mcp_user_sessions: int = 128
+    """Sessions with MCP servers that the programs of one user have open at once."""
+
+    mcp_user_calls: int = 128
+    """Calls of MCP servers of the programs of one user that are under way at once."""
+
+    mcp_starts_per_minute: int = 10
+    """How often one MCP server is started, or connected to, within a minute; beyond that its calls are refused for the
+    rest of it.
+    """
+
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
     """Of `[server]`, what the engine states."""
@@ -320,3 +331,32 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     """Whether a pass starts behind what was computed before of its tokens; without, forks still share their pages. No
     result depends on it.
     """
+
+
+class McpSettings(Struct, frozen=True, kw_only=True):
+    """Of `[mcp]`, what the engine states."""
+
+    command: tuple[str, ...] = ()
+    """The command of a server that is a process, and its arguments; the server is spoken to by its standard input and
+    output. It is started when it is first asked, and ends with the engine.
+    """
+
+    env: tuple[str, ...] = ()
+    """Variables that the process has beside those of the engine, each as `NAME=VALUE`."""
+
+    cwd: str = ""
+    """The folder in which the process runs; empty: that of the engine."""
+
+    url: str = ""
+    """The address of a server that is spoken to by HTTP (the transport "streamable HTTP" of MCP), in the place of
+    `command`. It need not stand in `runtime.allow_net`, which is for what programs ask for themselves.
+    """
+
+    headers: tuple[str, ...] = ()
+    """Headers that requests to `url` have, each as `NAME: VALUE`."""
+
+    users: tuple[str, ...] = ()
+    """Users whose programs may use it; none: all."""
+
+    start_s: float = 30.0
+    """How long it may take to start, or to connect to, and to say hello."""

@@ -20,7 +20,7 @@ from msgspec import field as with_default
 from pie import _engine
 from pie.config.environment import cache_folder, data_folder
 from pie.config.origin import Origin
-from pie.config.stated import EngineSettings, ModelSettings, RuntimeSettings, ServerSettings
+from pie.config.stated import EngineSettings, McpSettings, ModelSettings, RuntimeSettings, ServerSettings
 
 EMBEDDED = "pie-tiny"
 """The path that stands for the model inside the package."""
@@ -262,6 +262,10 @@ class ModelConfig(ModelSettings, frozen=True, kw_only=True):
         return EMBEDDED_FOLDER if self.is_embedded else Path(self.path)
 
 
+class McpServerConfig(McpSettings, frozen=True, kw_only=True):
+    """`[mcp.NAME]`: a server of MCP, the Model Context Protocol, that programs find by that name."""
+
+
 @dataclass(frozen=True)
 class Config:
     """Everything that is configured, checked, with where each value comes from."""
@@ -274,6 +278,8 @@ class Config:
     client: ClientConfig = field(default_factory=ClientConfig)
     models: tuple[ModelConfig, ...] = (ModelConfig(name=EMBEDDED),)
     """In order; the first is the default."""
+    mcp: Mapping[str, McpServerConfig] = field(default_factory=dict)
+    """Servers of MCP by name."""
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
     """By the name of the setting: `server.port`, `model.NAME.kv_bytes`."""
     file: Path | None = field(default=None, compare=False)

@@ -1,5 +1,6 @@
 //! What a host is made with. Every value is checked when the host is made.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use pie_core::{ErrorCode, settings};
 
 use crate::budget::{self, Budget};
 use crate::bus::Bus;
+use crate::mcp::config::{MAX_SERVERS, McpConfig, McpServerConfig};
 use crate::network::config::NetworkConfig;
 use crate::scratch::config::FilesConfig;
 use crate::{Error, Limits};
@@ -109,6 +111,10 @@ settings! {
         files: FilesConfig = FilesConfig::default();
         /// What programs reach of the network.
         network: NetworkConfig = NetworkConfig::default();
+        /// What all servers of MCP share.
+        mcp: McpConfig = McpConfig::default();
+        /// The servers of MCP that programs find, by name.
+        mcp_servers: BTreeMap<String, McpServerConfig> = BTreeMap::new();
     }
 }
 
@@ -131,7 +137,17 @@ impl HostConfig {
         }
         self.limits.check_settings()?;
         self.files.check_settings()?;
-        self.network.check_settings()
+        self.network.check_settings()?;
+        self.mcp.check_settings()?;
+        if self.mcp_servers.len() > MAX_SERVERS {
+            let message = format!(
+                "there are {} MCP servers, of at most {MAX_SERVERS}; leave out those that are not used",
+                self.mcp_servers.len()
+            );
+            return Err(Error::new(ErrorCode::InvalidConfig, message));
+        }
+        let mut servers = self.mcp_servers.iter();
+        servers.try_for_each(|(name, server)| server.check(name))
     }
 
     /// Bytes that all users together may hold. The engine in Python looks at the machine where none are said.

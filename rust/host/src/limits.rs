@@ -69,6 +69,16 @@ settings! {
         http_idle "http_idle_s": Duration = Duration::from_secs(120), LEAST => MOST;
         /// Time of an HTTP request in all, redirects and the reading of its answer included.
         http "http_s": Duration = Duration::from_secs(900), LEAST => MOST;
+        /// Sessions with MCP servers that are open at once.
+        mcp_sessions "mcp_sessions": usize = 16, 1 => 1 << 16;
+        /// Calls of MCP servers that are under way at once.
+        mcp_calls "mcp_calls": usize = 32, 1 => 1 << 16;
+        /// Bytes of what one call tells an MCP server: the names and the arguments.
+        mcp_sent_bytes "mcp_sent_bytes": u64 = 1 << 20, 1 << 10 => 1 << 30;
+        /// Bytes of the result of one call of an MCP server, or of a list with all its pages.
+        mcp_answer_bytes "mcp_answer_bytes": u64 = 8 << 20, 1 << 10 => 1 << 30;
+        /// Time of one call of an MCP server, the start of the server included where it does not run.
+        mcp_call "mcp_call_s": Duration = Duration::from_secs(120), LEAST => MOST;
         /// Bytes of the files of a program that is launched from source.
         source_bytes "source_bytes": usize = 64 << 20, 1 => 1 << 30;
         /// Bytes of a component.

@@ -55,6 +55,7 @@ pub mod http;
 pub mod inference;
 mod kept;
 mod matcher;
+pub mod mcp;
 pub mod messaging;
 pub mod model;
 mod output;
@@ -76,6 +77,7 @@ mod typed;
 /// The raw bindings, for what the typed API does not cover.
 pub mod pie {
     pub use crate::bindings::pie::instruct;
+    pub use crate::bindings::pie::mcp;
 
     /// The interfaces of the engine. For the session and messages it is the typed API, which keeps the order of what is
     /// printed and sent.

@@ -106,6 +106,17 @@ impl WaitHandle {
         self.wait.lost.set(true);
         self.wait.cancel_if_abandoned();
     }
+
+    /// Blocks the whole program until the answer is there, and hands it over.
+    fn block<'js>(&self, ctx: Ctx<'js>) -> Result<()> {
+        while self.wait.handles.borrow().is_some() {
+            if let Some(handles) = &*self.wait.handles.borrow() {
+                handles.pollable.block();
+            }
+            deliver(&ctx, &self.wait)?;
+        }
+        Ok(())
+    }
 }
 
 impl Drop for WaitHandle {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use pie_core::Capabilities;
 use pie_host::{
-    EngineConfig, Error, ErrorCode, FilesConfig, HostConfig, Limits, NetworkConfig, Setting, Value,
+    EngineConfig, Error, ErrorCode, FilesConfig, HostConfig, Limits, McpConfig, McpServerConfig,
+    NetworkConfig, Setting, Value,
 };
 use pie_server::ServerConfig;
 use pyo3::IntoPyObjectExt;
@@ -63,6 +64,40 @@ pub(crate) fn launch_limits(
         Ok(())
     })?;
     Ok(limits)
+}
+
+/// The MCP servers that are given, by name.
+///
+/// # Errors
+/// As [`apply`].
+pub(crate) fn mcp_servers(
+    py: Python<'_>,
+    given: BTreeMap<String, Bound<'_, PyMapping>>,
+) -> PyResult<BTreeMap<String, McpServerConfig>> {
+    let mut servers = BTreeMap::new();
+    for (name, values) in given {
+        let mut server = McpServerConfig::default();
+        apply(py, "mcp", &Some(values), |name, value| {
+            server.set(name, value)
+        })?;
+        servers.insert(name, server);
+    }
+    Ok(servers)
+}
+
+/// Sets a value of the section `runtime`, which several tables make up.
+///
+/// # Errors
+/// `invalid-config`.
+pub(crate) fn set_runtime(config: &mut HostConfig, name: &str, value: Value) -> Result<(), Error> {
+    let is_of = |settings: Vec<Setting>| settings.iter().any(|setting| setting.name == name);
+    if is_of(NetworkConfig::settings()) {
+        config.network.set(name, value)
+    } else if is_of(McpConfig::settings()) {
+        config.mcp.set(name, value)
+    } else {
+        config.files.set(name, value)
+    }
 }
 
 /// Whole numbers stay whole: a float is a time.
@@ -149,10 +184,16 @@ pub(crate) fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         ("limits", Limits::settings()),
         (
             "runtime",
-            [FilesConfig::settings(), NetworkConfig::settings()].concat(),
+            [
+                FilesConfig::settings(),
+                NetworkConfig::settings(),
+                McpConfig::settings(),
+            ]
+            .concat(),
         ),
         ("server", ServerConfig::section()),
         ("model", EngineConfig::settings()),
+        ("mcp", McpServerConfig::settings()),
         ("driver", Capabilities::settings()),
     ] {
         let settings = settings.into_iter();

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use pie_core::SettingNames;
 use pie_host::{
-    Component, EngineConfig, Host, HostConfig, Language, Launch, Manifest, ModelConfig,
-    NetworkConfig, Program, SourceBundle, Usage,
+    Component, EngineConfig, Host, HostConfig, Language, Launch, Manifest, ModelConfig, Program,
+    SourceBundle, Usage,
 };
 use pyo3::prelude::*;
+use pyo3::types::PyMapping;
 
 use crate::boundary::{beside, detached, raise, waiting};
 use crate::config::{self, SettingValues};
@@ -71,7 +72,7 @@ impl PyEngine {
     #[new]
     #[pyo3(signature = (
         *, cache_dir = None, data_dir = None, runtimes_dir = None, instance_id = None, compiler = None, settings = None,
-        limits = None, runtime = None,
+        limits = None, runtime = None, mcp = BTreeMap::new(),
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -87,6 +88,7 @@ impl PyEngine {
         settings: SettingValues<'_>,
         limits: SettingValues<'_>,
         runtime: SettingValues<'_>,
+        mcp: BTreeMap<String, Bound<'_, PyMapping>>,
     ) -> PyResult<Self> {
         let component = |language: Language| {
             runtimes_dir
@@ -108,17 +110,10 @@ impl PyEngine {
         config::apply(py, "limits", &limits, |name, value| {
             config.limits.set(name, value)
         })?;
-        let is_of_network = |name: &str| {
-            let mut settings = NetworkConfig::settings().into_iter();
-            settings.any(|setting| setting.name == name)
-        };
         config::apply(py, "runtime", &runtime, |name, value| {
-            if is_of_network(name) {
-                config.network.set(name, value)
-            } else {
-                config.files.set(name, value)
-            }
+            config::set_runtime(&mut config, name, value)
         })?;
+        config.mcp_servers = config::mcp_servers(py, mcp)?;
         Ok(Self(Arc::new(detached(py, || Host::new(config))?)))
     }
 

@@ -2,6 +2,7 @@
 
 mod clients;
 mod looking;
+mod mcp;
 mod open;
 mod permits;
 mod programs;
@@ -11,7 +12,7 @@ mod topics;
 
 use std::sync::{Arc, Mutex};
 
-use pie_host::{Error, ErrorCode};
+use pie_host::{Error, ErrorCode, McpClientServers, McpRelay};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -23,6 +24,7 @@ use crate::auth::Identity;
 use crate::blocking::blocking;
 use crate::client_places::{Address, ClientPlace};
 use crate::connection::attachments::Attachments;
+use crate::connection::links::McpLinks;
 use crate::connection::writer::Outbox;
 use crate::processes::ConnectionId;
 use crate::protocol::incoming::{self, Ack, Request};
@@ -70,6 +72,9 @@ pub(crate) struct Session {
     replies: Replies,
     uploads: Arc<Mutex<Uploads>>,
     attachments: Arc<Mutex<Attachments>>,
+    /// The MCP servers that the client runs.
+    mcp: Arc<McpClientServers>,
+    links: Arc<McpLinks>,
     /// What the audit has told of and does not tell of again.
     told: Mutex<Told>,
     /// Requests that take their time.
@@ -87,6 +92,8 @@ impl Session {
         let (user, address) = (place.user(), place.address_share().clone());
         let uploads = Uploads::new(&shared.config, user.clone(), address.clone());
         shared.processes.connect(&user.name);
+        let links = McpLinks::new(outbox.clone(), user.part.clone());
+        let relay: Arc<dyn McpRelay> = links.clone();
         Self {
             id,
             who,
@@ -94,13 +101,15 @@ impl Session {
             part: user.part.clone(),
             address,
             counted_address: place.counted_address(),
-            shared,
             replies: Replies::new(outbox.clone(), user.account.clone()),
             outbox,
             uploads: Arc::new(Mutex::new(uploads)),
             attachments: Arc::new(Mutex::new(Attachments::new(user.part.clone()))),
+            mcp: shared.host.mcp_of_client(Arc::downgrade(&relay)),
+            links,
             told: Mutex::default(),
             tasks: JoinSet::new(),
+            shared,
         }
     }
 
@@ -140,6 +149,8 @@ impl Session {
             "install" => return self.install(request).await,
             "uninstall" => return self.uninstall(request).await,
             "logs" => return self.logs(request).await,
+            "register_mcp_server" => self.register_mcp_server(&mut request),
+            "unregister_mcp_server" => self.unregister_mcp_server(&mut request),
             "upload" | "file" => Err(violation(format!("{:?} is a binary message", request.kind))),
             unknown => Err(violation(format!(
                 "there is no message of the type {unknown:?}"
@@ -235,6 +246,7 @@ impl Session {
     pub(crate) async fn end(&mut self) {
         self.tasks.shutdown().await;
         lock(&self.attachments).clear();
+        self.links.close();
         self.shared.processes.orphan(&self.user, self.id);
     }
 

@@ -266,6 +266,8 @@ async def test_the_audit_tells_of_every_verb_that_changes_something(tmp_path: Pa
             await alice.uninstall("echo", "0.1.0")
             assert (await refused(alice.delete_snapshot(MODEL, "none"))).code == "snapshot-missing"
             assert await alice.discard_topic("jobs") == 0
+            await alice.register_mcp_server("files", "unused")
+            await alice.unregister_mcp_server("files")
             async with connect(served.url, user="root") as root:
                 number = next(one.connection for one in await root.connections() if one.user == "alice")
                 await root.disconnect(number)
@@ -289,6 +291,8 @@ async def test_the_audit_tells_of_every_verb_that_changes_something(tmp_path: Pa
         ("alice", "uninstall", "ok"): 1,
         ("alice", "delete_snapshot", "snapshot-missing"): 1,
         ("alice", "discard_topic", "ok"): 1,
+        ("alice", "register_mcp_server", "ok"): 1,
+        ("alice", "unregister_mcp_server", "ok"): 1,
         ("root", "disconnect", "ok"): 1,
     }
     assert {verb for _, verb, _ in told} == verbs() - LOOKS

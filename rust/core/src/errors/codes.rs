@@ -126,6 +126,22 @@ pub enum ErrorCode {
     LimitHttpHeaders,
     /// An HTTP request took longer than it may: to connect, to be answered, between two parts, or in all.
     LimitHttpTime,
+    /// There is no MCP server of this name for the program.
+    UnknownMcpServer,
+    /// An MCP server cannot be started or reached, has ended, or is of a client that has gone.
+    McpUnavailable,
+    /// An MCP server did not answer as the protocol has it.
+    McpProtocol,
+    /// An MCP server refused a call: it does not know the tool, the resource or the prompt, or the arguments are wrong.
+    McpError,
+    /// A call was made by a session with an MCP server that is closed, or was closed while the call was under way.
+    McpClosed,
+    /// Too many sessions with MCP servers are open, or too many calls under way, of the program or of its user.
+    LimitMcpCalls,
+    /// A call of an MCP server, or its answer, is longer than it may be.
+    LimitMcpBytes,
+    /// An MCP server took longer than it may: to start, or to answer a call.
+    LimitMcpTime,
     /// The program wrote more than one process may write in its life.
     LimitOutput,
     /// The program made more calls to the engine than one process may make.
@@ -264,6 +280,14 @@ impl ErrorCode {
         Self::LimitHttpBytes,
         Self::LimitHttpHeaders,
         Self::LimitHttpTime,
+        Self::UnknownMcpServer,
+        Self::McpUnavailable,
+        Self::McpProtocol,
+        Self::McpError,
+        Self::McpClosed,
+        Self::LimitMcpCalls,
+        Self::LimitMcpBytes,
+        Self::LimitMcpTime,
         Self::LimitOutput,
         Self::LimitCalls,
         Self::LimitTimers,
@@ -366,6 +390,14 @@ impl ErrorCode {
             Self::LimitHttpBytes => "limit-http-bytes",
             Self::LimitHttpHeaders => "limit-http-headers",
             Self::LimitHttpTime => "limit-http-time",
+            Self::UnknownMcpServer => "unknown-mcp-server",
+            Self::McpUnavailable => "mcp-unavailable",
+            Self::McpProtocol => "mcp-protocol",
+            Self::McpError => "mcp-error",
+            Self::McpClosed => "mcp-closed",
+            Self::LimitMcpCalls => "limit-mcp-calls",
+            Self::LimitMcpBytes => "limit-mcp-bytes",
+            Self::LimitMcpTime => "limit-mcp-time",
             Self::LimitOutput => "limit-output",
             Self::LimitCalls => "limit-calls",
             Self::LimitTimers => "limit-timers",

@@ -95,6 +95,7 @@ impl Spawner for HostState {
             token_budget: spawn.token_budget,
             programs: parent.kin.given(),
             is_alone: parent.kin.is_alone,
+            mcp: parent.mcp.clone(),
             ..Launch::new(program, spawn.input)
         };
         let record = match keeper {

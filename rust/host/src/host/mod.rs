@@ -23,6 +23,9 @@ use self::threads::Threads;
 use crate::budget::Budget;
 use crate::bus::Bus;
 use crate::interface::linkers::Linkers;
+use crate::mcp::clients::McpClientServers;
+use crate::mcp::relay::McpRelay;
+use crate::mcp::servers::McpServers;
 use crate::network::connection::Network;
 use crate::numbering::{Numbering, Numbers};
 use crate::process::reading::Alone;
@@ -81,6 +84,12 @@ impl Host {
         let bus = config.shared_bus();
         let folders = Folders::new(config.files.clone(), config.data_dir.as_deref())?;
         let network = Network::new(config.network.clone())?;
+        let mcp = McpServers::new(
+            &config.mcp,
+            &config.mcp_servers,
+            &config.limits,
+            (foreground.clone(), &config.network.ca_file),
+        );
         let shared = HostState {
             budget: config.budget(),
             live: Live::new(config.max_processes, ticker),
@@ -93,6 +102,7 @@ impl Host {
                 bus,
                 Arc::new(folders),
                 Arc::new(network),
+                mcp,
                 foreground,
                 background,
             )),
@@ -274,6 +284,11 @@ impl Host {
     /// From now on programs by name and processes by number are looked up in `programs`, as long as that is there.
     pub fn know_programs(&self, programs: Weak<dyn Programs>) {
         self.shared.surroundings.directory.set(programs);
+    }
+
+    /// What a client registers the servers of MCP with that it runs. `relay` carries their lines as long as it is there.
+    pub fn mcp_of_client(&self, relay: Weak<dyn McpRelay>) -> Arc<McpClientServers> {
+        self.shared.surroundings.mcp.of_client(relay)
     }
 
     /// The program that a user calls by that name, where somebody keeps programs for users. No such program is the

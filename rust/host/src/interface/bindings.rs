@@ -66,6 +66,7 @@ wasmtime::component::bindgen!({
         "pie:instruct/chat.decoder": crate::interface::chat::ChatDecoderHandle,
         "pie:instruct/reasoning.reasoning-decoder": crate::interface::reasoning::ReasoningDecoderHandle,
         "pie:instruct/tools.tool-decoder": crate::interface::tools::ToolDecoderHandle,
+        "pie:mcp/client.mcp-session": crate::mcp::session::McpSession,
     },
     require_store_data_send: true,
 });

@@ -11,6 +11,7 @@ use crate::Error;
 use crate::bus::place::Pull;
 use crate::futures::{Awaited, Future, WaitsFor};
 use crate::limits::Limits;
+use crate::mcp::call::Asked;
 use crate::model::pass::Flush;
 use crate::process::ending::Ended;
 use crate::process::handles::HandleTable;
@@ -31,6 +32,8 @@ pub enum FutureString {
     Pulled(Future<Pull>),
     /// A child does, at its end.
     Returned(Future<Ended>),
+    /// A server of MCP does, as its answer.
+    Answered(Future<Asked>),
 }
 
 #[async_trait]
@@ -40,6 +43,7 @@ impl Pollable for FutureString {
             Self::Received(future) => future.ready().await,
             Self::Pulled(future) => future.ready().await,
             Self::Returned(future) => future.ready().await,
+            Self::Answered(future) => future.ready().await,
         }
     }
 }
@@ -52,6 +56,7 @@ impl Awaited for FutureString {
             Self::Received(future) => future.take(),
             Self::Pulled(future) => future.take(),
             Self::Returned(future) => future.take(),
+            Self::Answered(future) => future.take(),
         }
     }
 
@@ -60,6 +65,7 @@ impl Awaited for FutureString {
             Self::Received(future) => Self::Received(future.within(limits)),
             Self::Pulled(future) => Self::Pulled(future.within(limits)),
             Self::Returned(future) => Self::Returned(future.within(limits)),
+            Self::Answered(future) => Self::Answered(future.within(limits)),
         }
     }
 
@@ -68,6 +74,7 @@ impl Awaited for FutureString {
             Self::Received(future) => future.waits_for(),
             Self::Pulled(future) => future.waits_for(),
             Self::Returned(future) => future.waits_for(),
+            Self::Answered(future) => future.waits_for(),
         }
     }
 }

@@ -6,8 +6,8 @@ use wasmtime::component::{Component, Linker};
 use super::bindings::ProgramPre;
 use super::{
     adapter, chat, clocks, context, files, filesystem, forward, futures, generation, grammar, http,
-    masks, messaging, model, poll, reasoning, runtime, sampling, session, source, tokenizer, tools,
-    types, wasi_http,
+    masks, mcp, messaging, model, poll, reasoning, runtime, sampling, session, source, tokenizer,
+    tools, types, wasi_http,
 };
 use crate::Error;
 use crate::process::state::ProcessState;
@@ -54,6 +54,7 @@ impl Linkers {
         chat::add_to_linker(&mut programs)?;
         reasoning::add_to_linker(&mut programs)?;
         tools::add_to_linker(&mut programs)?;
+        mcp::add_to_linker(&mut programs)?;
         let mut runtimes = programs.clone();
         source::add_to_linker(&mut runtimes)?;
         Ok(Self { programs, runtimes })

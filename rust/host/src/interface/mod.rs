@@ -23,6 +23,7 @@ mod grammar;
 mod http;
 pub(crate) mod linkers;
 mod masks;
+mod mcp;
 pub(crate) mod messaging;
 mod model;
 mod poll;

@@ -20,15 +20,15 @@ pub(crate) mod connection;
 pub(crate) mod exchange;
 mod failure;
 pub(crate) mod held;
-mod hop;
+pub(crate) mod hop;
 mod pace;
 pub(crate) mod parts;
 pub(crate) mod places;
-mod received;
+pub(crate) mod received;
 pub(crate) mod redirect;
 pub(crate) mod request;
 mod roots;
-mod running;
+pub(crate) mod running;
 pub(crate) mod sent;
 pub(crate) mod target;
 #[cfg(test)]

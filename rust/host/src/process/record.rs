@@ -19,6 +19,7 @@ use crate::Error;
 use crate::budget::{Account, Purpose};
 use crate::event::Event;
 use crate::limits::Limits;
+use crate::mcp::clients::McpClientServers;
 use crate::sandbox::cpu::CpuMeter;
 use crate::sandbox::fault::{calls_limit, cpu_limit, output_limit};
 use crate::sandbox::footprint::Footprint;
@@ -56,6 +57,8 @@ pub(crate) struct ProcessRecord {
     /// What it may use.
     pub(crate) limits: Limits,
     pub(crate) kin: Kin,
+    /// The servers of MCP that its client runs.
+    pub(crate) mcp: Option<Arc<McpClientServers>>,
     /// Those that it has started and that end with it.
     children: Mutex<Vec<Weak<Self>>>,
     /// Set once, to the reason, when the process shall end.
@@ -141,6 +144,7 @@ impl ProcessRecord {
             budget,
             limits,
             kin,
+            mcp: launch.mcp.take(),
             children: Mutex::default(),
             stop: watch::Sender::new(None),
         };

@@ -14,6 +14,7 @@ use super::record::ProcessRecord;
 use super::stdio::Output;
 use super::surroundings::Surroundings;
 use super::texts::Texts;
+use crate::mcp::held::HeldMcp;
 use crate::network::held::HeldNetwork;
 use crate::program::source::RuntimeInput;
 use crate::sandbox::memory::MemoryLimiter;
@@ -32,6 +33,7 @@ pub(crate) struct ProcessState {
     pub(crate) files: ProcessFiles,
     pub(crate) network: HeldNetwork,
     pub(crate) wasi_http: WasiHttpCtx,
+    pub(crate) mcp: HeldMcp,
     /// The program, where a language runtime runs it.
     pub(crate) source: Option<RuntimeInput>,
     pub(crate) surroundings: Arc<Surroundings>,
@@ -68,6 +70,12 @@ impl ProcessState {
         );
         let mut wasi_http = WasiHttpCtx::new();
         wasi_http.set_field_size_limit(record.limits.http_header_bytes);
+        let mcp = HeldMcp::new(
+            surroundings.mcp.clone(),
+            record.mcp.clone(),
+            &record.limits,
+            (surroundings.foreground.clone(), record.account.clone()),
+        );
         let folders = surroundings.folders.clone();
         let threads = surroundings.foreground.clone();
         let turns = folders.turns_of(&record.username, record.cpu.clone(), threads);
@@ -82,6 +90,7 @@ impl ProcessState {
             files: ProcessFiles::new(folders, owner, record.account.clone(), turns),
             network,
             wasi_http,
+            mcp,
             source,
             surroundings,
             record,

@@ -10,6 +10,7 @@ use super::standstill::Standstill;
 use crate::Error;
 use crate::bus::Bus;
 use crate::errors::stopped;
+use crate::mcp::servers::McpServers;
 use crate::model::grammars::Grammars;
 use crate::model::registry::Models;
 use crate::network::connection::Network;
@@ -36,6 +37,8 @@ pub(crate) struct Surroundings {
     pub(crate) folders: Arc<Folders>,
     /// What programs reach of the network.
     pub(crate) network: Arc<Network>,
+    /// Servers of MCP, and the places that users have at them.
+    pub(crate) mcp: Arc<McpServers>,
     /// Grammars that programs made.
     pub(crate) grammars: Grammars,
     /// Who may have a long text encoded or a grammar compiled.
@@ -53,6 +56,7 @@ impl Surroundings {
         bus: Arc<Bus>,
         folders: Arc<Folders>,
         network: Arc<Network>,
+        mcp: Arc<McpServers>,
         foreground: Handle,
         background: Handle,
     ) -> Self {
@@ -65,6 +69,7 @@ impl Surroundings {
             bus,
             folders,
             network,
+            mcp,
             grammars: Grammars::default(),
             encoding: FairTurns::new(PARALLEL_TEXTS),
             foreground,

@@ -30,7 +30,7 @@ use futures_util::future;
 pub use futures_util::future::Either;
 
 use crate::{ErrorCode, Result, errors};
-pub(crate) use waiting::{answer, answer_soon, may_go_on};
+pub(crate) use waiting::{answer, answer_soon, block_for, may_go_on};
 
 /// Waits for `duration`; for none of it still lets others run.
 pub async fn sleep(duration: Duration) {

@@ -65,6 +65,17 @@ pub(crate) async fn answer<F: HostFuture>(future: F) -> Result<F::Value> {
     }
 }
 
+/// The answer of a future of the engine. The whole program waits for it, with all its tasks.
+pub(crate) fn block_for<F: HostFuture>(future: F) -> Result<F::Value> {
+    flush_output();
+    loop {
+        future.pollable().block();
+        if let Some(answer) = future.get() {
+            return Ok(answer?);
+        }
+    }
+}
+
 /// As [`answer`], of a future whose answer is often there at once: then nothing is waited for.
 pub(crate) async fn answer_soon<F: HostFuture>(future: F) -> Result<F::Value> {
     if may_go_on()

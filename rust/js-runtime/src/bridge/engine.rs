@@ -10,6 +10,7 @@ use crate::bindings::pie::core::{
     runtime, sampling, session, tokenizer,
 };
 use crate::bindings::pie::instruct::{chat, reasoning, tools};
+use crate::bindings::pie::mcp::client;
 use crate::event_loop::WaitHandle;
 
 pub(super) const EXPORTS: &[Export] = &[
@@ -68,6 +69,8 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("nativeGrammar", native_grammar),
     super::export!("choiceGrammar", choice_grammar),
     super::export!("toolDecoderCreate", tool_decoder_create),
+    super::export!("availableServers", available_servers),
+    super::export!("connect", connect),
 ];
 
 awaited!(futures::FutureUnit);
@@ -781,6 +784,89 @@ impl ToolDecoderHandle {
     }
 }
 
+handle!(McpSessionHandle, client::McpSession);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl McpSessionHandle {
+    fn hello<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.hello(), self.held.clone(), settle)
+    }
+
+    fn list_tools<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.list_tools(), self.held.clone(), settle)
+    }
+
+    fn call_tool<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        name: Value<'js>,
+        args: Value<'js>,
+        settle: Function<'js>,
+    ) -> Result<WaitHandle> {
+        wait(
+            &ctx,
+            self.held
+                .raw
+                .call_tool(&read::<String>(&ctx, name)?, &read::<String>(&ctx, args)?),
+            self.held.clone(),
+            settle,
+        )
+    }
+
+    fn list_resources<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(
+            &ctx,
+            self.held.raw.list_resources(),
+            self.held.clone(),
+            settle,
+        )
+    }
+
+    fn read_resource<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        uri: Value<'js>,
+        settle: Function<'js>,
+    ) -> Result<WaitHandle> {
+        wait(
+            &ctx,
+            self.held.raw.read_resource(&read::<String>(&ctx, uri)?),
+            self.held.clone(),
+            settle,
+        )
+    }
+
+    fn list_prompts<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(
+            &ctx,
+            self.held.raw.list_prompts(),
+            self.held.clone(),
+            settle,
+        )
+    }
+
+    fn get_prompt<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        name: Value<'js>,
+        args: Value<'js>,
+        settle: Function<'js>,
+    ) -> Result<WaitHandle> {
+        wait(
+            &ctx,
+            self.held
+                .raw
+                .get_prompt(&read::<String>(&ctx, name)?, &read::<String>(&ctx, args)?),
+            self.held.clone(),
+            settle,
+        )
+    }
+
+    fn close<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.close().write(&ctx)
+    }
+}
+
 fn models<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
     runtime::models().write(&ctx)
 }
@@ -1197,6 +1283,14 @@ fn tool_decoder_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Re
     let model = model.borrow().held.clone();
     let made = tools::ToolDecoder::create(&model.raw);
     Held::of(made, model).write(&ctx)
+}
+
+fn available_servers<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    client::available_servers().write(&ctx)
+}
+
+fn connect<'js>(ctx: Ctx<'js>, name: Value<'js>) -> Result<Value<'js>> {
+    client::connect(&read::<String>(&ctx, name)?).write(&ctx)
 }
 
 impl Read for runtime::SpawnOptions {

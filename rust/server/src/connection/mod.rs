@@ -1,6 +1,7 @@
 //! One client that has said hello: reads its messages, and ends all that it holds when it disconnects.
 
 pub(crate) mod attachments;
+pub(crate) mod links;
 pub(crate) mod writer;
 
 use std::sync::Arc;
@@ -259,6 +260,7 @@ async fn take(session: &mut Session, outbox: &Outbox, message: Message) -> Resul
     match message {
         Message::Text(payload) => match incoming::read_text(payload).await? {
             Incoming::Ack(ack) => session.acknowledge(&ack),
+            Incoming::Mcp(said) => session.mcp_said(said).await,
             Incoming::Request(request) => session.request(request).await,
         },
         Message::Binary(payload) => {

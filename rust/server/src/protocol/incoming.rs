@@ -52,6 +52,8 @@ struct Proof {
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Ack(Ack),
+    /// Of an MCP server that the client runs.
+    Mcp(McpSaid),
     Request(Request),
 }
 
@@ -263,6 +265,28 @@ pub(crate) struct Send {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct OfServer {
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OfLink {
+    pub(crate) link: u64,
+    pub(crate) text: String,
+}
+
+/// What an MCP server has written, or why it has ended.
+#[derive(Debug)]
+pub(crate) struct McpSaid {
+    pub(crate) of: OfLink,
+    pub(crate) is_end: bool,
+    /// What the text holds, where that is much.
+    _charge: Option<Charge>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Processes {
     pub(crate) all: Option<bool>,
     pub(crate) all_users: Option<bool>,
@@ -310,8 +334,10 @@ pub(crate) async fn read_text(payload: Payload) -> Result<Incoming, Error> {
         // The fields are a copy.
         payload.charge_twice()?;
         let mut incoming = text_message(payload.text()?)?;
-        if let Incoming::Request(request) = &mut incoming {
-            request._charge = payload.into_charge();
+        match &mut incoming {
+            Incoming::Request(request) => request._charge = payload.into_charge(),
+            Incoming::Mcp(said) => said._charge = payload.into_charge(),
+            Incoming::Ack(_) => {}
         }
         Ok(incoming)
     })
@@ -362,6 +388,13 @@ pub(crate) fn text_message(text: &str) -> Result<Incoming, Error> {
     let (kind, fields) = object(text)?;
     if kind == "ack" {
         return Ok(Incoming::Ack(read(&kind, &fields)?));
+    }
+    if kind == "mcp_line" || kind == "mcp_end" {
+        return Ok(Incoming::Mcp(McpSaid {
+            of: read(&kind, &fields)?,
+            is_end: kind == "mcp_end",
+            _charge: None,
+        }));
     }
     request(kind, fields).map(Incoming::Request)
 }

@@ -32,6 +32,21 @@ pub(crate) fn draining() -> Body {
     Body::json(&json!({ "type": "draining" }))
 }
 
+/// Asks the client to start an MCP server that it has registered.
+pub(crate) fn mcp_start(link: u64, server: &str) -> Body {
+    Body::json(&json!({ "type": "mcp_start", "link": link, "server": server }))
+}
+
+/// A line for an MCP server that the client runs.
+pub(crate) fn mcp_line(link: u64, text: &str) -> Body {
+    Body::json(&json!({ "type": "mcp_line", "link": link, "text": text }))
+}
+
+/// Tells that an MCP server that the client runs is needed no more.
+pub(crate) fn mcp_stop(link: u64) -> Body {
+    Body::json(&json!({ "type": "mcp_stop", "link": link }))
+}
+
 /// The answer to a request.
 pub(crate) fn answer(id: u64, result: Result<Value, Error>) -> Body {
     match result {

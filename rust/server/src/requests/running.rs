@@ -66,6 +66,7 @@ impl Session {
                 window_bytes: attach.then_some(window_bytes),
                 inherited: None,
             },
+            mcp: self.mcp.clone(),
             shared: self.shared.clone(),
             attachments: self.attachments.clone(),
             outbox: self.outbox.clone(),
@@ -339,6 +340,7 @@ struct Launching {
     id: u64,
     limits: BTreeMap<String, Value>,
     launcher: Launcher,
+    mcp: Arc<McpClientServers>,
     shared: Arc<ServerState>,
     attachments: Arc<Mutex<Attachments>>,
     outbox: Outbox,
@@ -352,12 +354,14 @@ impl Launching {
             id,
             limits,
             launcher,
+            mcp,
             ..
         } = self;
         let launched = match wanted.all().await {
             Ok((Named { label, program }, programs)) => {
                 let launch = Launch {
                     programs,
+                    mcp: Some(mcp),
                     ..launch(fields, limits, program)
                 };
                 let (processes, host) = (&self.shared.processes, &self.shared.host);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use inferlet::inference::{Grammar, Matcher};
+use inferlet::mcp::client::Session;
 use inferlet::messaging::Subscription;
 use inferlet::sample::Handle;
 use inferlet::{Child, Context, Forward, Generator, Model, Output, Result, chat, reasoning, tools};
@@ -29,6 +30,7 @@ pub struct Handles {
     matchers: RefCell<HashMap<String, Matcher>>,
     subscriptions: RefCell<HashMap<String, Rc<Subscription>>>,
     children: RefCell<HashMap<String, Rc<Child>>>,
+    sessions: RefCell<HashMap<String, Rc<Session>>>,
 }
 
 /// Reads an output by one handle: what each accessor gives of it.
@@ -51,7 +53,25 @@ impl Handles {
             matchers: RefCell::default(),
             subscriptions: RefCell::default(),
             children: RefCell::default(),
+            sessions: RefCell::default(),
         }
+    }
+
+    pub fn add_session(&self, name: &str, session: Session) {
+        let mut sessions = self.sessions.borrow_mut();
+        sessions.insert(name.to_owned(), Rc::new(session));
+    }
+
+    /// A session with an MCP server, which branches share while they wait.
+    pub fn session(&self, name: &str) -> Result<Rc<Session>> {
+        let sessions = self.sessions.borrow();
+        let found = sessions.get(name).cloned();
+        found.ok_or_else(|| unnamed("session", name))
+    }
+
+    /// Drops a session, which closes it.
+    pub fn drop_session(&self, name: &str) {
+        self.sessions.borrow_mut().remove(name);
     }
 
     pub fn add_child(&self, name: &str, child: Child) {

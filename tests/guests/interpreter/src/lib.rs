@@ -2,6 +2,7 @@
 
 mod decoders;
 mod handles;
+mod mcp;
 mod operation;
 mod steering;
 
@@ -9,6 +10,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use inferlet::inference::Matcher;
+use inferlet::mcp::client;
 use inferlet::prelude::*;
 use inferlet::runtime::SpawnOptions;
 use inferlet::{ErrorCode, FutureBlobExt, brle, error_code, session, task};
@@ -375,6 +377,28 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
                 messaging::broadcast(topic, message)?;
             }
         }
+        Operation::McpServers {} => return Ok(json!(client::available_servers())),
+        Operation::McpConnect {
+            r#as,
+            server,
+            later,
+        } => {
+            let session = match later {
+                true => client::connect_async(server).await?,
+                false => client::connect(server)?,
+            };
+            handles.add_session(r#as, session);
+        }
+        Operation::McpAsk(ask) => return mcp::asked(handles, ask).await,
+        Operation::McpGiveUp { ask, meanwhile } => {
+            return mcp::give_up(handles, ask, meanwhile).await;
+        }
+        Operation::McpEquip { ctx, session } => {
+            let listed = mcp::tools(&handles.session(session)?)?;
+            let tools: Vec<&dyn tools::Tool> = listed.iter().map(|each| each as _).collect();
+            handles.context(ctx, |ctx| ctx.equip(&tools).check())??;
+        }
+        Operation::McpClose { session } => handles.drop_session(session),
         Operation::Subscribe { topic, r#as } => {
             handles.add_subscription(r#as, messaging::try_subscribe(topic)?);
         }

@@ -9,6 +9,7 @@ use inferlet::{
     Sampler, Schema, tools,
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::steering::Logs;
 
@@ -420,6 +421,26 @@ pub enum Operation {
         #[serde(default = "once")]
         n: usize,
     },
+    McpServers {},
+    McpConnect {
+        r#as: String,
+        server: String,
+        #[serde(default)]
+        later: bool,
+    },
+    McpAsk(McpAsk),
+    McpGiveUp {
+        #[serde(flatten)]
+        ask: McpAsk,
+        meanwhile: McpAsk,
+    },
+    McpEquip {
+        ctx: String,
+        session: String,
+    },
+    McpClose {
+        session: String,
+    },
     Subscribe {
         topic: String,
         r#as: String,
@@ -707,4 +728,19 @@ impl Choice {
             None => sampler.into(),
         }
     }
+}
+
+/// What a session with an MCP server is asked for.
+#[derive(Clone, Deserialize)]
+pub struct McpAsk {
+    /// The name of the session; what is asked meanwhile has that of the other.
+    #[serde(default)]
+    pub session: String,
+    pub what: String,
+    /// A name, and arguments: an object, or its text.
+    #[serde(default)]
+    pub args: Vec<Value>,
+    /// Whether it is awaited.
+    #[serde(default)]
+    pub later: bool,
 }

@@ -1,0 +1,205 @@
+"""The MCP servers that a client runs, for the programs that it launches.
+
+The server of Pie speaks to them; the client starts the process of one when it is asked to, and carries its lines. What
+a server prints that is not a message of the protocol is dropped here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pie.client.wire import Frame
+
+_PIECE_BYTES = 64 << 10
+_HEAD_BYTES = 4 << 10
+# Lines that wait for a server that does not read.
+_MAX_LINES = 1024
+_END_S = 2.0
+# JSON may write a byte of a line as six; most are written as they are.
+_ESCAPED = 2
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,20})')
+_INTERNAL_ERROR = -32603
+
+Say = Callable[[str, dict[str, Any]], Awaitable[None]]
+"""Sends a message of a type with these fields."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """How a server is started."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] | None = None
+    """Variables beside those of the client."""
+    cwd: Path | None = None
+
+
+class McpServers:
+    """The servers of one connection: those that are registered, and a link for each that runs."""
+
+    def __init__(self, say: Say, frame_bytes: int) -> None:
+        self._say = say
+        self._line_bytes = max(_HEAD_BYTES, frame_bytes // _ESCAPED - _HEAD_BYTES)
+        self._commands: dict[str, Command] = {}
+        self._links: dict[int, _Link] = {}
+
+    def register(self, name: str, command: Command) -> None:
+        """A server of that name is started so from now on."""
+        self._commands[name] = command
+
+    def unregister(self, name: str) -> None:
+        """There is no server of that name any more; links that there are stay."""
+        self._commands.pop(name, None)
+
+    def take(self, frame: Frame) -> None:
+        """Does what the server of Pie asks for. It never waits."""
+        if frame.type == "mcp_start":
+            self._links = {number: link for number, link in self._links.items() if not link.is_over}
+            self._links[frame.link] = _Link(frame.link, self._commands.get(frame.server), self._say, self._line_bytes)
+        elif (link := self._links.get(frame.link)) is None:
+            return  # it has ended, and the server of Pie is about to hear of it
+        elif frame.type == "mcp_line":
+            link.put(frame.text)
+        elif frame.type == "mcp_stop":
+            self._links.pop(frame.link).stop()
+
+    def stop(self) -> None:
+        """Ends every process, soon."""
+        for link in self._links.values():
+            link.stop()
+
+    async def close(self) -> None:
+        """Ends every process, and waits for that."""
+        links, self._links = list(self._links.values()), {}
+        for link in links:
+            link.stop()
+        for link in links:
+            await link.ended()
+
+
+class _Link:
+    """A process, and its two ways."""
+
+    def __init__(self, number: int, command: Command | None, say: Say, line_bytes: int) -> None:
+        self._number = number
+        self._say = say
+        self._line_bytes = line_bytes
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue(_MAX_LINES)
+        self._is_full = asyncio.Event()
+        self._task = asyncio.create_task(self._run(command), name=f"pie-client-mcp-{number}")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the process has ended, or is about to."""
+        return self._task.done()
+
+    def put(self, text: str) -> None:
+        """A line for the process."""
+        try:
+            self._lines.put_nowait(text.encode() + b"\n")
+        except asyncio.QueueFull:
+            self._is_full.set()
+
+    def stop(self) -> None:
+        """Ends the process, soon."""
+        self._task.cancel()
+
+    async def ended(self) -> None:
+        """Waits for the end."""
+        await asyncio.wait({self._task})
+
+    async def _run(self, command: Command | None) -> None:
+        if command is None:
+            why = "this client has no such server"
+        else:
+            why = await self._serve(command)
+        await self._say("mcp_end", {"link": self._number, "text": why})
+
+    async def _serve(self, command: Command) -> str:
+        """Runs a process to its end; why it has ended."""
+        env = None if command.env is None else {**os.environ, **command.env}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command.argv, stdin=PIPE, stdout=PIPE, env=env, cwd=command.cwd, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            return f"it cannot be started ({error})"
+        assert process.stdin is not None
+        assert process.stdout is not None
+        reading: asyncio.Task[Any] = asyncio.create_task(self._read(process.stdout))
+        others: set[asyncio.Task[Any]] = {asyncio.create_task(self._write(process.stdin)), asyncio.create_task(self._is_full.wait())}
+        try:
+            await asyncio.wait({reading, *others}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (reading, *others):
+                task.cancel()
+            await _end(process)
+            await asyncio.gather(reading, *others, return_exceptions=True)
+        why = "it does not read what it is sent" if self._is_full.is_set() else "it ended"
+        return f"{why} (status {process.returncode})"
+
+    async def _read(self, stdout: asyncio.StreamReader) -> None:
+        """Carries the lines of the process, until its output ends."""
+        kept, is_too_long = bytearray(), False
+        while piece := await stdout.read(_PIECE_BYTES):
+            *ended, rest = piece.split(b"\n")
+            for part in ended:
+                kept += part if not is_too_long else b""
+                await self._carry(bytes(kept), is_too_long=is_too_long or len(kept) > self._line_bytes)
+                kept, is_too_long = bytearray(), False
+            if not is_too_long:
+                kept += rest
+                if len(kept) > self._line_bytes:
+                    # What is left of it is its beginning, which may tell whose it is.
+                    is_too_long = True
+                    del kept[_HEAD_BYTES:]
+
+    async def _carry(self, line: bytes, *, is_too_long: bool) -> None:
+        if not line.lstrip().startswith(b"{"):
+            return
+        if is_too_long:
+            if (found := _ID.search(line[:_HEAD_BYTES])) is None:
+                return
+            text = _too_long(int(found[1]), self._line_bytes)
+        else:
+            try:
+                text = line.decode()
+            except UnicodeDecodeError:
+                return
+        await self._say("mcp_line", {"link": self._number, "text": text})
+
+    async def _write(self, stdin: asyncio.StreamWriter) -> None:
+        """Writes lines until the process reads no more."""
+        with contextlib.suppress(ConnectionError):
+            while True:
+                stdin.write(await self._lines.get())
+                await stdin.drain()
+
+
+async def _end(process: Process) -> None:
+    """Lets a process end by itself, for a while; then kills it, with what it has started."""
+    if process.stdin is not None:
+        process.stdin.close()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), _END_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def _too_long(request_id: int, most: int) -> str:
+    """What stands for an answer that cannot be carried."""
+    message = f"the answer is longer than the {most} bytes that this client carries; ask for less"
+    error = {"code": _INTERNAL_ERROR, "message": message}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "error": error}).decode()

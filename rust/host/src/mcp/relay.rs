@@ -1,0 +1,89 @@
+//! Lines of a server that a client runs: they travel over the connection of the client.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::mpsc;
+
+use super::failure::{shortened, unavailable};
+use super::line::Line;
+use super::peer::{Link, OUTGOING_LINES, take};
+use super::waiting::Waiting;
+use crate::Error;
+use crate::network::running::Running;
+
+/// Lines of a server that are taken and not read yet. Each may be as long as a message of its client.
+const INCOMING_LINES: usize = 4;
+
+/// Who carries lines to the servers of a client, and back.
+pub trait McpRelay: Send + Sync + fmt::Debug {
+    /// Asks the client to start a server, and takes the lines that are for it. What the server writes, and its end, is
+    /// given to `incoming`. The server ends when `outgoing` does.
+    ///
+    /// # Errors
+    /// Where the client is gone.
+    fn open(
+        &self,
+        server: &str,
+        outgoing: mpsc::Receiver<String>,
+        incoming: mpsc::Sender<McpIncoming>,
+    ) -> Result<(), Error>;
+}
+
+/// What comes of a server that a client runs.
+#[derive(Debug)]
+pub enum McpIncoming {
+    /// A line that it has written, without its end.
+    Line(String),
+    /// It has ended, for that reason.
+    Ended(String),
+}
+
+/// Begins to speak to a server of a client, by lines of at most `most` bytes.
+///
+/// # Errors
+/// `mcp-unavailable`.
+pub(crate) fn start(
+    server: &Arc<str>,
+    relay: &Weak<dyn McpRelay>,
+    most: usize,
+) -> Result<Link, Error> {
+    let gone = || unavailable(server, "the client that runs it has gone");
+    let relay = relay.upgrade().ok_or_else(gone)?;
+    let (outgoing, lines) = mpsc::channel(OUTGOING_LINES);
+    let (incoming, from_client) = mpsc::channel(INCOMING_LINES);
+    relay.open(server, lines, incoming)?;
+    let waiting = Waiting::new(server);
+    let listening = listen(
+        (server.clone(), waiting.clone()),
+        outgoing.downgrade(),
+        from_client,
+        most,
+    );
+    let carrier = Running::from(tokio::spawn(listening));
+    Ok(Link::new(outgoing, (server.clone(), waiting), carrier))
+}
+
+/// Takes what a server writes, until it ends.
+async fn listen(
+    (server, waiting): (Arc<str>, Arc<Waiting>),
+    outgoing: mpsc::WeakSender<String>,
+    mut incoming: mpsc::Receiver<McpIncoming>,
+    most: usize,
+) {
+    let why = loop {
+        match incoming.recv().await {
+            Some(McpIncoming::Line(line)) if line.len() > most => {
+                take(&waiting, &outgoing, Line::too_long(line.as_bytes()));
+            }
+            Some(McpIncoming::Line(line)) => {
+                take(&waiting, &outgoing, Line::Whole(line.into_bytes()));
+            }
+            Some(McpIncoming::Ended(why)) => {
+                break shortened(&why);
+            }
+            None => break "the client that runs it has gone".to_owned(),
+        }
+    };
+    waiting.end(unavailable(&server, why));
+}

@@ -1,0 +1,130 @@
+//! The MCP servers that the client of one connection runs: each is a link, by which lines travel both ways.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use pie_host::{Error, ErrorCode, McpIncoming, McpRelay};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::writer::Outbox;
+use crate::protocol::outgoing;
+use crate::sync::lock;
+use crate::threads::Part;
+
+/// The links of one connection.
+pub(crate) struct McpLinks {
+    outbox: Outbox,
+    /// What the user has of the threads.
+    part: Arc<Part>,
+    runtime: Handle,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The connection has ended.
+    is_over: bool,
+    /// The number of the last link.
+    last: u64,
+    links: HashMap<u64, Link>,
+}
+
+struct Link {
+    incoming: mpsc::Sender<McpIncoming>,
+    carrier: AbortHandle,
+}
+
+impl fmt::Debug for McpLinks {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("McpLinks").finish_non_exhaustive()
+    }
+}
+
+impl McpLinks {
+    /// Those of a new connection of a user with this part. It is called where the server runs.
+    pub(crate) fn new(outbox: Outbox, part: Arc<Part>) -> Arc<Self> {
+        Arc::new(Self {
+            outbox,
+            part,
+            runtime: Handle::current(),
+            state: Arc::default(),
+        })
+    }
+
+    /// Hands on a line that a server of the client has written. One of a link that has ended is dropped.
+    pub(crate) async fn line(&self, link: u64, text: String) {
+        let incoming = lock(&self.state)
+            .links
+            .get(&link)
+            .map(|link| link.incoming.clone());
+        if let Some(incoming) = incoming {
+            // Where nobody listens, nobody waits for it.
+            drop(incoming.send(McpIncoming::Line(text)).await);
+        }
+    }
+
+    /// A server of the client has ended. A link that has ended stays so.
+    pub(crate) async fn end(&self, link: u64, why: String) {
+        let ended = lock(&self.state).links.remove(&link);
+        if let Some(ended) = ended {
+            ended.carrier.abort();
+            drop(ended.incoming.send(McpIncoming::Ended(why)).await);
+        }
+    }
+
+    /// The connection has ended, and all links with it.
+    pub(crate) fn close(&self) {
+        let mut state = lock(&self.state);
+        state.is_over = true;
+        for (_, link) in state.links.drain() {
+            link.carrier.abort();
+        }
+    }
+}
+
+impl McpRelay for McpLinks {
+    fn open(
+        &self,
+        server: &str,
+        outgoing: mpsc::Receiver<String>,
+        incoming: mpsc::Sender<McpIncoming>,
+    ) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        if state.is_over {
+            let message = format!(
+                "the client that runs the MCP server {server:?} has gone; launch the program again"
+            );
+            return Err(Error::new(ErrorCode::McpUnavailable, message));
+        }
+        state.last += 1;
+        let link = state.last;
+        let carrying = carry(
+            (link, server.to_owned()),
+            outgoing,
+            self.outbox.clone(),
+            self.state.clone(),
+        );
+        let carrier = self.runtime.spawn(self.part.doing(carrying));
+        let carrier = carrier.abort_handle();
+        state.links.insert(link, Link { incoming, carrier });
+        Ok(())
+    }
+}
+
+/// Carries what a server is told to the client, until nobody tells it anything any more.
+async fn carry(
+    (link, server): (u64, String),
+    mut lines: mpsc::Receiver<String>,
+    outbox: Outbox,
+    state: Arc<Mutex<State>>,
+) {
+    outbox.notice(outgoing::mcp_start(link, &server)).await;
+    while let Some(line) = lines.recv().await {
+        outbox.notice(outgoing::mcp_line(link, &line)).await;
+    }
+    lock(&state).links.remove(&link);
+    outbox.notice(outgoing::mcp_stop(link)).await;
+}
