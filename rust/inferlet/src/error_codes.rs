@@ -116,7 +116,7 @@ pub enum ErrorCode {
     HttpProtocol,
     /// A server redirected a request too often, to no place that a request can go, or though the program refuses it.
     HttpRedirects,
-    /// Too many HTTP requests are under way, of the program, of its user or in the engine.
+    /// Too many HTTP requests are under way or wait, of the program, of its user or in the engine.
     LimitHttpRequests,
     /// The body of an HTTP request or of its answer is longer than it may be.
     LimitHttpBytes,
@@ -124,6 +124,14 @@ pub enum ErrorCode {
     LimitHttpHeaders,
     /// An HTTP request took longer than it may: to connect, to be answered, between two parts, or in all.
     LimitHttpTime,
+    /// The program asked for requests by HTTP, and was not launched to answer any.
+    NotServing,
+    /// A program that serves HTTP ended, or failed, before it had answered a request.
+    HttpNoAnswer,
+    /// The client of a request by HTTP has gone, or its time was over, before it had all of the answer.
+    ClientGone,
+    /// A client asked a program that serves HTTP for a WebSocket.
+    WebsocketUnsupported,
     /// The program wrote more than one process may write in its life.
     LimitOutput,
     /// The program made more calls to the engine than one process may make.
@@ -261,6 +269,10 @@ impl ErrorCode {
         Self::LimitHttpBytes,
         Self::LimitHttpHeaders,
         Self::LimitHttpTime,
+        Self::NotServing,
+        Self::HttpNoAnswer,
+        Self::ClientGone,
+        Self::WebsocketUnsupported,
         Self::LimitOutput,
         Self::LimitCalls,
         Self::LimitTimers,
@@ -362,6 +374,10 @@ impl ErrorCode {
             Self::LimitHttpBytes => "limit-http-bytes",
             Self::LimitHttpHeaders => "limit-http-headers",
             Self::LimitHttpTime => "limit-http-time",
+            Self::NotServing => "not-serving",
+            Self::HttpNoAnswer => "http-no-answer",
+            Self::ClientGone => "client-gone",
+            Self::WebsocketUnsupported => "websocket-unsupported",
             Self::LimitOutput => "limit-output",
             Self::LimitCalls => "limit-calls",
             Self::LimitTimers => "limit-timers",

@@ -6,7 +6,7 @@ use wasmtime::component::{Component, Linker};
 use super::bindings::ProgramPre;
 use super::{
     adapter, chat, clocks, context, files, filesystem, forward, futures, generation, grammar, http,
-    masks, messaging, model, poll, reasoning, runtime, sampling, session, source, tokenizer, tools,
+    http_server, masks, messaging, model, poll, reasoning, runtime, sampling, session, source, tokenizer, tools,
     types, wasi_http,
 };
 use crate::Error;
@@ -50,6 +50,7 @@ impl Linkers {
         messaging::add_to_linker(&mut programs)?;
         files::add_to_linker(&mut programs)?;
         http::add_to_linker(&mut programs)?;
+        http_server::add_to_linker(&mut programs)?;
         wasi_http::add_to_linker(&mut programs)?;
         chat::add_to_linker(&mut programs)?;
         reasoning::add_to_linker(&mut programs)?;

@@ -28,7 +28,7 @@ mod received;
 pub(crate) mod redirect;
 pub(crate) mod request;
 mod roots;
-mod running;
+pub(crate) mod running;
 pub(crate) mod sent;
 pub(crate) mod target;
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! A launch: what is launched, by whom, with what, and within which bounds.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pie_core::ErrorCode;
 
 use crate::Error;
+use crate::http_in::queue::RequestQueue;
 use crate::program::{Program, is_program_name};
 use crate::settings::Value;
 
@@ -38,6 +40,8 @@ pub struct Launch {
     /// Nobody but itself and its children launches anything in this engine while it lives, so that the engine can tell
     /// when nothing will wake them any more.
     pub is_alone: bool,
+    /// The requests by HTTP that it answers; none: it serves none.
+    pub requests: Option<Arc<RequestQueue>>,
 }
 
 impl Launch {
@@ -53,6 +57,7 @@ impl Launch {
             limits: BTreeMap::new(),
             programs: BTreeMap::new(),
             is_alone: false,
+            requests: None,
         }
     }
 

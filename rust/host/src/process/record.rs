@@ -18,6 +18,7 @@ use super::serving::Observer;
 use crate::Error;
 use crate::budget::{Account, Purpose};
 use crate::event::Event;
+use crate::http_in::queue::RequestQueue;
 use crate::limits::Limits;
 use crate::sandbox::cpu::CpuMeter;
 use crate::sandbox::fault::{calls_limit, cpu_limit, output_limit};
@@ -37,6 +38,8 @@ pub(crate) struct ProcessRecord {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) mailbox: Arc<Mailbox<String>>,
     pub(crate) files: Arc<Mailbox<Vec<u8>>>,
+    /// The requests by HTTP that it answers; none: it serves none.
+    pub(crate) requests: Option<Arc<RequestQueue>>,
     pub(crate) cpu: Arc<CpuMeter>,
     /// What its user is charged with for its instance.
     pub(crate) footprint: Arc<Footprint>,
@@ -130,6 +133,7 @@ impl ProcessRecord {
             observer,
             mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
             files: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
+            requests: launch.requests.take(),
             cpu: Arc::default(),
             footprint: Arc::new(footprint),
             account,
@@ -164,6 +168,9 @@ impl ProcessRecord {
         self.footprint.release();
         self.mailbox.discard();
         self.files.discard();
+        if let Some(requests) = &self.requests {
+            requests.close();
+        }
         self.kin.end();
         // None are left, but where its task was dropped.
         self.stop_children();
