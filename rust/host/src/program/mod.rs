@@ -35,9 +35,7 @@ use std::sync::{Arc, Weak};
 
 pub use component::Component;
 pub use language::Language;
-pub use manifest::{
-    HttpInstance, HttpService, Manifest, is_program_name, is_program_version,
-};
+pub use manifest::{HttpInstance, HttpService, Manifest, is_program_name, is_program_version};
 use opened::{Code, LazyComponent, Opened, RuntimeChoice};
 pub use packed::{Packed, parse_digest, runtime_name};
 pub use parameters::{Kind as ParameterKind, Parameter, Parameters};
