@@ -319,7 +319,7 @@ class Engine:
 
     def serve_program(
         self,
-        program: bytes | tuple[Literal["python", "javascript"], Mapping[str, bytes], str],
+        program: Content,
         launch: Launch,
         *,
         label: str,

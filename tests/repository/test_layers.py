@@ -36,7 +36,7 @@ INFERLET_LAYERS = [
     {"bindings.rs", "error_codes.rs", "stdout.rs"},
     {"errors.rs", "args.rs", "handle.rs", "probe.rs", "spec.rs"},
     {"sample.rs", "kept.rs", "bridge.rs", "brle.rs", "tokenizer.rs", "matcher.rs", "output.rs", "task/", "typed.rs"},
-    {"model.rs", "session.rs", "messaging.rs", "runtime.rs", "files.rs", "http.rs", "shared.rs"},
+    {"model.rs", "session.rs", "messaging.rs", "runtime.rs", "files.rs", "http.rs", "http_server.rs", "shared.rs"},
     {"decoding.rs"},
     {"adapter.rs", "chat.rs", "reasoning.rs", "tools.rs", "constrain.rs", "grammar.rs", "pages.rs", "inference.rs"},
     {"forward.rs", "generation/"},

@@ -280,6 +280,7 @@ declare module 'pie:host' {
     respond(status: number, headers: Header[]): void;
     writePart(part: Uint8Array, settle: Settle<void>): Wait;
     finish(): void;
+    abandon(): void;
     gone(settle: Settle<void>): Wait;
   }
 
@@ -341,6 +342,7 @@ declare module 'pie:host' {
   export function check(): void;
   export function exchangeStart(request: Request): ExchangeHandle;
   export function refusal(): void;
+  export function isServing(): boolean;
   export function nextRequest(settle: Settle<IncomingRequestHandle | undefined>): Wait;
   export function fill(context: ContextHandle, role: Role, text: string): void;
   export function cue(context: ContextHandle): void;

@@ -120,8 +120,9 @@ def run(
     It prints what the program sends and returns.
 
     Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`; `-- --help` prints
-    what its manifest says of them. With --port the program answers requests by HTTP until Ctrl-C. Lines on stdin, of at most 4 MiB, reach the program as messages. The exit code is 0,
-    1 after an error, 2 for a command line that is wrong and 130 after Ctrl-C.
+    what its manifest says of them. Lines on stdin, of at most 4 MiB, reach the program as messages. With --port it
+    answers requests by HTTP until Ctrl-C. The exit code is 0, 1 after an error, 2 for a command line that is wrong and
+    130 after Ctrl-C.
     """
     if mount and server is not None:
         raise typer.BadParameter("the folders of a server are set by its configuration: fs_mounts in [runtime]", param_hint="--mount")

@@ -110,7 +110,7 @@ pub(crate) struct Answering {
 /// | before the head | one of the next two | refused | refused |
 /// | open | refused | open | complete |
 /// | left out | refused | taken and dropped | complete |
-/// | complete | refused | refused | complete |
+/// | complete, or given up | refused | refused | complete |
 #[derive(Debug)]
 enum BodyState {
     BeforeHead,
@@ -243,6 +243,17 @@ impl Answering {
     }
 }
 
+impl Answering {
+    /// There is no answer, or no more of it.
+    pub(crate) fn abandon(&mut self) {
+        self.asked = None;
+        if let BodyState::BeforeHead | BodyState::Open { .. } = self.body {
+            // Who waits for the rest hears that it is not whole.
+            self.body = BodyState::Complete;
+        }
+    }
+}
+
 /// The error of an answer that nobody takes.
 fn client_gone() -> Error {
     Error::new(
@@ -299,7 +310,8 @@ mod tests {
         let (mut answering, answered) = answering(&Method::GET);
         answering.respond(200, HeaderMap::new()).unwrap();
         let mut body = answered.await.unwrap().into_body();
-        drop(answering);
+        answering.abandon();
+        assert!(answering.respond(200, HeaderMap::new()).is_err());
         let error = body.frame().await.unwrap().unwrap_err();
         assert_eq!(error.code, ErrorCode::HttpNoAnswer);
     }

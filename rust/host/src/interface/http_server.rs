@@ -36,6 +36,10 @@ view! {
 }
 
 impl http_server::Host for Answers<'_> {
+    fn is_serving(&mut self) -> wasmtime::Result<bool> {
+        Ok(self.record.requests.is_some())
+    }
+
     fn next_request(&mut self) -> wasmtime::Result<Resource<FutureRequest>> {
         let next = match &self.record.requests {
             Some(requests) => requests.next(),
@@ -99,6 +103,11 @@ impl HostIncomingRequest for Answers<'_> {
 
     fn finish(&mut self, this: Resource<IncomingRequest>) -> CallResult<()> {
         Ok(self.table.get_mut(&this)?.answering.finish()?)
+    }
+
+    fn abandon(&mut self, this: Resource<IncomingRequest>) -> wasmtime::Result<()> {
+        self.table.get_mut(&this)?.answering.abandon();
+        Ok(())
     }
 
     fn gone(&mut self, this: Resource<IncomingRequest>) -> wasmtime::Result<Resource<FutureGone>> {

@@ -50,6 +50,7 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("check", check),
     super::export!("exchangeStart", exchange_start),
     super::export!("refusal", refusal),
+    super::export!("isServing", is_serving),
     super::export!("nextRequest", next_request),
     super::export!("fill", fill),
     super::export!("cue", cue),
@@ -722,6 +723,10 @@ impl IncomingRequestHandle {
         self.held.raw.finish().write(&ctx)
     }
 
+    fn abandon<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.abandon().write(&ctx)
+    }
+
     fn gone<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
         wait(&ctx, self.held.raw.gone(), self.held.clone(), settle)
     }
@@ -1076,6 +1081,10 @@ fn exchange_start<'js>(ctx: Ctx<'js>, request: Value<'js>) -> Result<Value<'js>>
 
 fn refusal<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
     http::refusal().write(&ctx)
+}
+
+fn is_serving<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    http_server::is_serving().write(&ctx)
 }
 
 fn next_request<'js>(ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
