@@ -276,7 +276,8 @@ impl Response {
     where
         A: Future<Output = Result<()>> + 'static,
     {
-        Self::of(Body::Streamed(Box::new(|writer| Box::pin(write(writer)))))
+        let begin = move |writer: BodyWriter| -> Writing { Box::pin(write(writer)) };
+        Self::of(Body::Streamed(Box::new(begin)))
     }
 
     /// The same for server-sent events, by [`BodyWriter::event`].
