@@ -101,7 +101,7 @@ def door(folder: Path, language: str, *, shared: bool, **settings: Any) -> Itera
     opened = Engine(EngineConfig(data_dir=folder / "data"))
     opened.add_model(options=ModelConfig(driver="dummy"))
     with started(opened):
-        server = opened.serve_program(program, config, label="answering", port=0, data_dir=folder / "serving", shared=shared)
+        server = opened.serve_program(program, config, label="answering", port=0, data_dir=folder, shared=shared)
         try:
             yield Door(server, opened)
         finally:
@@ -310,7 +310,8 @@ def test_the_command_serves_a_program(language: str) -> None:
 def test_a_program_that_serves_says_so_where_nobody_asks(tmp_path: Path) -> None:
     (tmp_path / "serving.py").write_text("from inferlet import http_server\nasync def main():\n    await http_server.serve(lambda _: None)\n")
     done = pie("run", "serving.py", "--dummy", cwd=tmp_path)
-    assert (done.returncode, done.stderr.splitlines()[-1].split("]")[0]) == (1, "error[not-serving"), done.stderr
+    assert done.returncode == 1
+    assert "error[not-serving]" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -56,14 +56,14 @@ pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
     let config = &shared.config;
     let buffer_bytes = HEADS * config.http_header_bytes;
     let nobody = shared.host.budget().account("");
-    let Ok(_charge) = nobody.charge(Purpose::Frame, 2 * buffer_bytes as u64) else {
+    let Ok(charge) = nobody.charge(Purpose::Frame, 2 * buffer_bytes as u64) else {
         tracing::warn!("the engine has no memory left for one more connection");
         return;
     };
     let place = shared.http.places.connect(peer.into());
     let refused = place.as_ref().err().cloned();
     let (read, write, ahead) = wire.into_parts();
-    let stream = ClientStream::new(read, write, ahead, config.http_idle);
+    let stream = ClientStream::new((read, write), ahead, config.http_idle, (place, charge));
     let mut builder = http1::Builder::new();
     builder
         .timer(Clock)
@@ -91,7 +91,6 @@ pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
         _ = connection.as_mut() => {}
         () = reached(&mut phase, Phase::Closing) => {}
     }
-    drop(place);
 }
 
 /// Waits until the server has come so far, or is gone.
