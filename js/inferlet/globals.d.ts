@@ -108,7 +108,7 @@ declare interface ReadableStreamReader<R> {
 }
 
 type HeadersInit = Headers | Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
-type BodyInit = string | ArrayBuffer | ArrayBufferView | ReadableStream | AsyncIterable<Uint8Array>;
+type BodyInit = string | ArrayBuffer | ArrayBufferView | ReadableStream | AsyncIterable<Uint8Array | string>;
 
 /** Headers by names in any case; they are listed in the order of their names. */
 declare class Headers implements Iterable<[string, string]> {
@@ -159,6 +159,8 @@ declare class Request {
   readonly headers: Headers;
   readonly redirect: 'follow' | 'error' | 'manual';
   readonly signal: AbortSignal | null;
+  /** The address of the client, where the program answers the request. */
+  readonly remoteAddress: string | undefined;
   clone(): Request;
 }
 

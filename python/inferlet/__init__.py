@@ -1,7 +1,8 @@
 """Programs for the Pie engine, in Python.
 
 A program defines `async def main(input)`: `input` is the JSON value of the launch, what it returns is the answer. A
-module without `main` is a script: its body is the program, and `inferlet.input` is the launch input.
+module without `main` is a script: its body is the program, and `inferlet.input` is the launch input. A module with
+`async def fetch(request)` answers requests by HTTP where it is launched to (`inferlet.http_server`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ try:
 except ModuleNotFoundError:
     raise ImportError("inferlet works inside the engine only; run the program with: pie run PROGRAM") from None
 
-from inferlet import brle, chat, files, http, mcp, messaging, reasoning, runtime, session, spec, tools
+from inferlet import brle, chat, files, http, http_server, mcp, messaging, reasoning, runtime, session, spec, tools
 from inferlet.adapter import Adapter
 from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
@@ -88,6 +89,7 @@ __all__ = [
     "chat",
     "files",
     "http",
+    "http_server",
     "mcp",
     "messaging",
     "reasoning",

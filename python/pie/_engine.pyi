@@ -318,6 +318,21 @@ class Engine:
         `invalid-config`.
         """
 
+    def serve_program(
+        self,
+        program: Content,
+        launch: Launch,
+        *,
+        label: str,
+        data_dir: str | PathLike[str],
+        shared: bool = False,
+        settings: Mapping[str, object] | None = None,
+    ) -> Server:
+        """Serves requests by HTTP by one program alone: each by a launch of its own, or with `shared` all by one.
+
+        Lists show its processes as `label`. `data_dir` and `settings` as in `serve`, which says what is raised.
+        """
+
     def stop(self) -> None:
         """Ends every process with the error `engine-stopped`, and every model. A second call does nothing."""
 

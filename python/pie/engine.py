@@ -41,6 +41,11 @@ if TYPE_CHECKING:
 Program = Component | Source
 Observer = Callable[["Batch", Any], None]
 
+LOOPBACK = "127.0.0.1"
+"""Where `Engine.serve_program` serves."""
+
+_NOBODY = "anonymous"
+"""Whose processes those are that answer anybody."""
 _DUMMY_PAGES = 4096
 _DUMMY_EMBEDDINGS = 8
 _DUMMY_TOKEN_BYTES = 24
@@ -258,6 +263,35 @@ class Engine:
         folder cannot be used.
         """
         return self._engine.serve(str(config.engine.data_dir), of_engine("server", config.server))
+
+    def serve_program(  # noqa: PLR0913  # keywords of one launch, and of where it is served
+        self,
+        program: Program,
+        config: Config,
+        *,
+        label: str,
+        port: int,
+        data_dir: Path,
+        shared: bool = False,
+        input: Any = None,  # noqa: A002  # what the entry calls it
+        args: Sequence[str] = (),
+        seed: int | None = None,
+        token_budget: int | None = None,
+        programs: Mapping[str, Program] | None = None,
+    ) -> _engine.Server:
+        """Answers requests by HTTP on this machine by one program, until `Server.stop`; port 0 picks a free one.
+
+        Each request gets an instance of its own, or with `shared` one instance answers all of them. They are launched
+        with the given keywords, as those of `launch`, and listed as `label`. The bounds are those of `config.server`;
+        whoever reaches the port may ask. `data_dir` is a folder that no other server uses. Raises PieError as `serve`.
+        """
+        settings = replace(config.server, host=LOOPBACK, port=port, auth="off", trusted_proxies=(), operators=())
+        text = json.dumps(input, ensure_ascii=False, separators=(",", ":"))
+        named = {name: (_content(named), named.manifest) for name, named in (programs or {}).items()}
+        launch = Launch(text, args, seed, _NOBODY, program.manifest, token_budget, None, named)
+        return self._engine.serve_program(
+            _content(program), launch, label=label, data_dir=str(data_dir), shared=shared, settings=of_engine("server", settings)
+        )
 
     def launch(  # noqa: PLR0913  # keywords of one launch
         self,

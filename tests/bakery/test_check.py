@@ -31,7 +31,7 @@ SCRIPT_MAIN = "export async function main() {}\n"
         ({"main.ts": "export async function main(input: string {}\n"}, "main.ts:1:"),
         ({"main.ts": "enum Colour { Red }\n" + SCRIPT_MAIN}, "main.ts:1:1: "),
         ({"main.js": "export const x = 1;\n"}, "main.js exports no function `main`; add `export async function main(input)"),
-        ({"main.ts": "export default function () {}\n"}, "main.ts exports no function `main`"),
+        ({"main.ts": "export function other() {}\n"}, "main.ts exports no function `main`"),
         ({"main.js": "import { y } from './other.js';\n" + SCRIPT_MAIN, "other.js": "export const z = 1;\n"}, "Could not find export 'y'"),
         ({"main.js": "import { y } from './gone.js';\n" + SCRIPT_MAIN}, "cannot find the module './gone.js' that main.js imports"),
         ({"main.js": "import fs from 'fs';\n" + SCRIPT_MAIN}, "cannot find the module 'fs'"),

@@ -41,6 +41,7 @@ ABSENT |= {
     for language in ("python", "typescript")
 }
 ABSENT |= {("rust", "http.exchange.cancel"): "what is dropped is given up, and a program in Rust says when that is"}
+ABSENT |= {("rust", "http-server.incoming-request.abandon"): "what is dropped is given up, and a program in Rust says when that is"}
 ABSENT |= {("typescript", "http.refusal"): "an error of `fetch` has the code itself, and no other client goes by `wasi:http` there"}
 """What a language leaves out by a rule of its own."""
 
@@ -59,6 +60,17 @@ WITHOUT_VECTOR = {
     **dict.fromkeys(
         ("http.refusal", *(f"http.exchange.{name}" for name in ("start", "write-part", "finish", "head", "read", "cancel"))),
         "what is asked is a server of a test: tests/e2e/test_http.py has the programs",
+    ),
+    **dict.fromkeys(
+        (
+            "http-server.is-serving",
+            "http-server.next-request",
+            *(
+                f"http-server.incoming-request.{name}"
+                for name in ("head", "read", "respond", "write-part", "finish", "abandon", "gone")
+            ),
+        ),
+        "who asks is a client of a test: tests/e2e/test_http_in.py has the programs",
     ),
     "generation.generator.probe": "an option of `step` in vectors",
     "generation.generator.clear-sampler": "an option of `step` in vectors",

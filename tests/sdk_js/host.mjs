@@ -145,6 +145,8 @@ export const exchangeStart = (request) => {
 };
 export const encodeUtf8 = (text) => new TextEncoder().encode(text);
 export const decodeUtf8 = (bytes) => [new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes), 0];
+export const isServing = () => record('isServing') ?? false;
+export const nextRequest = (settle) => record('nextRequest', settle);
 export const refusal = () => record('refusal');
 
 export function registerErrors(make) {

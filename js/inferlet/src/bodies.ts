@@ -4,7 +4,7 @@ import * as host from 'pie:host';
 import { isDisturbed, ReadableStream } from './streams.js';
 
 /** What a body is made of. */
-export type BodyInit = string | ArrayBuffer | ArrayBufferView | ReadableStream | AsyncIterable<Uint8Array>;
+export type BodyInit = string | ArrayBuffer | ArrayBufferView | ReadableStream | AsyncIterable<Uint8Array | string>;
 
 const TEXT_TYPE = 'text/plain;charset=UTF-8';
 
@@ -26,7 +26,7 @@ export function extract(init: BodyInit | null | undefined): Extracted {
     if (init.locked || isDisturbed(init)) throw new TypeError('the stream was read already; a body is read once');
     return { body: init, bytes: undefined, type: undefined };
   }
-  if (typeof init === 'object' && Symbol.asyncIterator in init) return { body: ReadableStream.from(init), bytes: undefined, type: undefined };
+  if (typeof init === 'object' && Symbol.asyncIterator in init) return { body: ReadableStream.from(init as AsyncIterable<Uint8Array>), bytes: undefined, type: undefined };
   const bytes = bytesOf(init);
   const isText = !(init instanceof ArrayBuffer) && !ArrayBuffer.isView(init);
   return { body: streamOf(bytes), bytes, type: isText ? TEXT_TYPE : undefined };

@@ -118,7 +118,7 @@ export const ERROR_CODES = [
   'http-protocol',
   /** A server redirected a request too often, to no place that a request can go, or though the program refuses it. */
   'http-redirects',
-  /** Too many HTTP requests are under way, of the program, of its user or in the engine. */
+  /** Too many HTTP requests are under way or wait, of the program, of its user or in the engine. */
   'limit-http-requests',
   /** The body of an HTTP request or of its answer is longer than it may be. */
   'limit-http-bytes',
@@ -144,6 +144,14 @@ export const ERROR_CODES = [
   'limit-mcp-bytes',
   /** An MCP server took longer than it may: to start, or to answer a call. */
   'limit-mcp-time',
+  /** The program asked for requests by HTTP, and was not launched to answer any. */
+  'not-serving',
+  /** A program that serves HTTP ended, or failed, before it had answered a request. */
+  'http-no-answer',
+  /** The client of a request by HTTP has gone, or its time was over, before it had all of the answer. */
+  'client-gone',
+  /** A client asked a program that serves HTTP for a WebSocket. */
+  'websocket-unsupported',
   /** The program wrote more than one process may write in its life. */
   'limit-output',
   /** The program made more calls to the engine than one process may make. */

@@ -126,6 +126,13 @@ declare module 'pie:host' {
     readonly headers: Header[];
   }
 
+  export interface RequestHead {
+    readonly method: string;
+    readonly url: string;
+    readonly headers: Header[];
+    readonly remoteAddress: string;
+  }
+
   export type Event =
     | { readonly type: 'idle' }
     | { readonly type: 'delta'; readonly value: string }
@@ -267,6 +274,16 @@ declare module 'pie:host' {
     cancel(): void;
   }
 
+  export interface IncomingRequestHandle {
+    head(): RequestHead;
+    read(settle: Settle<Uint8Array | undefined>): Wait;
+    respond(status: number, headers: Header[]): void;
+    writePart(part: Uint8Array, settle: Settle<void>): Wait;
+    finish(): void;
+    abandon(): void;
+    gone(settle: Settle<void>): Wait;
+  }
+
   export interface DecoderHandle {
     feed(tokens: Uint32Array): Event;
     feedOutput(tokens: Uint32Array, finish: FinishReason | undefined): Event;
@@ -336,6 +353,8 @@ declare module 'pie:host' {
   export function check(): void;
   export function exchangeStart(request: Request): ExchangeHandle;
   export function refusal(): void;
+  export function isServing(): boolean;
+  export function nextRequest(settle: Settle<IncomingRequestHandle | undefined>): Wait;
   export function fill(context: ContextHandle, role: Role, text: string): void;
   export function cue(context: ContextHandle): void;
   export function seal(context: ContextHandle): void;

@@ -1,6 +1,6 @@
 /**
  * The SDK of programs that run beside the model. A program exports `async function main(input)`; what it answers is
- * sent as JSON.
+ * sent as JSON. One that answers requests by HTTP has a default export with a function `fetch`.
  */
 
 export { Adapter } from './adapter.js';
@@ -15,6 +15,7 @@ export * as files from './files.js';
 export { Forward } from './forward.js';
 export { GenStep, Generator, type GenerateOptions } from './generator.js';
 export { anyJson, ebnf, Grammar, grammar, GrammarConstraint, jsonSchema, Matcher, regex, type SchemaText } from './grammar.js';
+export * as httpServer from './http-server.js';
 export * as mcp from './mcp.js';
 export { McpSession } from './mcp.js';
 export * as messaging from './messaging.js';

@@ -35,6 +35,8 @@ export class Request extends Body {
   readonly headers: Headers;
   readonly redirect: 'follow' | 'error' | 'manual';
   readonly signal: Signal | null;
+  /** The address of the client, where a program answers the request. */
+  readonly remoteAddress: string | undefined;
   /** All of the body, where it is known. @internal */
   readonly whole: Uint8Array | undefined;
 
@@ -53,6 +55,7 @@ export class Request extends Body {
     this.redirect = init.redirect ?? from?.redirect ?? 'follow';
     if (!REDIRECTS.includes(this.redirect)) throw new TypeError(`redirect is ${JSON.stringify(this.redirect)}; it is one of ${REDIRECTS.join(', ')}`);
     this.signal = init.signal === undefined ? (from?.signal ?? null) : init.signal;
+    this.remoteAddress = from?.remoteAddress;
     this.whole = extracted.bytes;
   }
 

@@ -1,7 +1,8 @@
 """Runs a program: loads its entry, finds `main`, awaits it, and answers with JSON.
 
 The entry is imported under the name of its file, so that `if __name__ == "__main__":` guards what belongs to other ways
-of running it. An entry that defines no `main` is a script: it runs as `__main__`, and the answer is null.
+of running it. An entry that defines no `main` is a script: it runs as `__main__`, and the answer is null. Where the
+program was launched to answer requests by HTTP, an entry that defines `fetch` does so, whatever else it defines.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import inferlet
-from inferlet import _json
+from inferlet import _json, http_server
 from inferlet._runtime.bundle import Bundle
 from inferlet._wait import EventLoop
 from inferlet.errors import ErrorCode, new_error
@@ -31,7 +32,12 @@ def run_program(bundle: Bundle, input_json: str) -> str:
     """Runs the program once and returns the JSON text of its answer."""
     value = _parse(input_json)
     inferlet.input = value
-    module = _load_entry(bundle)
+    code = bundle.get_code("__main__")
+    serves = _defines(code, "fetch") and http_server.is_serving()
+    module = _load_entry(bundle, code, is_script=not serves and not _defines(code, "main"))
+    if serves:
+        _serve(module, bundle.entry)
+        return "null"
     main = getattr(module, "main", None)
     if main is None:
         return "null"
@@ -55,9 +61,20 @@ def _parse(input_json: str) -> object:
     return value
 
 
-def _load_entry(bundle: Bundle) -> ModuleType:
-    code = bundle.get_code("__main__")
-    name = bundle.entry_name if _defines_main(code) else "__main__"
+def _serve(module: ModuleType, entry: str) -> None:
+    """Answers requests until no more come."""
+    fetch = getattr(module, "fetch", None)
+    if not callable(fetch):
+        raise new_error(
+            ErrorCode.INVALID_PROGRAM,
+            f"fetch in {entry!r} is of type {type(fetch).__name__}; it must be a function, as in: async def fetch(request)",
+        )
+    with asyncio.Runner(loop_factory=EventLoop) as runner:
+        runner.run(http_server.serve(fetch))
+
+
+def _load_entry(bundle: Bundle, code: CodeType, *, is_script: bool) -> ModuleType:
+    name = "__main__" if is_script else bundle.entry_name
     spec = ModuleSpec(name, bundle, origin=bundle.entry)
     spec.has_location = True
     module = ModuleType(name)
@@ -68,12 +85,12 @@ def _load_entry(bundle: Bundle) -> ModuleType:
     return module
 
 
-def _defines_main(code: CodeType) -> bool:
-    """Whether the body of a module binds the name `main`: by a definition, an import or an assignment."""
-    if "main" not in code.co_names:
+def _defines(code: CodeType, name: str) -> bool:
+    """Whether the body of a module binds a name: by a definition, an import or an assignment."""
+    if name not in code.co_names:
         return False
     # `dis` would tell the same in a quarter of a launch.
-    wanted, extended = code.co_names.index("main"), 0
+    wanted, extended = code.co_names.index(name), 0
     for operation, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
         if operation == _EXTENDED_ARG:
             extended = (extended | argument) << 8

@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from pie import _engine
 from pie.errors import PieError
@@ -54,6 +54,8 @@ class Manifest:
     entry: str | None
     parameters: tuple[Parameter, ...] | None
     """In order; None where the program takes any input."""
+    http_instance: Literal["request", "shared"] | None
+    """What answers a request by HTTP; None where the program serves none."""
     python: tuple[str, ...]
     """The requirements that are bundled, as pip reads them."""
 
@@ -74,6 +76,7 @@ def parse_manifest(text: str, file: str = MANIFEST_FILE) -> Manifest:
         language=fields["program"]["language"],
         entry=fields["program"]["entry"],
         parameters=None if parameters is None else tuple(Parameter(**one | {"choices": tuple(one["choices"])}) for one in parameters),
+        http_instance=None if fields["http"] is None else fields["http"]["instance"],
         python=tuple(fields["dependencies"]["python"]),
     )
 
@@ -109,6 +112,20 @@ def _text(content: bytes, path: Path) -> str:
 def new_manifest(name: str) -> Manifest:
     """A manifest for a program that has none, called as its file or folder as far as a name may be."""
     return parse_manifest(f'[package]\nname = "{plain_name(name)}"\nversion = "{DEFAULT_VERSION}"\n')
+
+
+def with_http(manifest: Manifest, *, shared: bool | None, public: bool) -> Manifest:
+    """The manifest with a table `[http]`, where it has none.
+
+    Raises PieError `invalid-argument` where it has one that says otherwise.
+    """
+    if manifest.http_instance is not None:
+        if public or (shared is not None and shared != (manifest.http_instance == "shared")):
+            message = "the manifest of the program has a table [http]; change it there, or leave --public and --shared out"
+            raise PieError("invalid-argument", message)
+        return manifest
+    lines = ["", "[http]", f'instance = "{"shared" if shared else "request"}"', f"public = {'true' if public else 'false'}", ""]
+    return parse_manifest(manifest.text.rstrip("\n") + "\n" + "\n".join(lines))
 
 
 def plain_name(name: str) -> str:

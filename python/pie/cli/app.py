@@ -101,6 +101,13 @@ def run(
     user: UserOption = None,
     key: KeyOption = None,
     private_key: PrivateKeyOption = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, metavar="N", help="Serve HTTP on this port of 127.0.0.1, 0 for a free one, until Ctrl-C.", show_default=False
+        ),
+    ] = None,
+    shared: Annotated[bool, typer.Option("--shared", help="With --port: answer all requests by one instance.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="With --server: print the number of the process, and leave it running.")] = False,
     token_budget: Annotated[
         int | None,
@@ -113,8 +120,9 @@ def run(
     It prints what the program sends and returns.
 
     Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`; `-- --help` prints
-    what its manifest says of them. Lines on stdin, of at most 4 MiB, reach the program as messages. The exit code is 0,
-    1 after an error, 2 for a command line that is wrong and 130 after Ctrl-C.
+    what its manifest says of them. Lines on stdin, of at most 4 MiB, reach the program as messages. With --port it
+    answers requests by HTTP until Ctrl-C. The exit code is 0, 1 after an error, 2 for a command line that is wrong and
+    130 after Ctrl-C.
     """
     if mount and server is not None:
         raise typer.BadParameter("the folders of a server are set by its configuration: fs_mounts in [runtime]", param_hint="--mount")
@@ -122,6 +130,10 @@ def run(
         raise typer.BadParameter(
             "what programs of a server reach is set by its configuration: allow_net in [runtime]", param_hint="--allow-net"
         )
+    if port is not None and server is not None:
+        raise typer.BadParameter("a server has a port of its own: install the program there with --http", param_hint="--port")
+    if shared and port is None:
+        raise typer.BadParameter("it says how a program serves HTTP: give --port too", param_hint="--shared")
     flags = config_flags(config, model, dummy, limit, surroundings(mount, allow_net))
     chosen, arguments = _program_and_arguments(program, path, context.args)
 
@@ -143,6 +155,11 @@ def run(
         from pie.cli.remote_run import run_in_server
 
         raise typer.Exit(run_in_server(Server(server, user, key, private_key, flags), launch))
+
+    if port is not None:
+        from pie.cli.serve_program import serve_program
+
+        raise typer.Exit(serve_program(launch, flags, port, shared=shared))
 
     from pie.cli.run import run_program
 

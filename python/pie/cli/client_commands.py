@@ -216,15 +216,23 @@ def install(
     manifest: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Its Pie.toml; that of its folder if not given.", show_default=False)
     ] = None,
+    http: Annotated[bool, typer.Option("--http", help="Have it answer requests by HTTP, at /http/NAME/ of the server.")] = False,
+    shared: Annotated[bool, typer.Option("--shared", help="With --http: by one instance for all requests.")] = False,
+    public: Annotated[bool, typer.Option("--public", help="With --http: of anybody, at /http/~USER/NAME/.")] = False,
     server: ServerOption = None,
     user: UserOption = None,
     key: KeyOption = None,
     private_key: PrivateKeyOption = None,
 ) -> None:
     """Install a program in a server, and print the name by which it is launched."""
+    from pie.cli.install import HttpOptions
     from pie.cli.install import install as send
 
-    raise typer.Exit(send(Server(server, user, key, private_key), program, name=name, version=version, manifest=manifest))
+    if (shared or public) and not http:
+        hint = "--shared" if shared else "--public"
+        raise typer.BadParameter("it says how a program serves HTTP: give --http too", param_hint=hint)
+    serving = HttpOptions(shared=shared, public=public) if http else None
+    raise typer.Exit(send(Server(server, user, key, private_key), program, name=name, version=version, manifest=manifest, http=serving))
 
 
 def uninstall(

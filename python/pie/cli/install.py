@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.bakery.manifest import read_manifest
+from pie.bakery.manifest import new_manifest, parse_manifest, read_manifest, with_http
 from pie.bakery.project import open_project
 from pie.cli.program import packaged
 from pie.cli.remote import Server, talk
@@ -22,15 +23,31 @@ _COLUMNS = ("NAME", "VERSION", "SIZE", "INSTALLED", "DIGEST")
 _MAX_VERSIONS = 8
 
 
-def install(server: Server, program: Path, *, name: str | None, version: str | None, manifest: Path | None) -> int:
+@dataclass(frozen=True)
+class HttpOptions:
+    """How a program is to answer requests by HTTP."""
+
+    shared: bool
+    """By one instance for all."""
+    public: bool
+    """Of anybody."""
+
+
+def install(  # noqa: PLR0913  # options of one command
+    server: Server, program: Path, *, name: str | None, version: str | None, manifest: Path | None, http: HttpOptions | None
+) -> int:
     """Installs the program at a path, and prints what it is called at the server; returns the exit code.
 
-    Sources are built first where they have to be.
+    Sources are built first where they have to be. With `http` it gets a table `[http]`, unless its manifest has one.
     """
     package = packaged(open_project(program, None if manifest is None else read_manifest(manifest)))
+    text = package.manifest
+    if http is not None:
+        described = new_manifest(package.name) if text is None else parse_manifest(text)
+        text = with_http(described, shared=http.shared or None, public=http.public).text
 
     async def send(client: Client) -> int:
-        said = {"name": name or package.name, "version": version or package.version, "manifest": package.manifest}
+        said = {"name": name or package.name, "version": version or package.version, "manifest": text}
         print(await client.install(package.data, **said))
         return 0
 

@@ -59,7 +59,7 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
                 engine.prepare_runtimes()
         server = engine.serve(config)
         try:
-            ending = _Ending(engine, server, config.server.drain_s)
+            ending = Ending(engine, server, config.server.drain_s)
             signal.signal(signal.SIGTERM, ending.on_signal)
             _say_ready(config, server)
             engine.drive()
@@ -89,7 +89,7 @@ def _say_ready(config: Config, server: Server) -> None:
     print(f"serving at ws://{server.address}", flush=True)
 
 
-class _Ending:
+class Ending:
     """What SIGTERM does: the first drains, the second does not wait for what runs.
 
     The handler runs on the thread that drives, and the batches that end the processes need it: all that waits has a

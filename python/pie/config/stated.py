@@ -234,6 +234,35 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     window_bytes: int = 1048576
     """Bytes of events that are sent ahead of what a client has acknowledged, for each process."""
 
+    http_requests: int = 1024
+    """Requests by HTTP to programs that are under way at once."""
+
+    http_user_requests: int = 256
+    """Requests by HTTP to the programs of one user that are under way at once."""
+
+    http_program_requests: int = 128
+    """Requests by HTTP to one program that are under way at once."""
+
+    http_queue: int = 64
+    """Requests by HTTP that a program with one instance for all has not taken yet."""
+
+    http_header_bytes: int = 32768
+    """Bytes of the head of a request by HTTP: its path and all headers."""
+
+    http_body_bytes: int = 16777216
+    """Bytes of the body of a request by HTTP."""
+
+    http_answer_s: float = 120.0
+    """Time until a program begins to answer a request by HTTP."""
+
+    http_idle_s: float = 60.0
+    """Time that a client may take for the head of a request by HTTP and between two requests of a connection, that may
+    pass between two parts of a body, and for which a client may take nothing of an answer.
+    """
+
+    http_s: float | None = 3600.0
+    """Time of a request by HTTP in all, its answer included; none: without limit."""
+
     auth: Literal["auto", "on", "off"] = "auto"
     """Whether clients have to prove who they are: `on`, by a key or a proxy; `off`, they are who they say; `auto`, on
     but on loopback without a trusted proxy.

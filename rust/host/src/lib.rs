@@ -18,6 +18,7 @@ mod errors;
 mod event;
 mod futures;
 mod host;
+mod http_in;
 mod identity;
 mod interface;
 mod limits;
@@ -37,6 +38,9 @@ pub use bus::Bus;
 pub use config::HostConfig;
 pub use event::{Event, Failure};
 pub use host::{Check, Host};
+pub use http_in::answer::AnswerBody;
+pub use http_in::incoming::{ArrivedRequest, Asking};
+pub use http_in::queue::RequestQueue;
 pub use identity::effective_user;
 pub use limits::Limits;
 pub use mcp::clients::McpClientServers;
@@ -61,7 +65,7 @@ pub use process::{
 };
 pub use program::worker::compile_worker;
 pub use program::{
-    Component, Language, Manifest, Packed, Parameter, ParameterKind, Parameters, Preparation,
+    Component, HttpInstance, HttpService, Language, Manifest, Packed, Parameter, ParameterKind, Parameters, Preparation,
     Program, SourceBundle, is_program_name, is_program_version, parse_digest, runtime_name,
 };
 pub use sandbox::pages::keep_small_pages;

@@ -52,6 +52,7 @@ pub mod generation;
 mod grammar;
 mod handle;
 pub mod http;
+pub mod http_server;
 pub mod inference;
 mod kept;
 mod matcher;

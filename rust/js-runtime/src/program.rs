@@ -6,6 +6,7 @@ use rquickjs::promise::MaybePromise;
 use rquickjs::{Context, Ctx, Error, FromJs, Function, Object, Persistent, Runtime, Value};
 
 use crate::bindings::exports::pie::inferlet::run::Failure;
+use crate::bindings::pie::core::http_server;
 use crate::bindings::wasi::cli::stderr::get_stderr;
 use crate::errors;
 use crate::event_loop::{self, EventLoop, Settled};
@@ -24,6 +25,9 @@ const CHECK_MODULE: &str = "pie:check";
 
 /// The module that halts.
 const HALT_MODULE: &str = "pie:runtime/halt.js";
+
+/// The module of the SDK that answers requests by HTTP.
+const SERVER_MODULE: &str = "pie:inferlet/http-server.js";
 
 /// The part of the runtime that is JavaScript: importing it sets up the globals.
 const RUNTIME_MODULE: &str = "pie:runtime/program.js";
@@ -45,16 +49,28 @@ pub(crate) fn run(input: &str) -> Result<String, Failure> {
 }
 
 /// Looks at the program that came with the launch without running any of it: whether every module that the entry
-/// imports is there and parses, and whether the entry exports `main`.
+/// imports is there and parses, and whether the entry exports `main`, or what answers requests by HTTP as its default.
 pub(crate) fn check() -> Result<(), String> {
     within(|ctx, support, entry| {
-        support.link(ctx, entry).map_err(|fault| {
-            let mut failure = support.describe(ctx, fault);
-            if failure.message == format!("Could not find export 'main' in module '{entry}'") {
-                failure.message = no_main(entry);
-            }
-            failure
-        })
+        let checked = |export: &str| {
+            support.link(ctx, entry, export).map_err(|fault| {
+                let failure = support.describe(ctx, fault);
+                let absent = format!("Could not find export '{export}' in module '{entry}'");
+                (failure.message == absent, failure)
+            })
+        };
+        match checked("main") {
+            Err((true, mut failure)) => match checked("default") {
+                Err((true, _)) => {
+                    failure.message = no_main(entry);
+                    Err(failure)
+                }
+                Err((false, failure)) => Err(failure),
+                Ok(()) => Ok(()),
+            },
+            Err((false, failure)) => Err(failure),
+            Ok(()) => Ok(()),
+        }
     })
     .map_err(|failure| {
         if failure.code.as_deref() == Some("invalid-program") {
@@ -170,8 +186,22 @@ fn within<T>(
 
 fn no_main(entry: &str) -> String {
     format!(
-        "{entry} exports no function `main`; add `export async function main(input) {{ ... }}`, which the engine calls"
+        "{entry} exports no function `main`; add `export async function main(input) {{ ... }}`, which the engine calls, or \
+         for a program that serves HTTP `export default {{ fetch(request) {{ ... }} }}`"
     )
+}
+
+/// What answers requests by HTTP, where the program was launched to do so and has such a thing as its default export.
+fn serving<'js>(module: &Object<'js>) -> rquickjs::Result<Option<Object<'js>>> {
+    if !http_server::is_serving() {
+        return Ok(None);
+    }
+    let entry: Value = module.get("default")?;
+    let Some(entry) = entry.into_object() else {
+        return Ok(None);
+    };
+    let fetch: Value = entry.get("fetch")?;
+    Ok(fetch.is_function().then_some(entry))
 }
 
 /// The functions of the runtime that are JavaScript.
@@ -208,11 +238,18 @@ impl<'js> Support<'js> {
         };
         let loading = rquickjs::Module::import(ctx, entry)?;
         let module = Object::from_js(ctx, self.wait(ctx, loading)?)?;
-        let main: Value = module.get("main")?;
-        let Some(main) = main.as_function() else {
-            return Err(failure::raise(ctx, "invalid-program", no_main(entry)));
+        let answer: Value = match serving(&module)? {
+            Some(handler) => builtins::import_now(ctx, SERVER_MODULE)?
+                .get::<_, Function>("serve")?
+                .call((handler,))?,
+            None => {
+                let main: Value = module.get("main")?;
+                let Some(main) = main.as_function() else {
+                    return Err(failure::raise(ctx, "invalid-program", no_main(entry)));
+                };
+                main.call((input,))?
+            }
         };
-        let answer: Value = main.call((input,))?;
         let answer = match MaybePromise::from_value(answer.clone())
             .as_value()
             .as_promise()
@@ -231,13 +268,14 @@ impl<'js> Support<'js> {
 
     /// Links the entry with what it imports. The first import of the module that does so halts its evaluation, which
     /// begins after everything is linked, so that no module of the program runs.
-    fn link(&self, ctx: &Ctx<'js>, entry: &str) -> Result<(), Fault<'js>> {
+    fn link(&self, ctx: &Ctx<'js>, entry: &str, export: &str) -> Result<(), Fault<'js>> {
         let path = ctx
             .json_stringify(entry)?
             .ok_or(Error::Unknown)?
             .to_string()?;
-        let source = format!("import '{HALT_MODULE}'; import {{ main }} from {path};");
-        let loading = rquickjs::Module::declare(ctx.clone(), CHECK_MODULE, source)?.eval()?;
+        let source = format!("import '{HALT_MODULE}'; import {{ {export} as _ }} from {path};");
+        let name = format!("{CHECK_MODULE}/{export}");
+        let loading = rquickjs::Module::declare(ctx.clone(), name, source)?.eval()?;
         let (_, finished) = loading;
         match self.wait(ctx, finished) {
             Err(Fault::Thrown(halted)) if halted.is_null() && !failure::is_out_of_memory() => {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use pie_core::SettingNames;
 use pie_host::{
-    Component, EngineConfig, Host, HostConfig, Language, Launch, Manifest, ModelConfig, Program,
-    SourceBundle, Usage,
+    Component, EngineConfig, Host, HostConfig, HttpInstance, Language, Launch, Manifest,
+    ModelConfig, Program, SourceBundle, Usage,
 };
+use pie_server::MountedProgram;
 use pyo3::prelude::*;
 use pyo3::types::PyMapping;
 
@@ -217,18 +218,7 @@ impl PyEngine {
         program: ProgramArgument,
         launch: Asked<'_>,
     ) -> PyResult<PyProcess> {
-        let manifest = program::manifest(py, launch.manifest)?;
-        let program = described(program.program(py)?, manifest);
-        let launch = Launch {
-            args: launch.args,
-            seed: launch.seed,
-            username: launch.username,
-            token_budget: launch.token_budget,
-            limits: config::launch_limits(py, &launch.limits)?,
-            programs: named(py, launch.programs)?,
-            is_alone: launch.is_alone,
-            ..Launch::new(program, launch.input)
-        };
+        let launch = launched(py, program, launch)?;
         let process = detached(py, || self.0.launch(launch))?;
         Ok(PyProcess::new(process))
     }
@@ -240,12 +230,55 @@ impl PyEngine {
         data_dir: PathBuf,
         settings: SettingValues<'_>,
     ) -> PyResult<PyServer> {
-        server::serve(py, self.0.clone(), data_dir, &settings)
+        server::serve(py, self.0.clone(), data_dir, &settings, None)
+    }
+
+    #[pyo3(signature = (program, launch, *, label, data_dir, shared = false, settings = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a keyword of the Python method"
+    )]
+    fn serve_program(
+        &self,
+        py: Python<'_>,
+        program: ProgramArgument,
+        launch: Asked<'_>,
+        label: String,
+        data_dir: PathBuf,
+        shared: bool,
+        settings: SettingValues<'_>,
+    ) -> PyResult<PyServer> {
+        let mounted = MountedProgram {
+            label,
+            launch: launched(py, program, launch)?,
+            instance: if shared {
+                HttpInstance::Shared
+            } else {
+                HttpInstance::Request
+            },
+        };
+        server::serve(py, self.0.clone(), data_dir, &settings, Some(mounted))
     }
 
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.0.stop());
     }
+}
+
+/// A launch as the host takes it.
+fn launched(py: Python<'_>, program: ProgramArgument, launch: Asked<'_>) -> PyResult<Launch> {
+    let manifest = program::manifest(py, launch.manifest)?;
+    let program = described(program.program(py)?, manifest);
+    Ok(Launch {
+        args: launch.args,
+        seed: launch.seed,
+        username: launch.username,
+        token_budget: launch.token_budget,
+        limits: config::launch_limits(py, &launch.limits)?,
+        programs: named(py, launch.programs)?,
+        is_alone: launch.is_alone,
+        ..Launch::new(program, launch.input)
+    })
 }
 
 /// Programs by the names that a launch gives them.

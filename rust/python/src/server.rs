@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pie_host::{Error, ErrorCode, Host};
-use pie_server::{Server, ServerConfig};
+use pie_server::{MountedProgram, Server, ServerConfig};
 use pyo3::prelude::*;
 
 use crate::boundary::{detached, raise};
@@ -46,14 +46,18 @@ pub(crate) fn check_address(py: Python<'_>, host: &str, port: u16) -> PyResult<(
     detached(py, || pie_server::check_address(host, port))
 }
 
-/// Starts a server on an engine.
+/// Starts a server on an engine, for clients or for one program that serves HTTP.
 pub(crate) fn serve(
     py: Python<'_>,
     engine: Arc<Host>,
     data_dir: PathBuf,
     settings: &SettingValues<'_>,
+    mount: Option<MountedProgram>,
 ) -> PyResult<PyServer> {
-    let config = config_of(py, data_dir, settings)?;
+    let config = ServerConfig {
+        mount,
+        ..config_of(py, data_dir, settings)?
+    };
     detached(py, || Server::start(engine, config)).map(PyServer)
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pie_host::settings::{Setting, Value, Word, find};
-use pie_host::{Error, settings};
+use pie_host::{Error, HttpInstance, HttpService, Launch, settings};
 
 use crate::AuthConfig;
 
@@ -85,12 +85,54 @@ settings! {
         log_bytes "log_bytes": usize = 64 << 10, 0 => 1 << 30;
         /// Bytes of events that are sent ahead of what a client has acknowledged, for each process.
         window_bytes "window_bytes": usize = 1 << 20, 1 => 1 << 30;
+        /// Requests by HTTP to programs that are under way at once.
+        http_requests "http_requests": usize = 1024, 1 => 1 << 16;
+        /// Requests by HTTP to the programs of one user that are under way at once.
+        http_user_requests "http_user_requests": usize = 256, 1 => 1 << 16;
+        /// Requests by HTTP to one program that are under way at once.
+        http_program_requests "http_program_requests": usize = 128, 1 => 1 << 16;
+        /// Requests by HTTP that a program with one instance for all has not taken yet.
+        http_queue "http_queue": usize = 64, 1 => 1 << 16;
+        /// Bytes of the head of a request by HTTP: its path and all headers.
+        http_header_bytes "http_header_bytes": usize = 32 << 10, 8 << 10 => 1 << 20;
+        /// Bytes of the body of a request by HTTP.
+        http_body_bytes "http_body_bytes": u64 = 16 << 20, 0 => 1 << 40;
+        /// Time until a program begins to answer a request by HTTP.
+        http_answer "http_answer_s": Duration = Duration::from_secs(120), SHORTEST => LONGEST;
+        /// Time that a client may take for the head of a request by HTTP and between two requests of a connection, that
+        /// may pass between two parts of a body, and for which a client may take nothing of an answer.
+        http_idle "http_idle_s": Duration = Duration::from_secs(60), SHORTEST => LONGEST;
+        /// Time of a request by HTTP in all, its answer included; none: without limit.
+        http_whole "http_s": Option<Duration> = Some(Duration::from_secs(3600)), SHORTEST => LONGEST;
     }
     beside {
         /// The folder under which installed programs are kept.
         data_dir: PathBuf = PathBuf::new();
         /// Who may come in.
         auth: AuthConfig = AuthConfig::default();
+        /// The program that every request by HTTP is for; none: paths name programs, and clients may connect.
+        mount: Option<MountedProgram> = None;
+    }
+}
+
+/// The one program of a server that serves nothing else.
+#[derive(Clone, Debug)]
+pub struct MountedProgram {
+    /// What it is called in lists and logs.
+    pub label: String,
+    /// How an instance of it is launched.
+    pub launch: Launch,
+    /// What answers a request.
+    pub instance: HttpInstance,
+}
+
+impl MountedProgram {
+    /// How it serves: whoever reaches the server may ask.
+    pub(crate) const fn service(&self) -> HttpService {
+        HttpService {
+            instance: self.instance,
+            public: true,
+        }
     }
 }
 

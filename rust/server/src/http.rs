@@ -1,5 +1,5 @@
 //! What comes before the WebSocket: one HTTP request, bounded in size, which is an upgrade or a probe. A probe gets a
-//! short answer and the connection ends.
+//! short answer and the connection ends. What asks for a program is left to `http_in`, unread.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,6 +10,7 @@ use tungstenite::http::{HeaderName, HeaderValue, Method, StatusCode, Version, he
 
 use crate::auth::Presented;
 use crate::config::Origin;
+use crate::http_in::route;
 use crate::protocol::outgoing;
 use crate::state::{Phase, ServerState};
 use crate::wire::Wire;
@@ -17,14 +18,34 @@ use crate::wire::Wire;
 /// Header fields of a request: browsers send about twenty.
 const MAX_FIELDS: usize = 64;
 
-/// Reads the request and answers it. What the client has shown when it was an upgrade, and the connection is a
-/// WebSocket from then on; none when the connection ends.
-pub(crate) async fn answer(
-    wire: &mut Wire,
-    peer: IpAddr,
-    shared: &ServerState,
-) -> Option<Presented> {
-    let head = match wire.reader.head(end_of_head).await {
+/// What becomes of a connection.
+pub(crate) enum Begun {
+    /// It is a WebSocket from now on; this is what the client has shown.
+    WebSocket(Presented),
+    /// It asks for programs; nothing of it is read yet.
+    ForPrograms,
+    /// It has its answer.
+    Ended,
+}
+
+/// Reads the request and answers it, unless it asks for a program.
+pub(crate) async fn answer(wire: &mut Wire, peer: IpAddr, shared: &ServerState) -> Begun {
+    match upgraded(wire, peer, shared).await {
+        Some(begun) => begun,
+        None => Begun::Ended,
+    }
+}
+
+async fn upgraded(wire: &mut Wire, peer: IpAddr, shared: &ServerState) -> Option<Begun> {
+    let is_mounted = shared.config.mount.is_some();
+    // The head of a request for a program ends before it begins: somebody else reads it.
+    let end = |bytes: &[u8]| match route::asks_for_program(bytes) {
+        true => Some(0),
+        false if is_mounted && !bytes.is_empty() => Some(0),
+        false => end_of_head(bytes),
+    };
+    let head = match wire.reader.head(end).await {
+        Ok(Some(head)) if head.is_empty() => return Some(Begun::ForPrograms),
         Ok(Some(head)) => read(&head),
         Ok(None) => Err(Reply::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -51,7 +72,7 @@ pub(crate) async fn answer(
         }
     };
     wire.writer.raw(&bytes).await.ok()?;
-    shown
+    shown.map(Begun::WebSocket)
 }
 
 /// Where the head of a request ends.
@@ -142,7 +163,8 @@ fn respond(request: &Request, shared: &ServerState) -> Result<Response, Reply> {
         own: shared.address,
         allowed: &shared.config.allowed_origins,
     };
-    gate.check(request)?;
+    gate.check(request.headers().get_all(header::ORIGIN))
+        .map_err(|error| forbidden(&error))?;
     create_response(request).map_err(|error| {
         Reply::new(
             StatusCode::BAD_REQUEST,
@@ -175,7 +197,7 @@ fn probed(request: &Request, shared: &ServerState) -> Reply {
         },
         _ => Reply::new(
             StatusCode::NOT_FOUND,
-            "there is nothing here; /healthz and /readyz are for probes, / is the WebSocket of pie serve",
+            "there is nothing here; /healthz and /readyz are for probes, / is the WebSocket of pie serve, /http/NAME/ is an installed program",
         ),
     };
     Reply { is_head, ..reply }
@@ -196,9 +218,9 @@ fn ready(host: &Host, phase: Phase) -> Reply {
 
 /// Lets programs in, and of web pages those of allowed origins. Browsers send `Origin` with every upgrade and let no
 /// page change it, so that no other page can reach a server on its visitor's machine.
-struct Gate<'a> {
-    own: SocketAddr,
-    allowed: &'a [Origin],
+pub(crate) struct Gate<'a> {
+    pub(crate) own: SocketAddr,
+    pub(crate) allowed: &'a [Origin],
 }
 
 impl Gate<'_> {
@@ -210,15 +232,22 @@ impl Gate<'_> {
         loopback || self.allowed.iter().any(|allowed| allowed.is(origin))
     }
 
-    fn check(&self, request: &Request) -> Result<(), Reply> {
-        for origin in request.headers().get_all(header::ORIGIN) {
+    /// Checks the origins that a request names.
+    ///
+    /// # Errors
+    /// `forbidden-origin`.
+    pub(crate) fn check<'h>(
+        &self,
+        origins: impl IntoIterator<Item = &'h HeaderValue>,
+    ) -> Result<(), Error> {
+        for origin in origins {
             let origin = origin.to_str().unwrap_or_default();
             if !self.admits(origin) {
                 let shown: String = origin.chars().take(200).collect();
                 let message = format!(
                     "web pages of the origin {shown:?} may not connect; add it to server.allowed_origins"
                 );
-                return Err(forbidden(&Error::new(ErrorCode::ForbiddenOrigin, message)));
+                return Err(Error::new(ErrorCode::ForbiddenOrigin, message));
             }
         }
         Ok(())

@@ -18,6 +18,7 @@ mod directory;
 mod faults;
 mod handshake;
 mod http;
+mod http_in;
 mod listener;
 mod names;
 mod pacing;
@@ -39,5 +40,5 @@ pub use auth::{
     AuthConfig, AuthMode, HeaderName, HostName, KeyRecord, Network, NewKey, Role, UserName,
     add_key, list_keys, revoke_key,
 };
-pub use config::{Origin, ServerConfig};
+pub use config::{MountedProgram, Origin, ServerConfig};
 pub use server::{Server, check_access, check_address};

@@ -16,6 +16,7 @@ use crate::client_places::Address;
 use crate::connection;
 use crate::handshake::{self, Admitted};
 use crate::http;
+use crate::http_in;
 use crate::state::{Phase, ServerState};
 use crate::wire::Wire;
 
@@ -148,6 +149,11 @@ async fn serve(
             drop((giving_up, charge));
             connection::run(wire, admitted, shared).await;
         }
+        Ok(Greeted::ForPrograms(wire)) => {
+            // It has a place among those that ask programs.
+            drop((giving_up, charge));
+            http_in::serve(wire, peer, shared).await;
+        }
         Ok(Greeted::Refused(wire)) => {
             let Wire { reader, writer } = wire;
             drop(writer);
@@ -164,6 +170,8 @@ async fn serve(
 /// How a handshake ended.
 enum Greeted {
     Admitted(Wire, Admitted),
+    /// It asks for programs.
+    ForPrograms(Wire),
     /// It has its answer.
     Refused(Wire),
 }
@@ -175,13 +183,17 @@ async fn greet(
     shared: &Arc<ServerState>,
 ) -> Greeted {
     let mut wire = Wire::new(stream, handshake::bounds(shared));
-    if let Some(shown) = http::answer(&mut wire, peer, shared).await {
-        forwarded.get_or_init(|| shown.address.into());
-        if let Some(admitted) = handshake::greet(&mut wire, &shown, shared).await {
-            return Greeted::Admitted(wire, admitted);
+    match http::answer(&mut wire, peer, shared).await {
+        http::Begun::WebSocket(shown) => {
+            forwarded.get_or_init(|| shown.address.into());
+            match handshake::greet(&mut wire, &shown, shared).await {
+                Some(admitted) => Greeted::Admitted(wire, admitted),
+                None => Greeted::Refused(wire),
+            }
         }
+        http::Begun::ForPrograms => Greeted::ForPrograms(wire),
+        http::Begun::Ended => Greeted::Refused(wire),
     }
-    Greeted::Refused(wire)
 }
 
 #[cfg(test)]

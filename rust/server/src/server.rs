@@ -19,7 +19,7 @@ use crate::client_places::ClientPlaces;
 use crate::listener;
 use crate::processes::{Numbers, Processes};
 use crate::registry::Registry;
-use crate::state::{Phase, ServerState};
+use crate::state::{HttpState, Phase, ServerState};
 use crate::sync::lock;
 use crate::threads::{LOOK_EVERY_TASKS, N_THREADS};
 use crate::trimming;
@@ -118,6 +118,7 @@ impl Server {
             registry,
             phase: watch::Sender::new(Phase::Serving),
             places,
+            http: HttpState::new(&config),
             started: Instant::now(),
             config,
         });
@@ -170,6 +171,7 @@ impl Server {
         let (processes, time) = (self.shared.processes.clone(), self.shared.config.drain);
         processes.drain();
         self.shared.advance(Phase::Draining);
+        self.shared.http.instances.end_all();
         running.runtime.spawn(async move {
             tokio::time::sleep(time).await;
             processes.cancel_all(ENDED);

@@ -11,6 +11,8 @@ use crate::ServerConfig;
 use crate::audit::Audit;
 use crate::auth::Authority;
 use crate::client_places::ClientPlaces;
+use crate::http_in::instances::HttpInstances;
+use crate::http_in::places::HttpPlaces;
 use crate::processes::Processes;
 use crate::registry::Registry;
 
@@ -35,7 +37,24 @@ pub(crate) struct ServerState {
     pub(crate) registry: Registry,
     pub(crate) phase: watch::Sender<Phase>,
     pub(crate) places: Arc<ClientPlaces>,
+    pub(crate) http: HttpState,
     pub(crate) started: Instant,
+}
+
+/// What serves requests by HTTP.
+pub(crate) struct HttpState {
+    pub(crate) places: Arc<HttpPlaces>,
+    pub(crate) instances: HttpInstances,
+}
+
+impl HttpState {
+    /// That of a server that begins.
+    pub(crate) fn new(config: &ServerConfig) -> Self {
+        Self {
+            places: HttpPlaces::new(config),
+            instances: HttpInstances::new(config),
+        }
+    }
 }
 
 impl ServerState {

@@ -118,7 +118,7 @@ pub enum ErrorCode {
     HttpProtocol,
     /// A server redirected a request too often, to no place that a request can go, or though the program refuses it.
     HttpRedirects,
-    /// Too many HTTP requests are under way, of the program, of its user or in the engine.
+    /// Too many HTTP requests are under way or wait, of the program, of its user or in the engine.
     LimitHttpRequests,
     /// The body of an HTTP request or of its answer is longer than it may be.
     LimitHttpBytes,
@@ -142,6 +142,14 @@ pub enum ErrorCode {
     LimitMcpBytes,
     /// An MCP server took longer than it may: to start, or to answer a call.
     LimitMcpTime,
+    /// The program asked for requests by HTTP, and was not launched to answer any.
+    NotServing,
+    /// A program that serves HTTP ended, or failed, before it had answered a request.
+    HttpNoAnswer,
+    /// The client of a request by HTTP has gone, or its time was over, before it had all of the answer.
+    ClientGone,
+    /// A client asked a program that serves HTTP for a WebSocket.
+    WebsocketUnsupported,
     /// The program wrote more than one process may write in its life.
     LimitOutput,
     /// The program made more calls to the engine than one process may make.
@@ -288,6 +296,10 @@ impl ErrorCode {
         Self::LimitMcpCalls,
         Self::LimitMcpBytes,
         Self::LimitMcpTime,
+        Self::NotServing,
+        Self::HttpNoAnswer,
+        Self::ClientGone,
+        Self::WebsocketUnsupported,
         Self::LimitOutput,
         Self::LimitCalls,
         Self::LimitTimers,
@@ -398,6 +410,10 @@ impl ErrorCode {
             Self::LimitMcpCalls => "limit-mcp-calls",
             Self::LimitMcpBytes => "limit-mcp-bytes",
             Self::LimitMcpTime => "limit-mcp-time",
+            Self::NotServing => "not-serving",
+            Self::HttpNoAnswer => "http-no-answer",
+            Self::ClientGone => "client-gone",
+            Self::WebsocketUnsupported => "websocket-unsupported",
             Self::LimitOutput => "limit-output",
             Self::LimitCalls => "limit-calls",
             Self::LimitTimers => "limit-timers",

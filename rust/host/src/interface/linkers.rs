@@ -6,8 +6,8 @@ use wasmtime::component::{Component, Linker};
 use super::bindings::ProgramPre;
 use super::{
     adapter, chat, clocks, context, files, filesystem, forward, futures, generation, grammar, http,
-    masks, mcp, messaging, model, poll, reasoning, runtime, sampling, session, source, tokenizer,
-    tools, types, wasi_http,
+    http_server, masks, mcp, messaging, model, poll, reasoning, runtime, sampling, session, source,
+    tokenizer, tools, types, wasi_http,
 };
 use crate::Error;
 use crate::process::state::ProcessState;
@@ -50,6 +50,7 @@ impl Linkers {
         messaging::add_to_linker(&mut programs)?;
         files::add_to_linker(&mut programs)?;
         http::add_to_linker(&mut programs)?;
+        http_server::add_to_linker(&mut programs)?;
         wasi_http::add_to_linker(&mut programs)?;
         chat::add_to_linker(&mut programs)?;
         reasoning::add_to_linker(&mut programs)?;

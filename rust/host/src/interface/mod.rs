@@ -21,6 +21,7 @@ mod futures;
 mod generation;
 mod grammar;
 mod http;
+mod http_server;
 pub(crate) mod linkers;
 mod masks;
 mod mcp;

@@ -7,6 +7,7 @@ use pie_core::ErrorCode;
 
 use crate::Error;
 use crate::mcp::clients::McpClientServers;
+use crate::http_in::queue::RequestQueue;
 use crate::program::{Program, is_program_name};
 use crate::settings::Value;
 
@@ -42,6 +43,8 @@ pub struct Launch {
     pub is_alone: bool,
     /// The servers of MCP that its client runs; its children have them too.
     pub mcp: Option<Arc<McpClientServers>>,
+    /// The requests by HTTP that it answers; none: it serves none.
+    pub requests: Option<Arc<RequestQueue>>,
 }
 
 impl Launch {
@@ -58,6 +61,7 @@ impl Launch {
             programs: BTreeMap::new(),
             is_alone: false,
             mcp: None,
+            requests: None,
         }
     }
 

@@ -18,6 +18,7 @@ use super::serving::Observer;
 use crate::Error;
 use crate::budget::{Account, Purpose};
 use crate::event::Event;
+use crate::http_in::queue::RequestQueue;
 use crate::limits::Limits;
 use crate::mcp::clients::McpClientServers;
 use crate::sandbox::cpu::CpuMeter;
@@ -38,6 +39,8 @@ pub(crate) struct ProcessRecord {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) mailbox: Arc<Mailbox<String>>,
     pub(crate) files: Arc<Mailbox<Vec<u8>>>,
+    /// The requests by HTTP that it answers; none: it serves none.
+    pub(crate) requests: Option<Arc<RequestQueue>>,
     pub(crate) cpu: Arc<CpuMeter>,
     /// What its user is charged with for its instance.
     pub(crate) footprint: Arc<Footprint>,
@@ -133,6 +136,7 @@ impl ProcessRecord {
             observer,
             mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
             files: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
+            requests: launch.requests.take(),
             cpu: Arc::default(),
             footprint: Arc::new(footprint),
             account,
@@ -168,6 +172,9 @@ impl ProcessRecord {
         self.footprint.release();
         self.mailbox.discard();
         self.files.discard();
+        if let Some(requests) = &self.requests {
+            requests.close();
+        }
         self.kin.end();
         // None are left, but where its task was dropped.
         self.stop_children();

@@ -52,6 +52,8 @@ fn is_of_programs(code: ErrorCode) -> bool {
             | Code::GrammarMismatch
             | Code::JsonCut
             | Code::HttpProtocol
+            | Code::ClientGone
+            | Code::NotServing
             | Code::LimitHttpTime
             | Code::FutureTaken
             | Code::SessionClosed

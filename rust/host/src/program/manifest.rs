@@ -15,6 +15,8 @@ const MAX_MANIFEST_BYTES: usize = 64 << 10;
 const MAX_NAME_BYTES: usize = 64;
 const MAX_VERSION_BYTES: usize = 32;
 const LANGUAGES: &[&str] = &["rust", "python", "javascript", "typescript"];
+/// What answers a request by HTTP: an instance of its own, or one that stays.
+const INSTANCES: &[&str] = &["request", "shared"];
 
 /// A manifest that fits the schema.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,8 +27,30 @@ pub struct Manifest {
     pub program: Entry,
     /// `[parameters]`; none where there is no such table: the program takes any input.
     pub parameters: Option<Parameters>,
+    /// `[http]`; none where there is no such table: the program serves no requests by HTTP.
+    pub http: Option<HttpService>,
     /// `[dependencies]`.
     pub dependencies: Dependencies,
+}
+
+/// How a program serves requests by HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HttpService {
+    /// What answers a request.
+    pub instance: HttpInstance,
+    /// Anybody may ask, and not only the user who has installed it.
+    pub public: bool,
+}
+
+/// What answers a request by HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HttpInstance {
+    /// An instance of its own, which begins and ends with it.
+    #[default]
+    Request,
+    /// One that stays, and answers all of them.
+    Shared,
 }
 
 /// What the program is called.
@@ -77,7 +101,7 @@ impl Manifest {
             document.fault(at, format!("this is not TOML: {}", error.message()))
         })?;
         let top = Fields::new(document, table.get_ref());
-        top.only(&["package", "program", "parameters", "dependencies"])?;
+        top.only(&["package", "program", "parameters", "http", "dependencies"])?;
         let Some(package) = top.table("package")? else {
             let message = format!(
                 "{file}: the table [package] is missing; add it with name = \"my-program\" and version = \"0.1.0\""
@@ -94,6 +118,10 @@ impl Manifest {
             parameters: top
                 .table("parameters")?
                 .map(|fields| Parameters::read(&fields))
+                .transpose()?,
+            http: top
+                .table("http")?
+                .map(|fields| read_http(&fields))
                 .transpose()?,
             dependencies: top
                 .table("dependencies")?
@@ -191,6 +219,23 @@ fn read_entry(fields: &Fields<'_>) -> Result<Entry, Error> {
     })
 }
 
+fn read_http(fields: &Fields<'_>) -> Result<HttpService, Error> {
+    fields.only(&["instance", "public"])?;
+    let instance = match fields.text("instance")? {
+        None | Some("request") => HttpInstance::Request,
+        Some("shared") => HttpInstance::Shared,
+        Some(unknown) => {
+            let hint = did_you_mean(unknown, INSTANCES);
+            let expected = format!("one of {}{hint}", INSTANCES.join(", "));
+            return Err(fields.wrong_field("instance", &expected));
+        }
+    };
+    Ok(HttpService {
+        instance,
+        public: fields.flag("public")?,
+    })
+}
+
 fn read_dependencies(fields: &Fields<'_>) -> Result<Dependencies, Error> {
     fields.only(&["python"])?;
     let python = fields.texts("python")?;
@@ -231,6 +276,9 @@ mod tests {
             [parameters]
             name = "string"
             n = { type = "int", default = 3, min = 1, max = 9 }
+            [http]
+            instance = "shared"
+            public = true
             [dependencies]
             python = ["attrs>=24"]
         "#;
@@ -243,9 +291,13 @@ mod tests {
                  "min": null, "max": null},
                 {"name": "n", "type": "int", "optional": true, "default": 3, "description": null, "choices": [], "min": 1, "max": 9},
             ],
+            "http": {"instance": "shared", "public": true},
             "dependencies": {"python": ["attrs>=24"]},
         });
         assert_eq!(manifest, expected);
+        let short = Manifest::parse(&format!("{PACKAGE}[http]\n"), "Pie.toml").unwrap();
+        assert_eq!(short.http, Some(HttpService::default()));
+        assert_eq!(Manifest::parse(PACKAGE, "Pie.toml").unwrap().http, None);
     }
 
     #[test]
@@ -293,6 +345,14 @@ mod tests {
             (
                 "[program]\nentry = \"../x.py\"",
                 "Pie.toml:5: program.entry = \"../x.py\"; expected the path of a file below",
+            ),
+            (
+                "[http]\ninstance = \"shard\"",
+                "Pie.toml:5: http.instance = \"shard\"; expected one of request, shared; did you mean \"shared\"?",
+            ),
+            (
+                "[http]\npublic = 1",
+                "Pie.toml:5: http.public = 1; expected true or false",
             ),
             (
                 "[dependencies]\npython = \"attrs\"",

@@ -35,7 +35,7 @@ use std::sync::{Arc, Weak};
 
 pub use component::Component;
 pub use language::Language;
-pub use manifest::{Manifest, is_program_name, is_program_version};
+pub use manifest::{HttpInstance, HttpService, Manifest, is_program_name, is_program_version};
 use opened::{Code, LazyComponent, Opened, RuntimeChoice};
 pub use packed::{Packed, parse_digest, runtime_name};
 pub use parameters::{Kind as ParameterKind, Parameter, Parameters};
@@ -68,6 +68,25 @@ impl Program {
             manifest: Some(Arc::new(manifest)),
             ..self
         }
+    }
+
+    /// How it serves requests by HTTP, as its manifest says; none: it serves none.
+    ///
+    /// # Errors
+    /// `invalid-program` and `invalid-manifest` for a built program that is damaged.
+    pub async fn http_service(&self, limits: &Limits) -> Result<Option<HttpService>, Error> {
+        let manifest = self.opened(limits).await?.manifest;
+        Ok(manifest.and_then(|manifest| manifest.http))
+    }
+
+    /// Whether the other one has the same content and the same manifest.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same_content = match (&self.form, &other.form) {
+            (Form::Component(one), Form::Component(another)) => one.digest() == another.digest(),
+            (Form::Source(one, _), Form::Source(another, _)) => Arc::ptr_eq(one, another),
+            _ => false,
+        };
+        same_content && self.manifest == other.manifest
     }
 
     /// The program as a process of `user` holds it, charged to them.

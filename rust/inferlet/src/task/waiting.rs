@@ -9,6 +9,7 @@ use crate::bindings::pie::core::forward::{self, FuturePassOutput};
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString, FutureUnit};
 use crate::bindings::pie::core::generation::{self, FutureOutput, FutureText, FutureTokens};
 use crate::bindings::pie::core::http::{self, FutureHead, FuturePart, FutureWritten};
+use crate::bindings::pie::core::http_server::{FutureGone, FutureRequest, IncomingRequest};
 use crate::bindings::pie::core::messaging::FutureMessage;
 use crate::bindings::pie::core::types::Error;
 use crate::bindings::wasi::clocks::monotonic_clock::subscribe_duration;
@@ -54,6 +55,8 @@ host_future!(FutureText, String);
 host_future!(FutureHead, http::Head);
 host_future!(FuturePart, Option<Vec<u8>>);
 host_future!(FutureWritten, ());
+host_future!(FutureRequest, Option<IncomingRequest>);
+host_future!(FutureGone, ());
 
 /// The answer of a future of the engine. Dropping this drops the future, which cancels what it waits for.
 pub(crate) async fn answer<F: HostFuture>(future: F) -> Result<F::Value> {

@@ -6,8 +6,8 @@ use super::Export;
 use super::held::{Held, awaited, handle, wait};
 use super::values::{Read, Write, field, listed, listed_in, read, unknown, variant};
 use crate::bindings::pie::core::{
-    adapter, context, files, forward, futures, generation, grammar, http, masks, messaging, model,
-    runtime, sampling, session, tokenizer,
+    adapter, context, files, forward, futures, generation, grammar, http, http_server, masks,
+    messaging, model, runtime, sampling, session, tokenizer,
 };
 use crate::bindings::pie::instruct::{chat, reasoning, tools};
 use crate::bindings::pie::mcp::client;
@@ -51,6 +51,8 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("check", check),
     super::export!("exchangeStart", exchange_start),
     super::export!("refusal", refusal),
+    super::export!("isServing", is_serving),
+    super::export!("nextRequest", next_request),
     super::export!("fill", fill),
     super::export!("cue", cue),
     super::export!("seal", seal),
@@ -679,6 +681,64 @@ awaited!(http::FutureHead);
 
 awaited!(http::FuturePart);
 
+handle!(IncomingRequestHandle, http_server::IncomingRequest);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl IncomingRequestHandle {
+    fn head<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.head().write(&ctx)
+    }
+
+    fn read<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.read(), self.held.clone(), settle)
+    }
+
+    fn respond<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        status: Value<'js>,
+        headers: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .respond(
+                read::<u32>(&ctx, status)?,
+                &read::<Vec<http::Header>>(&ctx, headers)?,
+            )
+            .write(&ctx)
+    }
+
+    fn write_part<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        part: Value<'js>,
+        settle: Function<'js>,
+    ) -> Result<WaitHandle> {
+        wait(
+            &ctx,
+            self.held.raw.write_part(&read::<Vec<u8>>(&ctx, part)?),
+            self.held.clone(),
+            settle,
+        )
+    }
+
+    fn finish<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.finish().write(&ctx)
+    }
+
+    fn abandon<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.abandon().write(&ctx)
+    }
+
+    fn gone<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.gone(), self.held.clone(), settle)
+    }
+}
+
+awaited!(http_server::FutureRequest);
+
+awaited!(http_server::FutureGone);
+
 handle!(DecoderHandle, chat::Decoder);
 
 #[rquickjs::methods(rename_all = "camelCase")]
@@ -1107,6 +1167,14 @@ fn exchange_start<'js>(ctx: Ctx<'js>, request: Value<'js>) -> Result<Value<'js>>
 
 fn refusal<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
     http::refusal().write(&ctx)
+}
+
+fn is_serving<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    http_server::is_serving().write(&ctx)
+}
+
+fn next_request<'js>(ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+    wait(&ctx, http_server::next_request(), (), settle)
 }
 
 fn fill<'js>(
@@ -1593,6 +1661,17 @@ impl Write for http::Head {
         object.set("url", self.url.write(ctx)?)?;
         object.set("isRedirected", self.is_redirected.write(ctx)?)?;
         object.set("headers", self.headers.write(ctx)?)?;
+        Ok(object.into_value())
+    }
+}
+
+impl Write for http_server::RequestHead {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let object = Object::new(ctx.clone())?;
+        object.set("method", self.method.write(ctx)?)?;
+        object.set("url", self.url.write(ctx)?)?;
+        object.set("headers", self.headers.write(ctx)?)?;
+        object.set("remoteAddress", self.remote_address.write(ctx)?)?;
         Ok(object.into_value())
     }
 }

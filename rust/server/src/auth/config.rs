@@ -95,7 +95,7 @@ pub struct HeaderName(String);
 
 impl HeaderName {
     /// In lower case, as headers are looked up.
-    pub(super) fn lower(&self) -> String {
+    pub(crate) fn lower(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 }

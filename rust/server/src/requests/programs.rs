@@ -130,8 +130,14 @@ impl Session {
                 let shared = self.shared.clone();
                 self.later(id, async move {
                     let turn = shared.registry.turn().await;
+                    let (serving, owner) = (shared.clone(), user.clone());
+                    let label = format!("{name}@{version}");
                     let uninstall = move || shared.registry.uninstall(turn, &user, &name, &version);
-                    note.of(blocking(uninstall).await.map(|()| json!({})))
+                    let uninstalled = blocking(uninstall).await;
+                    if uninstalled.is_ok() {
+                        serving.http.instances.retire(&owner, &label).await;
+                    }
+                    note.of(uninstalled.map(|()| json!({})))
                 });
             }
             Err(error) => {

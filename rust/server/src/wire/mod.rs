@@ -9,6 +9,7 @@ mod reader;
 mod writer;
 
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 pub(crate) use self::message::{Message, Payload, SMALL_BYTES};
 pub(crate) use self::reader::{Bounds, Fault, MessageReader};
@@ -31,6 +32,12 @@ impl Wire {
             reader: MessageReader::new(read, bounds),
             writer: MessageWriter::new(write),
         }
+    }
+
+    /// Both ways of the connection for something else than messages, with what was read ahead.
+    pub(crate) fn into_parts(self) -> (OwnedReadHalf, OwnedWriteHalf, Vec<u8>) {
+        let (read, ahead) = self.reader.into_parts();
+        (read, self.writer.into_half(), ahead)
     }
 }
 

@@ -112,6 +112,11 @@ impl MessageReader {
         }
     }
 
+    /// The way itself, with what was read and not looked at.
+    pub(super) fn into_parts(self) -> (OwnedReadHalf, Vec<u8>) {
+        (self.half, self.buffer[self.start..self.end].to_vec())
+    }
+
     /// What messages may be from now on.
     pub(crate) fn set_bounds(&mut self, bounds: Bounds) {
         self.bounds = bounds;

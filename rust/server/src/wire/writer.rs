@@ -49,6 +49,11 @@ impl MessageWriter {
         }
     }
 
+    /// The way itself.
+    pub(super) fn into_half(self) -> OwnedWriteHalf {
+        self.half
+    }
+
     pub(crate) fn taken(&self) -> Taken {
         self.taken.clone()
     }

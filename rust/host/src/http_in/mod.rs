@@ -1,0 +1,17 @@
+//! Requests of clients to programs that serve HTTP.
+//!
+//! A server reads a request from a connection and hands it to a [`queue`], from which the program of that queue takes
+//! it (`pie:core/http-server`). The body goes to the program through the parts of `network`, the answer comes back
+//! through [`answer`], and in both directions one part waits at most: who is slow holds up who is fast, and nothing is
+//! piled up between them.
+//!
+//! | what ends | what follows |
+//! |---|---|
+//! | the client, or its time | [`gone`] tells the program; writes to the answer fail with `client-gone` |
+//! | the program, before it has answered | whoever asked gets `http-no-answer` |
+//! | the program, in the middle of its answer | the body fails, and so the connection: no client takes it for whole |
+
+pub(crate) mod answer;
+pub(crate) mod gone;
+pub(crate) mod incoming;
+pub(crate) mod queue;

@@ -1,0 +1,434 @@
+//! One connection that asks programs, and its requests, one after the other.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, ORIGIN, UPGRADE};
+use http::{HeaderMap, Method, Request, Response, request};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use pie_host::{
+    AnswerBody, ArrivedRequest, Asking, Error, ErrorCode, HttpService, Launch, Purpose,
+    ServedProcess,
+};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::bodies::{
+    AnswerOut, Around, BodyBounds, Outgoing, RequestBody, WhenGone, fault, no_head, too_long,
+};
+use super::instances::{AskedProgram, Launchpad};
+use super::refusal;
+use super::route::Route;
+use super::stream::{ClientStream, Clock};
+use crate::auth::{Claim, Presented, Role, Verdict};
+use crate::config::MountedProgram;
+use crate::http::Gate;
+use crate::names;
+use crate::state::{Phase, ServerState};
+use crate::wire::Wire;
+
+/// Header fields of one request.
+const MAX_HEADERS: usize = 256;
+/// How many times the bytes of a head a connection holds: one that is too long is read, to say so.
+const HEADS: usize = 2;
+/// What a header takes on the wire beside its name and its value.
+const HEADER_BYTES: usize = 4;
+/// Where a program stands at the server, for those that write links.
+const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+/// Headers that say how a request was sent, which no program needs.
+const HOP_BY_HOP: [&str; 7] = [
+    "connection",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Answers the requests of a connection until the client, or the server, ends it.
+pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
+    let config = &shared.config;
+    let buffer_bytes = HEADS * config.http_header_bytes;
+    let nobody = shared.host.budget().account("");
+    let Ok(charge) = nobody.charge(Purpose::Frame, 2 * buffer_bytes as u64) else {
+        tracing::warn!("the engine has no memory left for one more connection");
+        return;
+    };
+    let place = shared.http.places.connect(peer.into());
+    let refused = place.as_ref().err().cloned();
+    let (read, write, ahead) = wire.into_parts();
+    let stream = ClientStream::new((read, write), ahead, config.http_idle, (place, charge));
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(Clock)
+        .header_read_timeout(config.http_idle)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(buffer_bytes)
+        .keep_alive(refused.is_none());
+    let asked = Arc::new(Client {
+        peer,
+        refused,
+        shared: shared.clone(),
+    });
+    let service = service_fn(move |request| {
+        let client = asked.clone();
+        async move { Ok::<_, Infallible>(client.answer(request).await) }
+    });
+    let mut connection = pin!(builder.serve_connection(stream, service));
+    let mut phase = shared.phase.subscribe();
+    // How a connection ends is told to whoever reads from it.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = reached(&mut phase, Phase::Draining) => connection.as_mut().graceful_shutdown(),
+    }
+    tokio::select! {
+        _ = connection.as_mut() => {}
+        () = reached(&mut phase, Phase::Closing) => {}
+    }
+}
+
+/// Waits until the server has come so far, or is gone.
+async fn reached(phase: &mut watch::Receiver<Phase>, awaited: Phase) {
+    drop(phase.wait_for(|phase| *phase >= awaited).await);
+}
+
+/// Who asks over one connection.
+struct Client {
+    peer: IpAddr,
+    /// Why nothing is answered: there are too many connections.
+    refused: Option<Error>,
+    shared: Arc<ServerState>,
+}
+
+/// Why a request has no answer of a program.
+struct Refusal {
+    error: Error,
+    /// It is the body of the request, the rest of which is not read.
+    is_of_body: bool,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            is_of_body: false,
+        }
+    }
+}
+
+/// What a request asks for.
+struct Found {
+    asked: AskedProgram,
+    url: String,
+    headers: HeaderMap,
+    remote_address: String,
+}
+
+impl Client {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Outgoing> {
+        if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
+            return refusal::method_refused(request.method());
+        }
+        match self.asked(request).await {
+            Ok(response) => response,
+            Err(Refusal { error, is_of_body }) if is_of_body => refusal::of_body(&error),
+            Err(Refusal { error, .. }) => refusal::response(&error),
+        }
+    }
+
+    async fn asked(&self, request: Request<Incoming>) -> Result<Response<Outgoing>, Refusal> {
+        let began = Instant::now();
+        let (head, body) = request.into_parts();
+        self.check(&head)?;
+        let config = &self.shared.config;
+        let Found {
+            asked,
+            url,
+            headers,
+            remote_address,
+        } = self.found(&head).await?;
+        let place = self.shared.http.places.ask(&asked.user, &asked.label)?;
+        let bounds = BodyBounds {
+            most_bytes: config.http_body_bytes,
+            idle: config.http_idle,
+        };
+        let (body, told) = RequestBody::new(body, bounds);
+        let arrived = ArrivedRequest {
+            method: head.method,
+            url,
+            headers,
+            remote_address,
+            body: body.boxed_unsync(),
+        };
+        let pad = Launchpad {
+            processes: &self.shared.processes,
+            host: &self.shared.host,
+        };
+        let (asking, process) = self.shared.http.instances.ask(pad, asked, arrived).await?;
+        let going = Going(process.map(cancelling));
+        let answered = tokio::select! {
+            biased;
+            answered = self.head(asking) => answered?,
+            error = fault(told) => {
+                return Err(Refusal {
+                    error,
+                    is_of_body: true,
+                });
+            }
+        };
+        let around = Around {
+            deadline: config.http_whole.map(|limit| (began + limit, limit)),
+            when_gone: going.over(),
+            kept: Box::new(place),
+        };
+        Ok(sent(answered, around))
+    }
+
+    /// Waits for the head of an answer.
+    async fn head(&self, asking: Asking) -> Result<Response<AnswerBody>, Error> {
+        let limit = self.shared.config.http_answer;
+        match timeout(limit, asking.answer()).await {
+            Ok(answered) => answered,
+            Err(_) => Err(no_head(limit)),
+        }
+    }
+
+    /// Checks what can be seen of a request before its program is known.
+    fn check(&self, head: &request::Parts) -> Result<(), Refusal> {
+        let config = &self.shared.config;
+        if let Some(refused) = &self.refused {
+            return Err(refused.clone().into());
+        }
+        self.shared.processes.check_open()?;
+        let mut upgrades = head.headers.get_all(UPGRADE).iter();
+        if upgrades.any(|to| to.as_bytes().to_ascii_lowercase().starts_with(b"websocket")) {
+            let message = "programs answer no WebSockets; stream the answer instead, as by server-sent events, or connect with a client of Pie";
+            return Err(Error::new(ErrorCode::WebsocketUnsupported, message).into());
+        }
+        let of_headers: usize = head
+            .headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + HEADER_BYTES)
+            .sum();
+        let n_bytes = of_headers
+            + head
+                .uri
+                .path_and_query()
+                .map_or(0, |path| path.as_str().len());
+        let most = config.http_header_bytes;
+        if n_bytes > most {
+            let message = format!(
+                "the head of the request has {n_bytes} bytes, more than server.http_header_bytes = {most}; send fewer headers, or raise the limit"
+            );
+            return Err(Error::new(ErrorCode::LimitHttpHeaders, message).into());
+        }
+        if announced(&head.headers).is_some_and(|n_bytes| n_bytes > config.http_body_bytes) {
+            return Err(Refusal {
+                error: too_long(config.http_body_bytes),
+                is_of_body: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// The program that a request asks for, once it is known that the client may.
+    async fn found(&self, head: &request::Parts) -> Result<Found, Error> {
+        let shared = &self.shared;
+        let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        let shown = Presented::read(self.peer, &head.headers, shared.authority.config())?;
+        let (asked, rest, prefix) = match &shared.config.mount {
+            Some(mount) => (mounted(mount), path, ""),
+            None => {
+                let route = Route::read(path)?;
+                let asked = self.routed(route, &shown, &head.headers).await?;
+                (asked, route.rest, route.prefix)
+            }
+        };
+        let headers = self.headers(&head.headers, prefix, asked.service);
+        Ok(Found {
+            asked,
+            url: Route::url(rest, &self.host(&head.headers)),
+            headers,
+            remote_address: shown.address.to_string(),
+        })
+    }
+
+    /// The program of a route. One of somebody else that is not public is as one that is not there.
+    async fn routed(
+        &self,
+        route: Route<'_>,
+        shown: &Presented,
+        headers: &HeaderMap,
+    ) -> Result<AskedProgram, Error> {
+        match route.owner {
+            Some(owner) => {
+                names::check_user(owner)?;
+                let found = self.program(owner, route.program).await;
+                if let Ok(asked) = &found
+                    && asked.service.public
+                {
+                    return found;
+                }
+                self.check_owner(owner, route.program, (shown, headers))
+                    .await?;
+                found
+            }
+            None => {
+                let user = self.identified(None, (shown, headers)).await?;
+                self.program(&user, route.program).await
+            }
+        }
+    }
+
+    /// Checks that a client is the owner of a program.
+    async fn check_owner(
+        &self,
+        owner: &str,
+        program: &str,
+        client: (&Presented, &HeaderMap),
+    ) -> Result<(), Error> {
+        let user = self.identified(Some(owner), client).await?;
+        if user == owner {
+            return Ok(());
+        }
+        let shown: String = program.chars().take(80).collect();
+        let message = format!(
+            "{owner:?} has no program {shown:?} that anybody may ask; check the name, or have its owner install it with --public"
+        );
+        Err(Error::new(ErrorCode::UnknownProgram, message))
+    }
+
+    /// Who asks. Where names are free, it is the owner of what is asked for.
+    async fn identified(
+        &self,
+        owner: Option<&str>,
+        (shown, headers): (&Presented, &HeaderMap),
+    ) -> Result<String, Error> {
+        let authority = &self.shared.authority;
+        let claim = Claim {
+            user: owner
+                .filter(|_| authority.names_are_free())
+                .map(str::to_owned),
+            ..Claim::default()
+        };
+        let judged = authority.judge(claim, shown, &self.shared.audit).await;
+        let identity = match judged {
+            Ok(Verdict::In(identity)) => identity,
+            // Nothing in a request asks for one.
+            Ok(Verdict::Challenged(_)) => {
+                return Err(Error::internal("a request by HTTP was challenged"));
+            }
+            Err(error) => {
+                let audit = &self.shared.audit;
+                audit.turned_away(shown.address, owner.unwrap_or_default(), &error);
+                return Err(error);
+            }
+        };
+        identity.check(Role::User, "a request to a program")?;
+        if identity.key.is_none() {
+            // Browsers send it whatever page asks, and no key.
+            let gate = Gate {
+                own: self.shared.address,
+                allowed: &self.shared.config.allowed_origins,
+            };
+            gate.check(headers.get_all(ORIGIN))?;
+        }
+        Ok(identity.user)
+    }
+
+    /// The program of a user that serves HTTP.
+    async fn program(&self, user: &str, name: &str) -> Result<AskedProgram, Error> {
+        let host = &self.shared.host;
+        let named = host.find_program(user, name).await?;
+        let service = named.program.http_service(host.limits()).await?;
+        let service = service.ok_or_else(|| {
+            let message = format!(
+                "the program {} serves no requests by HTTP; install it with --http, or add a table [http] to its Pie.toml",
+                named.label
+            );
+            Error::new(ErrorCode::NotServing, message)
+        })?;
+        Ok(AskedProgram {
+            user: user.to_owned(),
+            label: named.label,
+            launch: Launch::new(named.program, "null"),
+            service,
+        })
+    }
+
+    /// The headers that a program sees. A key for this server is nothing for others.
+    fn headers(&self, given: &HeaderMap, prefix: &str, service: HttpService) -> HeaderMap {
+        let mut headers = given.clone();
+        for name in HOP_BY_HOP {
+            headers.remove(name);
+        }
+        headers.remove(self.shared.authority.config().user_header.lower());
+        headers.remove(FORWARDED_PREFIX);
+        if !service.public {
+            headers.remove(AUTHORIZATION);
+        }
+        if let Ok(prefix) = HeaderValue::from_str(prefix)
+            && !prefix.is_empty()
+        {
+            headers.insert(FORWARDED_PREFIX, prefix);
+        }
+        headers
+    }
+
+    /// What the client calls this server; its address where that is no name.
+    fn host(&self, headers: &HeaderMap) -> String {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:-_[]".contains(&byte);
+        let called = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let called = called.filter(|host| !host.is_empty() && host.bytes().all(is_plain));
+        called.map_or_else(|| self.shared.address.to_string(), str::to_owned)
+    }
+}
+
+/// The one program of a server that serves nothing else.
+fn mounted(mount: &MountedProgram) -> AskedProgram {
+    AskedProgram {
+        user: mount.launch.username.clone().unwrap_or_default(),
+        label: mount.label.clone(),
+        launch: mount.launch.clone(),
+        service: mount.service(),
+    }
+}
+
+/// What is done where a client goes before it has its answer.
+struct Going(Option<WhenGone>);
+
+impl Going {
+    /// It is done by somebody else from now on.
+    fn over(mut self) -> Option<WhenGone> {
+        self.0.take()
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        if let Some(when_gone) = self.0.take() {
+            when_gone();
+        }
+    }
+}
+
+fn cancelling(process: ServedProcess) -> WhenGone {
+    Box::new(move || process.cancel("the client of its request has gone"))
+}
+
+/// The answer of a program, as it is sent.
+fn sent(answered: Response<AnswerBody>, around: Around) -> Response<Outgoing> {
+    let n_bytes = announced(answered.headers());
+    answered.map(|body| AnswerOut::new(body, n_bytes, around).boxed_unsync())
+}
+
+/// Bytes that a body has, where its head says how many.
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

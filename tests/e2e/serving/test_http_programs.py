@@ -1,0 +1,175 @@
+"""Installed programs that serve HTTP: where they are, who may ask them, and what they see of a request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pie import _engine
+from support.command import PATIENCE_S, pie
+from support.serving import Served, client_of, ended, pages_in_use, scenario, serving
+
+TELLS = """
+from inferlet import runtime
+from inferlet.http_server import Response
+
+
+async def fetch(request):
+    return Response.json({"user": runtime.username(), "url": request.url, "headers": dict(request.headers)})
+"""
+
+# Writes without end.
+WRITES = """
+from inferlet import Context, Model, Sampler
+from inferlet.http_server import Response
+
+
+async def fetch(request):
+    async def tokens():
+        ctx = Context(Model.load("default")).user("Hello")
+        while True:
+            async for step in ctx.generate(Sampler.argmax(), max_tokens=64, ignore_eos=True):
+                yield str((await step.execute()).tokens)
+
+    return Response(tokens())
+"""
+
+SERVES_NOTHING = "def main(input):\n    return 1\n"
+
+
+@dataclass
+class Answer:
+    """An answer that was read whole."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def value(self) -> Any:
+        """Its JSON value."""
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of an error of the server."""
+        code: str = self.value["error"]["code"]
+        return code
+
+
+def ask(served: Served, path: str, **headers: str) -> Answer:
+    with closing(HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE_S)) as connection:
+        connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        response = connection.getresponse()
+        return Answer(response.status, dict(response.headers), response.read())
+
+
+def install(served: Served, folder: Path, text: str, name: str, *options: str) -> None:
+    """Installs a Python program by the command."""
+    (folder / f"{name}.py").write_text(text)
+    done = pie("install", f"{name}.py", "--server", served.url, *options, cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_installed_program_is_asked_by_its_name(server: Served, tmp_path: Path) -> None:
+    install(server, tmp_path, TELLS, "tells", "--http")
+    answer = ask(server, "/http/tells/a/b?c=/d", Authorization="Bearer ", X_Forwarded_Prefix="/elsewhere", Host="pie.example")
+    assert answer.status == 200, answer.body
+    assert (answer.value["user"], answer.value["url"]) == ("anonymous", "http://pie.example/a/b?c=/d")
+    headers = answer.value["headers"]
+    assert headers["x-forwarded-prefix"] == "/http/tells"
+    assert "authorization" not in headers
+    assert ask(server, "/http/tells").value["url"].endswith("/")
+    assert ask(server, "/http/tells@0.1.0/x").status == 200
+
+
+def test_what_serves_nothing_is_not_there(server: Served, tmp_path: Path) -> None:
+    install(server, tmp_path, SERVES_NOTHING, "still")
+    for path, code in (("/http/still/", "not-serving"), ("/http/absent/", "unknown-program"), ("/http/~bob/still/", "unknown-program")):
+        answer = ask(server, path)
+        assert (answer.status, answer.code) == (404, code), path
+    assert ask(server, "/http").status == 404
+    assert ask(server, "/healthz").status == 200
+
+
+def test_a_program_that_is_replaced_or_removed_answers_no_more(server: Served, tmp_path: Path) -> None:
+    text = "from inferlet.http_server import Response\nasync def fetch(request):\n    return Response({0!r})\n"
+    for said in ("one", "two"):
+        install(server, tmp_path, text.format(said), "changing", "--http", "--shared", "--user", "carol")
+        for _ in range(2):
+            assert ask(server, "/http/~carol/changing/").body == said.encode()
+    assert pie("uninstall", "changing@0.1.0", "--server", server.url, "--user", "carol").returncode == 0
+    assert ask(server, "/http/~carol/changing/").status == 404
+
+
+def test_a_web_page_of_elsewhere_asks_only_what_is_public(server: Served, tmp_path: Path) -> None:
+    install(server, tmp_path, TELLS, "closed", "--http")
+    install(server, tmp_path, TELLS, "open", "--http", "--public")
+    answer = ask(server, "/http/closed/", Origin="https://evil.example")
+    assert (answer.status, answer.code) == (403, "forbidden-origin")
+    assert ask(server, "/http/closed/", Origin=f"http://127.0.0.1:{server.port}").status == 200
+    assert ask(server, "/http/~anonymous/open/", Origin="https://evil.example").status == 200
+
+
+@scenario
+async def test_a_client_that_goes_ends_the_process_of_its_request(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "writes.py").write_text(WRITES)
+    async with client_of(server, "dora") as client:
+        manifest = '[package]\nname = "writes"\nversion = "1"\n[http]\n'
+        await client.install(tmp_path / "writes.py", manifest=manifest)
+        connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+        connection.request("GET", "/http/~dora/writes/")
+        response = connection.getresponse()
+        assert response.read1(100)
+        [process] = await client.list()
+        assert process.program == "writes@1"
+        connection.close()
+        response.close()
+        await ended(client, process.pid)
+        assert await pages_in_use(client) == 0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("keys")
+
+
+@pytest.fixture(scope="module")
+def keys(folder: Path) -> dict[str, str]:
+    """A key of each of two users, and one that may look alone."""
+    scopes = {"ada": "user", "bob": "user", "reader": "read"}
+    return {user: _engine.add_key(str(folder / "data"), "test", user, scope=scope)[1] or "" for user, scope in scopes.items()}
+
+
+@pytest.fixture(scope="module")
+def closed(folder: Path, keys: dict[str, str]) -> Iterator[Served]:
+    """A server that has to know its clients."""
+    assert keys
+    with serving(folder, server__auth="on") as served:
+        yield served
+
+
+def test_a_key_opens_ones_own_programs_and_no_others(closed: Served, keys: dict[str, str], tmp_path: Path) -> None:
+    install(closed, tmp_path, TELLS, "own", "--http", "--key", keys["ada"])
+    install(closed, tmp_path, TELLS, "open", "--http", "--public", "--key", keys["ada"])
+    for path in ("/http/own/", "/http/~ada/own/"):
+        answer = ask(closed, path)
+        assert (answer.status, answer.code, answer.headers["www-authenticate"]) == (401, "authentication-required", "Bearer")
+        answer = ask(closed, path, Authorization=f"Bearer {keys['ada']}")
+        assert (answer.status, answer.value["user"]) == (200, "ada")
+        assert keys["ada"] not in answer.body.decode()
+        answer = ask(closed, path, Authorization=f"Bearer {keys['bob']}")
+        assert (answer.status, answer.code) == (404, "unknown-program")
+    answer = ask(closed, "/http/~ada/open/", Authorization="Bearer theirs")
+    assert (answer.status, answer.value["user"], answer.value["headers"]["authorization"]) == (200, "ada", "Bearer theirs")
+    answer = ask(closed, "/http/own/", Authorization=f"Bearer {keys['reader']}")
+    assert (answer.status, answer.code) == (403, "not-permitted")
+    answer = ask(closed, "/http/own/", Authorization="Bearer nonsense")
+    assert (answer.status, answer.code) == (401, "authentication-failed")

@@ -1,0 +1,328 @@
+"""Programs that serve HTTP: what clients get of them, what is refused, and what becomes of a request whose client goes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from http.client import HTTPConnection, HTTPResponse, IncompleteRead
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace as changed
+
+from pie import _engine
+from pie.config import Config, EngineConfig, ModelConfig, ServerConfig
+from pie.engine import Engine, Program
+from pie.programs import load_program
+from support.command import pie, start
+from support.engines import started
+from support.launching import LANGUAGES, PATIENCE_S, ROOT
+
+PATHS = {
+    "python": ROOT / "tests/e2e/answering/answering.py",
+    "typescript": ROOT / "tests/e2e/answering/answering.ts",
+    "rust": ROOT / "build/programs/answering.wasm",
+}
+MODES = pytest.mark.parametrize("shared", [False, True], ids=["request", "shared"])
+PART_BYTES, N_PARTS = 64 << 10, 1024
+# What the buffers of the system and of the server hold between a program and a client that does not read: 8 MiB.
+MOST_AHEAD = 128
+
+
+@dataclass
+class Door:
+    """A program that serves, and where."""
+
+    server: _engine.Server
+    engine: Engine
+
+    @property
+    def port(self) -> int:
+        return int(self.server.address.rpartition(":")[2])
+
+    def connect(self) -> HTTPConnection:
+        return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+
+    def ask(self, path: str, method: str = "GET", body: Any = None, **headers: str) -> Answer:
+        """One request over a connection of its own."""
+        with closing(self.connect()) as connection:
+            connection.request(method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.headers), response.read())
+
+    def begin(self, path: str) -> tuple[HTTPConnection, HTTPResponse]:
+        """A request whose answer is left to be read."""
+        connection = self.connect()
+        connection.request("GET", path)
+        return connection, connection.getresponse()
+
+    def raw(self, text: str) -> bytes:
+        """What comes back for bytes, until the server ends the connection."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as client:
+            client.sendall(text.encode())
+            parts = []
+            try:
+                while part := client.recv(1 << 16):
+                    parts.append(part)
+            except ConnectionResetError:
+                pass
+            return b"".join(parts)
+
+    def pages(self) -> int:
+        return self.engine.models[0].stats()["n_pages_used"]
+
+
+@dataclass
+class Answer:
+    """An answer that was read whole."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def code(self) -> str:
+        """The code of an error of the server."""
+        assert self.headers["content-type"] == "application/json"
+        code: str = json.loads(self.body)["error"]["code"]
+        return code
+
+
+@contextmanager
+def door(folder: Path, language: str, *, shared: bool, **settings: Any) -> Iterator[Door]:
+    """A program that serves on a free port while the body runs; at the end it holds no pages."""
+    program: Program = load_program(PATHS[language])
+    config = replace(Config(), server=changed(ServerConfig(), **settings))
+    opened = Engine(EngineConfig(data_dir=folder / "data"))
+    opened.add_model(options=ModelConfig(driver="dummy"))
+    with started(opened):
+        server = opened.serve_program(program, config, label="answering", port=0, data_dir=folder, shared=shared)
+        try:
+            yield Door(server, opened)
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="module", params=[(language, shared) for language in LANGUAGES for shared in (False, True)])
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """A program of each language, with an instance for each request and with one for all."""
+    language, shared = request.param
+    with door(tmp_path_factory.mktemp("serving"), language, shared=shared) as opened:
+        yield opened
+
+
+def test_a_program_answers_what_it_is_asked(served: Door) -> None:
+    answer = served.ask("/echo?a=1&b=x", "POST", "hello ü".encode(), X_A="own")
+    assert answer.status == 201
+    assert answer.headers["x-own"].encode("latin-1") == "ü".encode("latin-1")
+    assert answer.headers["content-type"] == "application/json"
+    assert json.loads(answer.body) == {"method": "POST", "path": "/echo", "query": {"a": "1", "b": "x"}, "header": "own", "body": "hello ü"}
+    assert served.ask("/nowhere").status == 404
+    empty = served.ask("/empty")
+    assert (empty.status, empty.body) == (204, b"")
+    head = served.ask("/echo", "HEAD")
+    assert (head.status, head.body) == (201, b"")
+
+
+def test_the_first_part_comes_before_the_last_is_made(served: Door) -> None:
+    connection, response = served.begin("/stream")
+    with closing(connection):
+        assert response.read1(100) == b"one"
+        assert served.ask("/go").body == b"going"
+        assert response.read() == b"two"
+
+
+def test_events_are_sent_as_pages_read_them(served: Door) -> None:
+    answer = served.ask("/events")
+    assert answer.headers["content-type"] == "text/event-stream"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.body == b'data: {"n":1}\n\nevent: text\ndata: a\ndata: b\n\n'
+
+
+def test_a_body_comes_part_by_part(served: Door) -> None:
+    parts = (b"x" * 50_000 for _ in range(20))
+    with closing(served.connect()) as connection:
+        connection.request("POST", "/length", body=parts, encode_chunked=True, headers={"Transfer-Encoding": "chunked"})
+        assert json.loads(connection.getresponse().read()) == 1_000_000
+        # The connection is there for another request.
+        connection.request("POST", "/length", body=b"abc")
+        assert json.loads(connection.getresponse().read()) == 3
+
+
+def test_what_fails_before_the_answer_is_an_error_without_its_words(served: Door) -> None:
+    answer = served.ask("/fail")
+    assert (answer.status, answer.code) == (500, "http-no-answer")
+    assert b"no answer comes of this" not in answer.body
+
+
+def test_what_fails_within_the_answer_breaks_it_off(served: Door) -> None:
+    connection, response = served.begin("/broken")
+    with closing(connection), pytest.raises(IncompleteRead) as broken:
+        response.read()
+    assert broken.value.partial == b"one"
+
+
+@MODES
+def test_each_request_has_an_instance_or_all_have_one(tmp_path: Path, shared: bool) -> None:
+    with door(tmp_path, "python", shared=shared) as opened:
+        assert [json.loads(opened.ask("/count").body) for _ in range(3)] == ([1, 2, 3] if shared else [1, 1, 1])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_client_that_goes_ends_the_work_on_its_answer(tmp_path: Path, language: str) -> None:
+    with door(tmp_path, language, shared=True) as opened:
+        connection, response = opened.begin("/tokens")
+        assert response.read1(100)
+        assert opened.pages() > 0
+        connection.close()
+        response.close()
+        assert opened.ask("/gone").body == b"it has"
+        assert opened.pages() == 0
+
+
+def test_a_client_that_goes_ends_the_instance_of_its_request(tmp_path: Path) -> None:
+    with door(tmp_path, "python", shared=False, http_program_requests=1, max_processes_per_user=1) as opened:
+        connection, response = opened.begin("/tokens")
+        assert response.read1(100)
+        connection.close()
+        response.close()
+        # There is one place for a process, which the next request waits for.
+        answer = opened.ask("/count")
+        while answer.status == 503:
+            answer = opened.ask("/count")
+        assert json.loads(answer.body) == 1
+        assert opened.pages() == 0
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_slow_reader_holds_its_program_up(tmp_path: Path, language: str) -> None:
+    with door(tmp_path, language, shared=True) as opened, closing(opened.connect()) as connection:
+        connection.request("GET", "/flood")
+        response = connection.getresponse()
+        assert response.read(1) == b"x"
+        # Each answer gives the program time to write, of which it makes no use.
+        written = [json.loads(opened.ask("/parts").body) for _ in range(100)]
+        assert written[-1] <= MOST_AHEAD
+        n_bytes = 1
+        while part := response.read(1 << 20):
+            n_bytes += len(part)
+        assert n_bytes == N_PARTS * PART_BYTES
+
+
+def test_a_head_is_bounded(tmp_path: Path) -> None:
+    with door(tmp_path, "python", shared=True, http_header_bytes=8192) as opened:
+        answer = opened.ask("/echo", X_Long="x" * 9000)
+        assert (answer.status, answer.code) == (431, "limit-http-headers")
+        assert b"server.http_header_bytes = 8192" in answer.body
+        # What is far longer is not read to its end.
+        assert opened.raw(f"GET /echo HTTP/1.1\r\nHost: a\r\nX: {'x' * 100_000}\r\n").startswith(b"HTTP/1.1 431 ")
+        assert opened.ask("/count").status == 200
+
+
+def test_a_body_is_bounded(tmp_path: Path) -> None:
+    with door(tmp_path, "python", shared=True, http_body_bytes=1000) as opened:
+        answer = opened.ask("/length", "POST", b"x" * 1001)
+        assert (answer.status, answer.code) == (413, "limit-http-bytes")
+        chunked = "POST /length HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + f"1f4\r\n{'x' * 500}\r\n" * 3
+        said = opened.raw(chunked)
+        assert said.startswith(b"HTTP/1.1 413 ")
+        assert b"limit-http-bytes" in said
+        assert json.loads(opened.ask("/length", "POST", b"x" * 1000).body) == 1000
+
+
+def test_requests_at_once_are_bounded(tmp_path: Path) -> None:
+    with door(tmp_path, "python", shared=True, http_program_requests=1) as opened:
+        connection, response = opened.begin("/stream")
+        with closing(connection):
+            assert response.read1(100) == b"one"
+            answer = opened.ask("/count")
+            assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "limit-http-requests", "1")
+            assert b"server.http_program_requests = 1" in answer.body
+
+
+def test_an_answer_has_a_time(tmp_path: Path) -> None:
+    with door(tmp_path, "python", shared=True, http_answer_s=0.2) as opened:
+        answer = opened.ask("/silent")
+        assert (answer.status, answer.code) == (504, "limit-http-time")
+        assert opened.ask("/count").status == 200
+
+
+def test_who_drips_is_given_up(tmp_path: Path) -> None:
+    with door(tmp_path, "python", shared=True, http_idle_s=0.2, handshake_timeout_s=0.2) as opened:
+        assert opened.raw("GET /count HTTP/1.1\r\nHost:") == b""
+        said = opened.raw("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
+        assert said.startswith(b"HTTP/1.1 408 ")
+        assert b"limit-http-time" in said
+        assert opened.ask("/code").body == b"limit-http-time"
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", b"400"),
+        ("POST /length HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x, y\r\n\r\nabcd", b"400"),
+        ("GET /count HTTP/1.1\r\nHost : a\r\n\r\n", b"400"),
+        ("GET /count\r\n\r\n", b"400"),
+        ("CONNECT a:80 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", b"405"),
+    ],
+)
+def test_what_is_not_http_is_refused(served: Door, request_text: str, status: bytes) -> None:
+    said = served.raw(request_text)
+    assert said.split(b" ")[1:2] == [status], said
+
+
+def test_a_websocket_is_refused_by_name(served: Door) -> None:
+    answer = served.ask("/echo", Upgrade="websocket", Connection="Upgrade", Sec_WebSocket_Version="13", Sec_WebSocket_Key="x" * 24)
+    assert (answer.status, answer.code) == (501, "websocket-unsupported")
+
+
+def test_a_server_that_ends_lets_answers_end(tmp_path: Path) -> None:
+    with door(tmp_path, "python", shared=True) as opened:
+        connection, response = opened.begin("/stream")
+        with closing(connection), closing(opened.connect()) as other:
+            assert response.read1(100) == b"one"
+            other.request("GET", "/go")
+            assert other.getresponse().read() == b"going"
+            opened.server.begin_drain()
+            assert response.read() == b"two"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_command_serves_a_program(language: str) -> None:
+    with start(["run", str(PATHS[language]), "--dummy", "--port", "0"]) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("serving answering at http://127.0.0.1:"), (line, process.stderr)
+        port = int(line.strip().strip("/").rpartition(":")[2])
+        with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as connection:
+            connection.request("GET", "/count")
+            assert json.loads(connection.getresponse().read()) == 1
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, errors
+
+
+def test_a_program_that_serves_says_so_where_nobody_asks(tmp_path: Path) -> None:
+    (tmp_path / "serving.py").write_text("from inferlet import http_server\nasync def main():\n    await http_server.serve(lambda _: None)\n")
+    done = pie("run", "serving.py", "--dummy", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "error[not-serving]" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "a.py", "--shared"), "--port"),
+        (("run", "a.py", "--port", "0", "--server", "ws://127.0.0.1:1"), "--http"),
+        (("install", "a.py", "--public"), "--http"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(arguments: tuple[str, ...], said: str) -> None:
+    done = pie(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
