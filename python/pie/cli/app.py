@@ -102,6 +102,7 @@ def run(
     key: KeyOption = None,
     private_key: PrivateKeyOption = None,
     detach: Annotated[bool, typer.Option("--detach", help="With --server: print the number of the process, and leave it running.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Run again when a file of the program changes, until Ctrl-C.")] = False,
     token_budget: Annotated[
         int | None,
         typer.Option(min=0, max=2**64 - 1, metavar="N", help="The most tokens that may enter the program's contexts.", show_default=False),
@@ -139,10 +140,16 @@ def run(
         verbose=verbose,
         programs=named_programs(named or ()),
     )
+    if watch and server is not None:
+        raise typer.BadParameter("a program that is watched runs in an engine of its own; leave --server out", param_hint="--watch")
     if server is not None:
         from pie.cli.remote_run import run_in_server
 
         raise typer.Exit(run_in_server(Server(server, user, key, private_key, flags), launch))
+    if watch:
+        from pie.cli.watch_run import watch_program
+
+        raise typer.Exit(watch_program(launch, flags))
 
     from pie.cli.run import run_program
 
