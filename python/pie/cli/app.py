@@ -157,6 +157,34 @@ def run(
 
 
 @app.command()
+def chat(
+    config: ConfigOption = None,
+    model: ModelOption = None,
+    dummy: DummyOption = False,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="The system message.", show_default=False)] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The most tokens of an answer; 1024 if not given.", show_default=False)
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0.0, metavar="T", help="How freely it draws; 0.7 if not given.", show_default=False)
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=2**64 - 1, metavar="N", help="The launch seed: the same one repeats the answers.", show_default=False),
+    ] = None,
+) -> None:
+    """Talk to a model.
+
+    Lines that begin with a slash are commands: /system TEXT and /reset begin anew, /save NAME writes the conversation to a
+    file in JSON, /quit ends. Ctrl-C stops an answer, Ctrl-D ends. Where stdin is not a terminal, each line of it is said.
+    """
+    from pie.cli.chat import converse
+
+    options = {"system": system, "max_tokens": max_tokens, "temperature": temperature}
+    raise typer.Exit(converse(config_flags(config, model, dummy, None), options, seed=seed))
+
+
+@app.command()
 def serve(
     config: ConfigOption = None,
     model: ModelOption = None,
