@@ -175,8 +175,9 @@ def chat(
 ) -> None:
     """Talk to a model.
 
-    Lines that begin with a slash are commands: /system TEXT and /reset begin anew, /save NAME writes the conversation to a
-    file in JSON, /quit ends. Ctrl-C stops an answer, Ctrl-D ends. Where stdin is not a terminal, each line of it is said.
+    Lines that begin with a slash are commands: /system TEXT and /reset begin anew, /save NAME writes the conversation
+    to a file in JSON, /quit ends. Ctrl-C stops an answer, Ctrl-D ends. Where stdin is not a terminal, each line of it
+    is said.
     """
     from pie.cli.chat import converse
 

@@ -24,7 +24,10 @@ _MAX_TOLD = 5
 
 
 def look(paths: Iterable[Path], *, without: Path | None = None) -> State:
-    """The files at these paths now: of a folder those at any depth, but hidden ones, what builds write, and `without`."""
+    """The files at these paths now.
+
+    Of a folder they are those at any depth, but hidden ones, what builds write, and what lies at `without`.
+    """
     found: dict[Path, tuple[int, int, int]] = {}
     waiting = list(paths)
     while waiting and len(found) < MAX_FILES:

@@ -1,4 +1,6 @@
-/** `Event`, `CustomEvent` and `EventTarget`. There is no tree of targets: an event reaches the one that it is sent to. */
+/**
+ * `Event`, `CustomEvent` and `EventTarget`. There is no tree of targets: an event reaches the one that it is sent to.
+ */
 
 /** What listens. */
 export type Listener = ((event: Event) => void) | { handleEvent(event: Event): void };

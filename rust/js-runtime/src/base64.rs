@@ -1,4 +1,4 @@
-//! `btoa` and `atob`: the forgiving base64 of the WHATWG. Bytes are texts of characters up to U+00FF, as the Web has it.
+//! `btoa` and `atob`: the forgiving base64 of the WHATWG. Bytes are texts of characters up to U+00FF, as on the Web.
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
