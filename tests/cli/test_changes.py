@@ -14,16 +14,25 @@ from support.folders import write
 
 
 def test_what_builds_write_and_what_is_hidden_is_not_looked_at(tmp_path: Path) -> None:
-    names = ["main.py", "lib/a.py", ".git/x", "dist/p.wasm", "node_modules/a/index.js", "lib/__pycache__/a.pyc", "a.py~", "Cargo.lock", "out/f"]
-    write(tmp_path, dict.fromkeys(names, ""))
+    skipped = [".git/x", "dist/p.wasm", "node_modules/a/index.js", "lib/__pycache__/a.pyc", "a.py~", "Cargo.lock", "out/f"]
+    write(tmp_path, dict.fromkeys(["main.py", "lib/a.py", *skipped], ""))
     assert {str(path.relative_to(tmp_path)) for path in look([tmp_path], without=tmp_path / "out")} == {"main.py", "lib/a.py"}
     assert set(look([tmp_path / "main.py", tmp_path / "absent.py"])) == {tmp_path / "main.py"}
 
 
+def test_a_folder_that_is_linked_into_itself_is_looked_at_once(tmp_path: Path) -> None:
+    write(tmp_path, {"p/main.py": ""})
+    for name in ("a", "b"):
+        (tmp_path / "p" / name).symlink_to(tmp_path / "p")
+    (tmp_path / "link").symlink_to(tmp_path / "p")
+    assert list(look([tmp_path / "p"])) == [tmp_path / "p/main.py"]
+    assert list(look([tmp_path / "link"])) == [tmp_path / "link/main.py"]
+
+
 def test_no_more_files_are_looked_at_than_a_program_could_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "MAX_FILES", 3)
+    monkeypatch.setattr(changes, "MAX_FILES", 4)
     write(tmp_path, {f"{number}.py": "" for number in range(9)})
-    assert len(look([tmp_path])) == 3
+    assert len(look([tmp_path])) == 3, "and the folder"
 
 
 def test_a_file_that_is_replaced_by_another_of_its_age_and_size_has_changed(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ instead.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import errno
 import importlib.abc
@@ -18,8 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
-
-import _thread
 
 from inferlet._wait import EventLoop
 

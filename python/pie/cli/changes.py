@@ -15,7 +15,7 @@ State: TypeAlias = Mapping[Path, tuple[int, int, int]]
 """Time of the last change in nanoseconds, size and inode of each file."""
 
 MAX_FILES = 8192
-"""No more files are looked at: a program has at most half as many."""
+"""No more files and folders are looked at: a program has at most half as many files."""
 INTERVAL_S = 0.25
 
 # What builds write, and what belongs to tools.
@@ -29,13 +29,19 @@ def look(paths: Iterable[Path], *, without: Path | None = None) -> State:
     Of a folder they are those at any depth, but hidden ones, what builds write, and what lies at `without`.
     """
     found: dict[Path, tuple[int, int, int]] = {}
-    waiting = list(paths)
-    while waiting and len(found) < MAX_FILES:
+    roots = set(paths)
+    waiting = sorted(roots)
+    n_looks = 0
+    while waiting and n_looks < MAX_FILES:
+        n_looks += 1
         path = waiting.pop()
-        if without is not None and path == without:
+        if path == without:
             continue
         try:
             if path.is_dir():
+                # What a link below leads to is found in its own place, and may be the folder itself.
+                if path.is_symlink() and path not in roots:
+                    continue
                 waiting += sorted((path / name for name in os.listdir(path) if not _is_skipped(name)), reverse=True)  # noqa: PTH208
                 continue
             status = path.stat()

@@ -12,7 +12,7 @@ pub(crate) fn encode(text: String) -> Option<String> {
     for group in bytes.chunks(3) {
         let word = group
             .iter()
-            .fold(0, |word, byte| (word << 8) | u32::from(*byte))
+            .fold(0u32, |word, byte| (word << 8) | u32::from(*byte))
             << (8 * (3 - group.len()));
         for place in 0..4 {
             let letter = if place <= group.len() {
@@ -49,7 +49,7 @@ pub(crate) fn decode(text: String) -> Option<String> {
     let mut decoded = String::with_capacity(values.len());
     for group in values.chunks(4) {
         let word =
-            group.iter().fold(0, |word, value| (word << 6) | value) << (6 * (4 - group.len()));
+            group.iter().fold(0u32, |word, value| (word << 6) | *value) << (6 * (4 - group.len()));
         // A group of n letters holds n - 1 whole bytes; the bits behind them are dropped.
         for place in 1..group.len() {
             decoded.push(char::from((word >> (24 - 8 * place)) as u8));
