@@ -159,6 +159,13 @@ def test_the_places_of_a_bundle_are_those_of_its_sources(dummy: Engine) -> None:
     assert places == ["fail (src/fail.ts:10:1)", "main (src/main.ts:21:3)"]
 
 
+def test_a_map_is_read_from_where_it_lies(dummy: Engine) -> None:
+    text = json.dumps({"version": 3, "sourceRoot": "../..", "sources": ["./src/main.ts"], "mappings": ";AACA"})
+    files = {"out/js/main.js": "export function main() {\n  throw new Error('no');\n}\n", "out/js/main.js.map": text}
+    outcome = run(dummy, Source("javascript", tuple((path, content.encode()) for path, content in files.items()), "out/js/main.js"))
+    assert "at main (src/main.ts:2:1)" in outcome.traceback
+
+
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"sources": [1], "mappings": "AAAA;AAAA"}', '{"sources": ["a"], "mappings": "!!!!;zzzzzzzz"}'])
 def test_a_damaged_map_leaves_the_places_as_they_are(dummy: Engine, text: str) -> None:
     files = {"main.js": "export function main() {\n  throw new Error('no');\n}\n", "main.js.map": text}

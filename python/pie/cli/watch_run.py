@@ -8,12 +8,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.bakery.manifest import read_manifest
+from pie.bakery.manifest import read_manifest, usage
 from pie.bakery.project import open_project
 from pie.cli.changes import INTERVAL_S, State, differences, look, next_change
 from pie.cli.files import FileSink
 from pie.cli.interrupts import raised
 from pie.cli.printer import Printer
+from pie.cli.program import wants_help
 from pie.cli.progress import loading, note_templates
 from pie.cli.stdin import stdin_messages
 from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, report
@@ -40,10 +41,14 @@ def watch_program(launch: Launch, flags: Flags) -> int:
     if launch.detach:
         raise PieError("invalid-argument", "--detach leaves a program running in a server, and --watch ends what runs; give one of them")
     try:
-        open_project(launch.program)
+        manifest = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest)).manifest
     except PieError as error:
         if error.code == "unknown-program":
             raise
+        manifest = None
+    if manifest is not None and wants_help(launch.arguments, manifest):
+        print(plain(usage(manifest), keep=LINES))
+        return 0
 
     from pie.config import load
 

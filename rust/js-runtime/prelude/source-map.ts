@@ -10,6 +10,7 @@ const SEMICOLON = 0x3b;
 const COMMA = 0x2c;
 
 interface SourceMap {
+  readonly sourceRoot?: string;
   readonly sources: readonly string[];
   readonly mappings: string;
 }
@@ -32,7 +33,7 @@ export function mapped(frames: readonly string[]): string[] {
     if (!maps.has(file)) maps.set(file, mapOf(file));
     const map = maps.get(file);
     const place = map === undefined ? undefined : placeOf(map, Number(line) - 1, Number(column) - 1);
-    return place === undefined ? frame : `${head}${place}${tail}`;
+    return place === undefined ? frame : `${head}${joined(file, place)}${tail}`;
   });
 }
 
@@ -49,11 +50,22 @@ function mapOf(file: string): SourceMap | undefined {
   }
 }
 
-function placeOf({ sources, mappings }: SourceMap, line: number, column: number): string | undefined {
+/** A path that is written from where the map lies, from the folder of the program on. */
+function joined(file: string, path: string): string {
+  const parts = file.split('/').slice(0, -1);
+  for (const part of path.split('/')) {
+    if (part === '..' && parts.length > 0 && parts.at(-1) !== '..') parts.pop();
+    else if (part !== '' && part !== '.') parts.push(part);
+  }
+  return parts.join('/');
+}
+
+function placeOf({ sourceRoot, sources, mappings }: SourceMap, line: number, column: number): string | undefined {
   const segment = segmentsOf(mappings, line).findLast((candidate) => candidate.column <= column);
   const source = segment === undefined ? undefined : sources[segment.source];
   if (segment === undefined || typeof source !== 'string') return undefined;
-  return `${source}:${segment.sourceLine + 1}:${segment.sourceColumn + 1}`;
+  const root = typeof sourceRoot === 'string' ? `${sourceRoot}/` : '';
+  return `${root}${source}:${segment.sourceLine + 1}:${segment.sourceColumn + 1}`;
 }
 
 /**
