@@ -197,8 +197,10 @@ class Conversation:
         match event:
             case Event.Stdout(text):
                 *lines, self._part = (self._part + text).split("\n")
-                # The last line of a message is that it is ready.
-                return any([self._said(json.loads(line)) for line in lines])
+                is_ready = False
+                for line in lines:
+                    is_ready = self._said(json.loads(line)) or is_ready
+                return is_ready
             case Event.File(data):
                 self._save(data)
             case Event.Return():
