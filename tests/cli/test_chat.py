@@ -54,7 +54,7 @@ def told(*events: dict[str, Any]) -> list[AnyEvent]:
 
 def talk(monkeypatch: pytest.MonkeyPatch, program: Program) -> int:
     """Says each message that the program has an answer to."""
-    monkeypatch.setattr("pie.cli.chat.stdin_messages", lambda: iter(["", *program._answers]))
+    monkeypatch.setattr("pie.cli.chat.stdin_messages", lambda: iter(["", "/stop", *program._answers]))
     return Conversation(cast(Process, program), "tiny").talk()
 
 
@@ -101,6 +101,15 @@ def test_a_program_that_fails_ends_the_command(monkeypatch: pytest.MonkeyPatch, 
     shown = capsys.readouterr()
     assert shown.out == "He\n"
     assert "error[limit-cpu]: more than 60 s" in shown.err
+
+
+def test_a_program_that_fails_at_once_ends_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    program = Program({})
+    program._events = queue.SimpleQueue()
+    for event in (Event.Error("invalid-input", "no"), None):
+        program._events.put(event)
+    assert Conversation(cast(Process, program), "tiny").talk() == 1
+    assert "error[invalid-input]: no" in capsys.readouterr().err
 
 
 def test_the_first_interrupt_stops_an_answer_and_the_second_ends_the_command() -> None:

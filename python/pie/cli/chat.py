@@ -89,11 +89,12 @@ class Conversation:
         with self._interrupts():
             if self._is_terminal:
                 _note(f"{self._model}: {_HINT}")
-            if self._until_ready():
-                for line in self._lines():
-                    self._send(line)
-                    if not self._until_ready():
-                        return self._printer.exit_code
+            if not self._until_ready():
+                return self._printer.exit_code
+            for line in self._lines():
+                self._send(line)
+                if not self._until_ready():
+                    return self._printer.exit_code
             self._process.close_input()
             while self._until_ready():
                 pass
@@ -127,9 +128,9 @@ class Conversation:
             raise KeyboardInterrupt
 
     def _lines(self) -> Iterator[str]:
-        """What the user says, line by line; empty lines are nothing."""
+        """What the user says, line by line. Empty lines are nothing, and no answer is given that could be stopped."""
         for line in self._typed() if self._is_terminal else stdin_messages():
-            if line.strip():
+            if line.strip() not in {"", "/stop"}:
                 yield line
 
     def _typed(self) -> Iterator[str]:
@@ -152,7 +153,7 @@ class Conversation:
 
     def _send(self, line: str) -> None:
         command, _, name = line.strip().partition(" ")
-        self._saves_as = Path(name.strip()).expanduser() if command == "/save" and name.strip() else None
+        self._saves_as = _path(name.strip()) if command == "/save" and name.strip() else None
         self._is_answering = True
         try:
             self._process.send(line)
@@ -243,6 +244,13 @@ class Conversation:
         if not self._is_at_line_start:
             print(flush=True)
             self._is_at_line_start = True
+
+
+def _path(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # the home folder of nobody
+        return Path(name)
 
 
 def _note(text: str) -> None:
