@@ -11,10 +11,17 @@ declare function setInterval<V extends unknown[]>(callback: (...values: V) => vo
 declare function clearTimeout(id: number | undefined): void;
 declare function clearInterval(id: number | undefined): void;
 declare function queueMicrotask(callback: () => void): void;
-/** A deep copy of data, cycles included. */
-declare function structuredClone<T>(value: T): T;
+/** A deep copy of data, cycles included. The buffers of `transfer` are taken away from what is copied. */
+declare function structuredClone<T>(value: T, options?: { readonly transfer?: Iterable<ArrayBuffer> }): T;
+/** A text of bytes (characters up to U+00FF) as base64. */
+declare function btoa(text: string): string;
+/** The text of bytes that base64 holds. */
+declare function atob(text: string): string;
 
-/** `log`, `info` and `debug` write to stdout, `warn`, `error` and `trace` to stderr. */
+/**
+ * `log`, `info`, `debug` and what has no other place write to stdout; `warn`, `error`, `trace` and `assert` to stderr.
+ * A text in front is a format: `%s`, `%d`, `%i`, `%f`, `%j`, `%o`, `%O`, `%%`.
+ */
 declare const console: {
   log(...values: unknown[]): void;
   info(...values: unknown[]): void;
@@ -22,7 +29,18 @@ declare const console: {
   warn(...values: unknown[]): void;
   error(...values: unknown[]): void;
   trace(...values: unknown[]): void;
+  dir(value: unknown): void;
   assert(condition: unknown, ...values: unknown[]): void;
+  count(label?: string): void;
+  countReset(label?: string): void;
+  time(label?: string): void;
+  timeLog(label?: string, ...values: unknown[]): void;
+  timeEnd(label?: string): void;
+  group(...values: unknown[]): void;
+  groupCollapsed(...values: unknown[]): void;
+  groupEnd(): void;
+  table(rows: unknown, columns?: readonly string[]): void;
+  clear(): void;
 };
 
 declare const performance: {
@@ -35,11 +53,17 @@ declare const performance: {
 declare const crypto: {
   getRandomValues<T extends ArrayBufferView>(array: T): T;
   randomUUID(): string;
+  readonly subtle: {
+    /** By SHA-1, SHA-256, SHA-384 or SHA-512. */
+    digest(algorithm: string | { readonly name: string }, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer>;
+  };
 };
 
 declare class TextEncoder {
   readonly encoding: string;
   encode(text?: string): Uint8Array;
+  /** `read` is in UTF-16 units, `written` in bytes. */
+  encodeInto(text: string, target: Uint8Array): { read: number; written: number };
 }
 
 declare class TextDecoder {
@@ -50,15 +74,60 @@ declare class TextDecoder {
   decode(input?: ArrayBuffer | ArrayBufferView, options?: { stream?: boolean }): string;
 }
 
-declare class Event {
-  readonly type: string;
-  readonly target: EventTarget | null;
-  constructor(type: string);
+/** An error that is told by its name: `AbortError`, `TimeoutError`, `DataCloneError`. */
+declare class DOMException extends Error {
+  constructor(message?: string, name?: string);
+  readonly code: number;
 }
 
+interface EventInit {
+  readonly bubbles?: boolean;
+  readonly cancelable?: boolean;
+  readonly composed?: boolean;
+}
+
+declare class Event {
+  static readonly NONE: 0;
+  static readonly CAPTURING_PHASE: 1;
+  static readonly AT_TARGET: 2;
+  static readonly BUBBLING_PHASE: 3;
+  constructor(type: string, init?: EventInit);
+  readonly type: string;
+  readonly bubbles: boolean;
+  readonly cancelable: boolean;
+  readonly composed: boolean;
+  /** Milliseconds since the program began. */
+  readonly timeStamp: number;
+  readonly target: EventTarget | null;
+  readonly currentTarget: EventTarget | null;
+  readonly eventPhase: number;
+  readonly defaultPrevented: boolean;
+  readonly isTrusted: boolean;
+  composedPath(): EventTarget[];
+  preventDefault(): void;
+  stopPropagation(): void;
+  stopImmediatePropagation(): void;
+}
+
+declare class CustomEvent<T = unknown> extends Event {
+  constructor(type: string, init?: EventInit & { readonly detail?: T });
+  readonly detail: T | null;
+}
+
+type EventListener = ((event: Event) => void) | { handleEvent(event: Event): void };
+
+interface EventListenerOptions {
+  readonly capture?: boolean;
+  readonly once?: boolean;
+  readonly passive?: boolean;
+  /** Stops listening when it is aborted. */
+  readonly signal?: AbortSignal;
+}
+
+/** What a listener throws ends the program as a rejection that nobody handled; the other listeners are called. */
 declare class EventTarget {
-  addEventListener(type: string, listener: ((event: Event) => void) | null, options?: { once?: boolean }): void;
-  removeEventListener(type: string, listener: ((event: Event) => void) | null): void;
+  addEventListener(type: string, listener: EventListener | null, options?: boolean | EventListenerOptions): void;
+  removeEventListener(type: string, listener: EventListener | null, options?: boolean | { readonly capture?: boolean }): void;
   dispatchEvent(event: Event): boolean;
 }
 
@@ -107,8 +176,99 @@ declare interface ReadableStreamReader<R> {
   releaseLock(): void;
 }
 
+type BlobPart = string | ArrayBuffer | ArrayBufferView | Blob;
+
+interface BlobOptions {
+  readonly type?: string;
+  readonly endings?: 'transparent' | 'native';
+}
+
+/** Bytes with a type, in the memory of the program. */
+declare class Blob {
+  constructor(parts?: Iterable<BlobPart>, options?: BlobOptions);
+  /** In bytes. */
+  readonly size: number;
+  readonly type: string;
+  slice(start?: number, end?: number, type?: string): Blob;
+  text(): Promise<string>;
+  bytes(): Promise<Uint8Array>;
+  arrayBuffer(): Promise<ArrayBuffer>;
+  stream(): ReadableStream;
+}
+
+declare class File extends Blob {
+  constructor(parts: Iterable<BlobPart>, name: string, options?: BlobOptions & { readonly lastModified?: number });
+  readonly name: string;
+  readonly lastModified: number;
+}
+
+type FormDataEntryValue = string | File;
+
+/** The fields of a form. As a body it is `multipart/form-data`. */
+declare class FormData implements Iterable<[string, FormDataEntryValue]> {
+  append(name: string, value: string | Blob, filename?: string): void;
+  set(name: string, value: string | Blob, filename?: string): void;
+  get(name: string): FormDataEntryValue | null;
+  getAll(name: string): FormDataEntryValue[];
+  has(name: string): boolean;
+  delete(name: string): void;
+  forEach(callback: (value: FormDataEntryValue, name: string, form: FormData) => void, self?: unknown): void;
+  entries(): Generator<[string, FormDataEntryValue], void, undefined>;
+  keys(): Generator<string, void, undefined>;
+  values(): Generator<FormDataEntryValue, void, undefined>;
+  [Symbol.iterator](): Generator<[string, FormDataEntryValue], void, undefined>;
+}
+
+/** Names and values behind the `?` of an address, or of a form. */
+declare class URLSearchParams implements Iterable<[string, string]> {
+  constructor(init?: string | URLSearchParams | Iterable<readonly [string, string]> | Readonly<Record<string, string>>);
+  readonly size: number;
+  append(name: string, value: string): void;
+  delete(name: string, value?: string): void;
+  get(name: string): string | null;
+  getAll(name: string): string[];
+  has(name: string, value?: string): boolean;
+  set(name: string, value: string): void;
+  sort(): void;
+  forEach(callback: (value: string, name: string, params: URLSearchParams) => void, self?: unknown): void;
+  entries(): Generator<[string, string], void, undefined>;
+  keys(): Generator<string, void, undefined>;
+  values(): Generator<string, void, undefined>;
+  [Symbol.iterator](): Generator<[string, string], void, undefined>;
+  toString(): string;
+}
+
+/** An address, by the rules of the WHATWG. */
+declare class URL {
+  constructor(url: string | { toString(): string }, base?: string | { toString(): string });
+  static canParse(url: string | { toString(): string }, base?: string | { toString(): string }): boolean;
+  static parse(url: string | { toString(): string }, base?: string | { toString(): string }): URL | null;
+  href: string;
+  readonly origin: string;
+  protocol: string;
+  username: string;
+  password: string;
+  host: string;
+  hostname: string;
+  port: string;
+  pathname: string;
+  search: string;
+  readonly searchParams: URLSearchParams;
+  hash: string;
+  toString(): string;
+  toJSON(): string;
+}
+
 type HeadersInit = Headers | Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
-type BodyInit = string | ArrayBuffer | ArrayBufferView | ReadableStream | AsyncIterable<Uint8Array | string>;
+type BodyInit =
+  | string
+  | ArrayBuffer
+  | ArrayBufferView
+  | Blob
+  | FormData
+  | URLSearchParams
+  | ReadableStream
+  | AsyncIterable<Uint8Array | string>;
 
 /** Headers by names in any case; they are listed in the order of their names. */
 declare class Headers implements Iterable<[string, string]> {
@@ -145,7 +305,10 @@ interface Body {
   /** Whether the body was read. */
   readonly bodyUsed: boolean;
   arrayBuffer(): Promise<ArrayBuffer>;
+  blob(): Promise<Blob>;
   bytes(): Promise<Uint8Array>;
+  /** A form in `multipart/form-data` or `application/x-www-form-urlencoded`. */
+  formData(): Promise<FormData>;
   json(): Promise<unknown>;
   text(): Promise<string>;
 }

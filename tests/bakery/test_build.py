@@ -180,7 +180,8 @@ def test_npm_dependencies_are_bundled(engine: Engine, tmp_path: Path, monkeypatc
             "package.json": json.dumps({"name": "p", "type": "module", "dependencies": {f"{SCOPE}/greetings": "^1.0.0"}}),
             "Pie.toml": PACKAGE + '[program]\nlanguage = "typescript"\nentry = "src/main.ts"\n',
             "src/main.ts": f"import {{ greet }} from '{SCOPE}/greetings';\nimport {{ runtime }} from 'inferlet';\n"
-            "export async function main(input: { name: string }): Promise<string> {\n  runtime.models();\n  return greet(input.name);\n}\n",
+            "export async function main(input: { name: string }): Promise<string> {\n  runtime.models();\n"
+            "  if (input.name === '') throw new Error('nobody');\n  return greet(input.name);\n}\n",
         },
     )
     with registry({"greetings": {"index.js": "export const greet = (name) => `Hello ${name}`;\n"}}) as variables:
@@ -189,8 +190,12 @@ def test_npm_dependencies_are_bundled(engine: Engine, tmp_path: Path, monkeypatc
         built = build(tmp_path)
     packed = _engine.read_packed(built.wasm.read_bytes())
     assert packed is not None
-    assert sorted(packed["files"]) == [npm.BUNDLE]
+    assert sorted(packed["files"]) == [npm.BUNDLE, npm.SOURCE_MAP]
+    assert json.loads(packed["files"][npm.SOURCE_MAP])["sources"] == [f"node_modules/{SCOPE}/greetings/index.js", "src/main.ts"]
     assert returned(engine, built, {"name": "Ada"}) == "Hello Ada"
+    failed = last_event(engine, Component(built.wasm), {"name": ""})
+    assert isinstance(failed, Event.Error), failed
+    assert "main (src/main.ts:5:" in failed.traceback
 
 
 def test_without_node_npm_dependencies_are_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,16 @@ def test_a_rust_snippet_runs(tiny: Engine, server: Web, name: str) -> None:
     assert outcome.code is None, outcome.message
 
 
+def test_the_snippets_of_the_guide_to_languages_run(tiny: Engine) -> None:
+    blocks = dict(FENCED.findall((GUIDES / "languages.md").read_text()))
+    assert set(blocks) == {"python", "typescript"}
+    python = python_source(blocks["python"])
+    typescript = typescript_source(f"export async function main() {{\n{blocks['typescript']}}}\n")
+    for program in (python, typescript):
+        outcome = finish(tiny.launch(program, input={}))
+        assert outcome.code is None, outcome.traceback or outcome.message
+
+
 def test_every_snippet_stands_in_three_languages() -> None:
     assert snippets("python").keys() == snippets("typescript").keys() == snippets("rust").keys()
     assert {name.partition("/")[0] for name in snippets("python")} == set(PAGES)

@@ -66,6 +66,20 @@ def test_an_answer_is_the_same_in_every_language(open_engine: Engine, server: We
     assert outcome.value == [200, "OK", True, f"{server.url}/", True, "ü", "hello ü"]
 
 
+def test_forms_blobs_and_parameters_are_bodies(open_engine: Engine, server: Web) -> None:
+    outcome = run(open_engine, "typescript", "forms", url=f"{server.url}/")
+    form = (
+        '------pie-form-x\r\nContent-Disposition: form-data; name="text"\r\n\r\nü\r\n'
+        '------pie-form-x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\nContent-Type: text/plain\r\n\r\na\r\nb\r\n'
+        "------pie-form-x--\r\n"
+    )
+    assert outcome.value == [
+        ["multipart/form-data", form],
+        ["a/b", "x"],
+        ["application/x-www-form-urlencoded", "q=a+b%26c"],
+    ], outcome.message
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_request_is_what_the_program_says(open_engine: Engine, server: Web, language: str) -> None:
     value = {"a": [1, None, "ü"]}

@@ -45,6 +45,7 @@ def test_what_is_inside(wheel: Path) -> None:
     needed = [
         "pie/_engine.abi3.so",
         "pie/_engine.pyi",
+        "pie/cli/conversation.py",
         "pie/py.typed",
         "inferlet/py.typed",
         "pie/pie_tiny/model.safetensors",

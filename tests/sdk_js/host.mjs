@@ -149,6 +149,19 @@ export const isServing = () => record('isServing') ?? false;
 export const nextRequest = (settle) => record('nextRequest', settle);
 export const refusal = () => record('refusal');
 
+// Addresses as Node has them, which follows the same rules.
+const PARTS = ['href', 'origin', 'protocol', 'username', 'password', 'host', 'hostname', 'port', 'pathname', 'search', 'hash'];
+const partsOf = (url) => Object.fromEntries(PARTS.map((part) => [part, url[part]]));
+export const parseUrl = (text, base) => (URL.canParse(text, base) ? partsOf(new URL(text, base)) : undefined);
+export const changeUrl = (href, part, value) => {
+  const url = new URL(href);
+  url[part] = value;
+  return partsOf(url);
+};
+export const parseForm = (text) => [...new URLSearchParams(`&${text}`)];
+export const writeForm = (pairs) => new URLSearchParams(pairs).toString();
+export const randomBytes = (nBytes) => new Uint8Array(nBytes).fill(7);
+
 export function registerErrors(make) {
   makeError = make;
 }

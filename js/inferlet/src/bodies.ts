@@ -1,12 +1,20 @@
 /** Bodies of requests and answers. */
 
-import * as host from 'pie:host';
+import { Blob, bytesOfBlob } from './blob.js';
+import { bufferOf, bytesOf, joined, textOf } from './bytes.js';
+import { FormData } from './form-data.js';
+import { readForm, writeMultipart } from './multipart.js';
 import { isDisturbed, ReadableStream } from './streams.js';
+import { URLSearchParams } from './url.js';
+
+/** What a body is made of that is known from the beginning. */
+type WholeInit = string | ArrayBuffer | ArrayBufferView | Blob | FormData | URLSearchParams;
 
 /** What a body is made of. */
-export type BodyInit = string | ArrayBuffer | ArrayBufferView | ReadableStream | AsyncIterable<Uint8Array | string>;
+export type BodyInit = WholeInit | ReadableStream | AsyncIterable<Uint8Array | string>;
 
 const TEXT_TYPE = 'text/plain;charset=UTF-8';
+const FORM_TYPE = 'application/x-www-form-urlencoded;charset=UTF-8';
 
 /**
  * A body, and the type that it says of itself.
@@ -27,19 +35,18 @@ export function extract(init: BodyInit | null | undefined): Extracted {
     return { body: init, bytes: undefined, type: undefined };
   }
   if (typeof init === 'object' && Symbol.asyncIterator in init) return { body: ReadableStream.from(init as AsyncIterable<Uint8Array>), bytes: undefined, type: undefined };
-  const bytes = bytesOf(init);
-  const isText = !(init instanceof ArrayBuffer) && !ArrayBuffer.isView(init);
-  return { body: streamOf(bytes), bytes, type: isText ? TEXT_TYPE : undefined };
+  return whole(init as WholeInit);
 }
 
-/**
- * The bytes of a chunk, a copy where somebody else could change them.
- * @internal
- */
-export function bytesOf(chunk: unknown): Uint8Array {
-  if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk.slice(0));
-  if (ArrayBuffer.isView(chunk)) return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength).slice();
-  return host.encodeUtf8(String(chunk).toWellFormed());
+function whole(init: WholeInit): Extracted {
+  const of = (bytes: Uint8Array, type: string | undefined): Extracted => ({ body: streamOf(bytes), bytes, type });
+  if (init instanceof Blob) return of(bytesOfBlob(init), init.type === '' ? undefined : init.type);
+  if (init instanceof URLSearchParams) return of(bytesOf(init.toString()), FORM_TYPE);
+  if (init instanceof FormData) {
+    const { bytes, type } = writeMultipart(init);
+    return of(bytes, type);
+  }
+  return of(bytesOf(init), init instanceof ArrayBuffer || ArrayBuffer.isView(init) ? undefined : TEXT_TYPE);
 }
 
 function streamOf(bytes: Uint8Array): ReadableStream {
@@ -73,36 +80,40 @@ export abstract class Body {
     if (this.#body === null) return new Uint8Array();
     if (this.bodyUsed || this.#body.locked) throw new TypeError('the body was read already; clone the answer before reading it twice');
     const chunks: Uint8Array[] = [];
-    let length = 0;
     for await (const chunk of this.#body) {
       if (!(chunk instanceof Uint8Array)) throw new TypeError('a chunk of the body is no Uint8Array');
       chunks.push(chunk);
-      length += chunk.length;
     }
-    if (chunks.length === 1) return chunks[0]!;
-    const bytes = new Uint8Array(length);
-    let offset = 0;
-    for (const chunk of chunks) {
-      bytes.set(chunk, offset);
-      offset += chunk.length;
-    }
-    return bytes;
+    return joined(chunks);
   }
 
   async arrayBuffer(): Promise<ArrayBuffer> {
-    const bytes = await this.bytes();
-    const isAll = bytes.byteOffset === 0 && bytes.byteLength === bytes.buffer.byteLength;
-    return (isAll ? bytes.buffer : bytes.slice().buffer) as ArrayBuffer;
+    return bufferOf(await this.bytes());
   }
 
   async text(): Promise<string> {
-    const [text] = host.decodeUtf8(await this.bytes(), false, false) ?? [''];
-    return text.startsWith('\ufeff') ? text.slice(1) : text;
+    return textOf(await this.bytes());
   }
 
   async json(): Promise<unknown> {
     return JSON.parse(await this.text());
   }
+
+  /** The body with the type that the headers say. */
+  async blob(): Promise<Blob> {
+    return new Blob([await this.bytes()], { type: this.contentType() });
+  }
+
+  /** The form that the body holds, by the type that the headers say. */
+  async formData(): Promise<FormData> {
+    return readForm(await this.bytes(), this.contentType());
+  }
+
+  /**
+   * What the headers say of the body; empty where they say nothing.
+   * @internal
+   */
+  protected abstract contentType(): string;
 
   /**
    * The body for a copy, which this one keeps too.

@@ -4,11 +4,13 @@
  */
 
 import * as host from 'pie:host';
-import { bytesOf } from './bodies.js';
+import { bytesOf } from './bytes.js';
 import { InferletError } from './errors.js';
 import { Request, Response, type RequestInit, type Signal } from './request.js';
 import { ReadableStream } from './streams.js';
 
+export { Blob, File } from './blob.js';
+export { FormData } from './form-data.js';
 export { Headers } from './headers.js';
 export { Request, Response } from './request.js';
 export { ReadableStream } from './streams.js';

@@ -35,6 +35,37 @@ declare module 'pie:host' {
   export function decodeUtf8(bytes: Uint8Array, fatal: boolean, more: boolean): [string, number] | undefined;
   /** Loads a module of the runtime at its first use. */
   export function importNow(name: string): unknown;
+  /** The text of a file of the program; undefined where there is none, or where it is not UTF-8. */
+  export function programFile(path: string): string | undefined;
+
+  /** The parts of an address, as `URL` shows them. */
+  export interface UrlParts {
+    readonly href: string;
+    readonly origin: string;
+    readonly protocol: string;
+    readonly username: string;
+    readonly password: string;
+    readonly host: string;
+    readonly hostname: string;
+    readonly port: string;
+    readonly pathname: string;
+    readonly search: string;
+    readonly hash: string;
+  }
+
+  /** The parts of an address by the rules of the WHATWG; undefined where it is not one. */
+  export function parseUrl(text: string, base: string | undefined): UrlParts | undefined;
+  /** The parts of an address with another value of one; undefined where the value does not fit. */
+  export function changeUrl(href: string, part: Exclude<keyof UrlParts, 'href' | 'origin'>, value: string): UrlParts | undefined;
+  /** The names and values of `application/x-www-form-urlencoded`. */
+  export function parseForm(text: string): [string, string][];
+  export function writeForm(pairs: readonly (readonly [string, string])[]): string;
+  /** A text of bytes as base64; undefined where a character is beyond U+00FF. */
+  export function encodeBase64(text: string): string | undefined;
+  /** The text of bytes that base64 holds; undefined where it is damaged. */
+  export function decodeBase64(text: string): string | undefined;
+  /** By `SHA-1`, `SHA-256`, `SHA-384` or `SHA-512`; undefined for another algorithm. */
+  export function digest(algorithm: string, bytes: Uint8Array): Uint8Array | undefined;
 
   /** What is at a path. */
   export interface PathStat {

@@ -59,6 +59,11 @@ export class Request extends Body {
     this.whole = extracted.bytes;
   }
 
+  /** @internal */
+  protected override contentType(): string {
+    return this.headers.get('content-type') ?? '';
+  }
+
   clone(): Request {
     const { method, headers, redirect, signal } = this;
     const body = this.whole ?? this.teeBody();
@@ -129,6 +134,11 @@ export class Response extends Body {
   /** Whether the status says that it succeeded. */
   get ok(): boolean {
     return this.status >= 200 && this.status <= 299;
+  }
+
+  /** @internal */
+  protected override contentType(): string {
+    return this.headers.get('content-type') ?? '';
   }
 
   clone(): Response {

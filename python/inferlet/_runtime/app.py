@@ -20,7 +20,7 @@ from wit_world.exports.run import Failure
 from wit_world.imports import session as _session
 from wit_world.imports import source as _source
 
-from inferlet._runtime import check, report, settings, standard, stdio
+from inferlet._runtime import check, report, settings, standard, stdio, unavailable
 from inferlet._runtime.bundle import Bundle
 from inferlet._runtime.program import run_program
 from inferlet._wait import EventLoop
@@ -95,6 +95,7 @@ def _use_engine_loop() -> None:
 
 def _prepare(run: Callable[[str], str]) -> None:
     standard.load()
+    unavailable.install()
     _use_engine_loop()
     if not settings.PLAIN:
         # Not loaded otherwise: another version of CPython may not even have what it looks for.

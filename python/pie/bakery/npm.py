@@ -26,6 +26,8 @@ from pie.programs import MAX_DEPENDENCY_BYTES
 ESBUILD = "esbuild@0.25.12"
 """What bundles, whatever esbuild a project brings."""
 BUNDLE = "main.js"
+SOURCE_MAP = f"{BUNDLE}.map"
+"""Beside the bundle: by it a traceback names the files that were bundled."""
 
 _PACKAGE = "package.json"
 _LOCK = "package-lock.json"
@@ -63,6 +65,8 @@ _OPTIONS = (
     "--charset=utf8",
     "--log-level=error",
     "--legal-comments=inline",
+    "--sourcemap=external",
+    "--sources-content=false",
 )
 _PROVIDED = {"inferlet"}
 _TYPESCRIPT = "tsconfig.json"
@@ -100,7 +104,7 @@ def bundle(folder: Path, entry: Path) -> dict[str, bytes]:
         settings = f"--tsconfig={_TYPESCRIPT}" if read_project_file(folder, _TYPESCRIPT) is not None else "--tsconfig-raw={}"
         run([esbuild, entry.relative_to(folder), *_OPTIONS, settings, f"--metafile={listing}", f"--outfile={target}"], folder=folder)
         _check_inputs(folder, listing)
-        return {BUNDLE: read_file(target, MAX_DEPENDENCY_BYTES)}
+        return {BUNDLE: read_file(target, MAX_DEPENDENCY_BYTES), SOURCE_MAP: _source_map(folder, made)}
 
 
 def _install(npm: str, folder: Path) -> None:
@@ -238,6 +242,25 @@ def _check_inputs(folder: Path, listing: Path) -> None:
             f"copy it into the folder, or, if it is a package that is linked into {_PACKAGES}, remove that folder and depend on a release"
         )
         raise PieError("build-failed", message)
+
+
+def _source_map(folder: Path, made: Path) -> bytes:
+    """The map of the bundle, with its sources as paths from the folder, so that the same input gives the same bytes."""
+    top = folder.resolve()
+    try:
+        found = json.loads(read_file(made / SOURCE_MAP, MAX_DEPENDENCY_BYTES))
+        sources = [_relative(made, source, top) for source in found["sources"]]
+        mappings = found["mappings"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise PieError("build-failed", f"esbuild did not say what it bundled where ({error}); use {ESBUILD} or a newer one") from error
+    # Names and texts of sources are left out: a traceback has the names of the bundle.
+    return json.dumps({"version": 3, "sources": sources, "names": [], "mappings": mappings}, separators=(",", ":")).encode()
+
+
+def _relative(made: Path, source: str, top: Path) -> str:
+    """A source, which is written from where the bundle was made, as a path from the folder."""
+    path = Path(os.path.normpath(made / source))
+    return path.relative_to(top).as_posix() if path.is_relative_to(top) else path.name
 
 
 def _package(folder: Path) -> dict[str, Any]:

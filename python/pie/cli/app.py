@@ -109,6 +109,7 @@ def run(
     ] = None,
     shared: Annotated[bool, typer.Option("--shared", help="With --port: answer all requests by one instance.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="With --server: print the number of the process, and leave it running.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Run again when a file of the program changes, until Ctrl-C.")] = False,
     token_budget: Annotated[
         int | None,
         typer.Option(min=0, max=2**64 - 1, metavar="N", help="The most tokens that may enter the program's contexts.", show_default=False),
@@ -151,10 +152,16 @@ def run(
         verbose=verbose,
         programs=named_programs(named or ()),
     )
+    if watch and server is not None:
+        raise typer.BadParameter("a program that is watched runs in an engine of its own; leave --server out", param_hint="--watch")
     if server is not None:
         from pie.cli.remote_run import run_in_server
 
         raise typer.Exit(run_in_server(Server(server, user, key, private_key, flags), launch))
+    if watch:
+        from pie.cli.watch_run import watch_program
+
+        raise typer.Exit(watch_program(launch, flags))
 
     if port is not None:
         from pie.cli.serve_program import serve_program
@@ -164,6 +171,35 @@ def run(
     from pie.cli.run import run_program
 
     raise typer.Exit(run_program(launch, flags))
+
+
+@app.command()
+def chat(
+    config: ConfigOption = None,
+    model: ModelOption = None,
+    dummy: DummyOption = False,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="The system message.", show_default=False)] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The most tokens of an answer; 1024 if not given.", show_default=False)
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0.0, metavar="T", help="How freely it draws; 0.7 if not given.", show_default=False)
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=2**64 - 1, metavar="N", help="The launch seed: the same one repeats the answers.", show_default=False),
+    ] = None,
+) -> None:
+    """Talk to a model.
+
+    Lines that begin with a slash are commands: /system TEXT and /reset begin anew, /save NAME writes the conversation
+    to a file in JSON, /quit ends. Ctrl-C stops an answer, Ctrl-D ends. Where stdin is not a terminal, each line of it
+    is said.
+    """
+    from pie.cli.chat import converse
+
+    options = {"system": system, "max_tokens": max_tokens, "temperature": temperature}
+    raise typer.Exit(converse(config_flags(config, model, dummy, None), options, seed=seed))
 
 
 @app.command()

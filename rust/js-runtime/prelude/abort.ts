@@ -1,48 +1,7 @@
-/** `AbortController` and `AbortSignal`, with as much of `EventTarget` as they need. */
+/** `AbortController` and `AbortSignal`. */
 
-type Listener = ((event: Event) => void) | { handleEvent(event: Event): void };
-
-/** Something that happened. */
-export class Event {
-  readonly type: string;
-  target: EventTarget | null = null;
-
-  constructor(type: string) {
-    this.type = String(type);
-  }
-}
-
-/** Something that can be listened to. */
-export class EventTarget {
-  readonly #listeners = new Map<string, Map<Listener, boolean>>();
-
-  addEventListener(type: string, listener: Listener | null, options: boolean | { once?: boolean } = {}): void {
-    if (listener === null || listener === undefined) return;
-    const listeners = this.#listeners.get(type) ?? new Map<Listener, boolean>();
-    this.#listeners.set(type, listeners);
-    if (!listeners.has(listener)) listeners.set(listener, typeof options === 'object' && options.once === true);
-  }
-
-  removeEventListener(type: string, listener: Listener | null): void {
-    if (listener !== null) this.#listeners.get(type)?.delete(listener);
-  }
-
-  dispatchEvent(event: Event): boolean {
-    event.target = this;
-    for (const [listener, once] of [...(this.#listeners.get(event.type) ?? [])]) {
-      if (once) this.removeEventListener(event.type, listener);
-      if (typeof listener === 'function') listener.call(this, event);
-      else listener.handleEvent(event);
-    }
-    return true;
-  }
-}
-
-function named(name: string, message: string): Error {
-  const error = new Error(message);
-  error.name = name;
-  return error;
-}
+import { DOMException } from './dom-exception.js';
+import { Event, EventTarget } from './events.js';
 
 let abortSignal: (signal: AbortSignal, reason: unknown) => void;
 
@@ -50,16 +9,14 @@ let abortSignal: (signal: AbortSignal, reason: unknown) => void;
 export class AbortSignal extends EventTarget {
   #aborted = false;
   #reason: unknown = undefined;
-  onabort: ((event: Event) => void) | null = null;
+  #onabort: ((event: Event) => void) | null = null;
 
   static {
     abortSignal = (signal, reason) => {
       if (signal.#aborted) return;
       signal.#aborted = true;
-      signal.#reason = reason ?? named('AbortError', 'the operation was aborted');
-      const event = new Event('abort');
-      signal.onabort?.(event);
-      signal.dispatchEvent(event);
+      signal.#reason = reason ?? new DOMException('the operation was aborted', 'AbortError');
+      signal.dispatchEvent(new Event('abort'));
     };
   }
 
@@ -72,17 +29,29 @@ export class AbortSignal extends EventTarget {
 
   /** A signal that is aborted after a time. */
   static timeout(delayMs: number): AbortSignal {
+    if (!(Number(delayMs) >= 0)) throw new RangeError(`a time of ${String(delayMs)} ms is not possible; give 0 or more`);
     const signal = new AbortSignal();
-    setTimeout(() => abortSignal(signal, named('TimeoutError', `${delayMs} ms have passed`)), delayMs);
+    setTimeout(() => abortSignal(signal, new DOMException(`${delayMs} ms have passed`, 'TimeoutError')), delayMs);
     return signal;
   }
 
   /** A signal that is aborted with the first of others. */
   static any(signals: Iterable<AbortSignal>): AbortSignal {
     const signal = new AbortSignal();
-    for (const other of signals) {
-      if (other.aborted) abortSignal(signal, other.reason);
-      else other.addEventListener('abort', () => abortSignal(signal, other.reason), { once: true });
+    const others = [...signals];
+    const first = others.find((other) => other.aborted);
+    if (first !== undefined) {
+      abortSignal(signal, first.reason);
+      return signal;
+    }
+    // Long-lived signals keep no listener of one that is over.
+    const over = new AbortController();
+    for (const other of others) {
+      const listener = (): void => {
+        over.abort();
+        abortSignal(signal, other.reason);
+      };
+      other.addEventListener('abort', listener, { once: true, signal: over.signal });
     }
     return signal;
   }
@@ -93,6 +62,17 @@ export class AbortSignal extends EventTarget {
 
   get reason(): unknown {
     return this.#reason;
+  }
+
+  get onabort(): ((event: Event) => void) | null {
+    return this.#onabort;
+  }
+
+  /** What is called as a listener is; it takes the place of the one before. */
+  set onabort(listener: ((event: Event) => void) | null) {
+    this.removeEventListener('abort', this.#onabort);
+    this.#onabort = typeof listener === 'function' ? listener : null;
+    this.addEventListener('abort', this.#onabort);
   }
 
   throwIfAborted(): void {

@@ -1,11 +1,21 @@
 /** `structuredClone`. */
 
+import { DOMException } from './dom-exception.js';
+
 /**
  * A deep copy of data, cycles included. Functions, symbols, promises and weak collections cannot be copied; prototypes
- * are not kept.
+ * are not kept. The buffers of `transfer` are taken away from what is copied.
  */
-export function structuredClone<T>(value: T): T {
-  return copy(value, new Map()) as T;
+export function structuredClone<T>(value: T, { transfer = [] }: { readonly transfer?: Iterable<unknown> } = {}): T {
+  const buffers = [...transfer].map((buffer) => {
+    if (buffer instanceof ArrayBuffer && !buffer.detached) return buffer;
+    throw refusal('what is not an ArrayBuffer, or was transferred already,');
+  });
+  if (new Set(buffers).size < buffers.length) throw refusal('a buffer that is transferred twice');
+  const copied = copy(value, new Map()) as T;
+  // There is nobody to hand them to: the copy stands, and what it was made of is given up.
+  for (const buffer of buffers) buffer.transfer(0);
+  return copied;
 }
 
 function copy(value: unknown, copies: Map<object, unknown>): unknown {
@@ -57,8 +67,6 @@ function copyError(error: Error, keep: (made: Error) => Error, copies: Map<objec
   return made;
 }
 
-function refusal(what: string): Error {
-  const error = new Error(`${what} could not be cloned`);
-  error.name = 'DataCloneError';
-  return error;
+function refusal(what: string): DOMException {
+  return new DOMException(`${what} could not be cloned`, 'DataCloneError');
 }

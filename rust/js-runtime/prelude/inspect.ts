@@ -16,6 +16,7 @@ function show(value: unknown, depth: number, outer: object[]): string {
   if (typeof value !== 'object' || value === null) return String(value);
   if (value instanceof Error) return showError(value);
   if (value instanceof Date || value instanceof RegExp) return String(value);
+  if (value.constructor?.name === 'URL' && 'href' in value) return String(value.href);
   if (outer.includes(value)) return '[Circular]';
   if (depth > MAX_DEPTH) return Array.isArray(value) ? '[...]' : '{...}';
   const inner = [...outer, value];

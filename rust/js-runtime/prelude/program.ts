@@ -1,6 +1,7 @@
 /** What the runtime needs of JavaScript to run a program: its globals, its answer, its failure. */
 
 import './globals.js';
+import * as host from 'pie:host';
 import { ERROR_CODES } from 'pie:inferlet/error-codes.js';
 import { toJson } from 'pie:inferlet/json.js';
 
@@ -60,7 +61,7 @@ function messageOf(error: Error): string {
 /** The class of an error; its name where that says more than the class. */
 function kindOf(error: Error): string {
   const kind = error.constructor?.name ?? '';
-  return kind === '' || kind === 'Error' ? String(error.name) : kind;
+  return ['', 'Error', 'DOMException'].includes(kind) ? String(error.name) : kind;
 }
 
 /** The code of an error of the engine, and of what the engine would have reported with one. */
@@ -73,10 +74,18 @@ function codeOf(error: Error): string | undefined {
   return undefined;
 }
 
-/** The frames of the program's own files; those of the SDK and the runtime were compiled without names and places. */
+let sourceMaps: { mapped: (frames: readonly string[]) => string[] } | undefined;
+
+/**
+ * The frames of the program's own files, by the source map of a bundle those of what was bundled. Those of the SDK and
+ * the runtime were compiled without names and places.
+ */
 function ownFrames(error: Error): string {
   const lines = String(error.stack ?? '').split('\n');
-  return lines.filter((line) => /:\d+:\d+\)?$/.test(line) && !/[( ](?:<null>|pie:)/.test(line)).map((line) => `${line}\n`).join('');
+  const own = lines.filter((line) => /:\d+:\d+\)?$/.test(line) && !/[( ](?:<null>|pie:)/.test(line));
+  if (own.length === 0) return '';
+  sourceMaps ??= host.importNow('pie:runtime/source-map.js') as { mapped: (frames: readonly string[]) => string[] };
+  return sourceMaps.mapped(own).map((line) => `${line}\n`).join('');
 }
 
 function printable(value: unknown): string {

@@ -13,6 +13,20 @@ export class TextEncoder {
   encode(text = ''): Uint8Array {
     return host.encodeUtf8(String(text).toWellFormed());
   }
+
+  /** Writes as much as there is room for, whole characters alone. `read` is in UTF-16 units, `written` in bytes. */
+  encodeInto(text: string, target: Uint8Array): { read: number; written: number } {
+    const whole = String(text).toWellFormed();
+    // A unit takes a byte at least: what is behind cannot have room.
+    const bytes = host.encodeUtf8(whole.slice(0, target.length).toWellFormed());
+    let written = Math.min(bytes.length, target.length);
+    // A byte within a character begins with the bits 10.
+    while (written < bytes.length && written > 0 && (bytes[written]! & 0xc0) === 0x80) written--;
+    // A pair of surrogates that the cut above went through became U+FFFD, for which there is no room.
+    const [fitting] = host.decodeUtf8(bytes.slice(0, written), false, false) ?? [''];
+    target.set(bytes.subarray(0, written));
+    return { read: fitting.length, written };
+  }
 }
 
 /** UTF-8 to text. */

@@ -2,17 +2,16 @@
 //!
 //! Modules of the runtime itself have names that begin with `pie:`; the program's are paths from its folder.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::{Ctx, Error, Module, Result};
 
-use crate::bindings::pie::inferlet::source;
 use crate::bridge::HostModule;
 use crate::builtins::load_builtin;
 use crate::errors;
+use crate::sources::Program;
 
 /// Marks the runtime's own modules; no path of a program begins so.
 const INTERNAL: &str = "pie:";
@@ -28,57 +27,9 @@ const SDK_NAMES: [&str; 2] = ["inferlet", "@pie-project/inferlet"];
 const FILES: &str = "pie:runtime/files.js";
 const FILES_NAMES: [&str; 2] = ["node:fs/promises", "fs/promises"];
 
-/// The files of a program.
-#[derive(Default)]
-pub(crate) struct Program {
-    files: HashMap<String, Vec<u8>>,
-    entry: String,
-}
-
-impl Program {
-    /// The program that came with the launch.
-    pub(crate) fn load() -> Self {
-        let files = source::files()
-            .into_iter()
-            .map(|file| (file.path, file.content))
-            .collect();
-        Self {
-            files,
-            entry: source::entry(),
-        }
-    }
-
-    /// The path of the file that holds `main`.
-    pub(crate) fn entry(&self) -> &str {
-        &self.entry
-    }
-
-    /// What QuickJS asks for modules.
-    pub(crate) fn into_loader(self) -> (ProgramResolver, ProgramLoader) {
-        let program = Rc::new(self);
-        (ProgramResolver(Rc::clone(&program)), ProgramLoader(program))
-    }
-
-    /// The file that a path without or with another extension means, as TypeScript's own tools look for it.
-    fn find(&self, path: &str) -> Option<String> {
-        let source = path.strip_suffix(".js").map(|stem| format!("{stem}.ts"));
-        let module_source = path.strip_suffix(".mjs").map(|stem| format!("{stem}.mts"));
-        let completed = [
-            ".ts",
-            ".js",
-            ".mts",
-            ".mjs",
-            ".json",
-            "/index.ts",
-            "/index.js",
-        ]
-        .map(|end| format!("{path}{end}"));
-        std::iter::once(path.to_owned())
-            .chain(source)
-            .chain(module_source)
-            .chain(completed)
-            .find(|candidate| self.files.contains_key(candidate))
-    }
+/// What QuickJS asks for the modules of a program.
+pub(crate) fn loader(program: Rc<Program>) -> (ProgramResolver, ProgramLoader) {
+    (ProgramResolver(Rc::clone(&program)), ProgramLoader(program))
 }
 
 /// Finds what an import names.
@@ -111,7 +62,7 @@ impl Resolver for ProgramResolver {
         let found = if name.starts_with("./") || name.starts_with("../") {
             join(base, name).and_then(|path| self.0.find(&path))
         } else {
-            (name == self.0.entry && self.0.files.contains_key(name)).then(|| name.to_owned())
+            (name == self.0.entry() && self.0.content(name).is_some()).then(|| name.to_owned())
         };
         found.ok_or_else(|| {
             let message = format!(
@@ -155,8 +106,7 @@ impl Loader for ProgramLoader {
         }
         let content = self
             .0
-            .files
-            .get(name)
+            .content(name)
             .ok_or_else(|| Error::new_loading(name))?;
         let text = std::str::from_utf8(content).map_err(|error| {
             let message = format!(

@@ -1,6 +1,7 @@
 //! Runs one program: its modules, its `main`, its answer.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use rquickjs::promise::MaybePromise;
 use rquickjs::{Context, Ctx, Error, FromJs, Function, Object, Persistent, Runtime, Value};
@@ -11,6 +12,7 @@ use crate::bindings::wasi::cli::stderr::get_stderr;
 use crate::errors;
 use crate::event_loop::{self, EventLoop, Settled};
 use crate::failure::{self, Fault};
+use crate::sources::Program;
 use crate::{builtins, globals, modules};
 
 /// Deep enough for ordinary recursion; one deeper is a RangeError. The engine gives the instance's own stack 32 times
@@ -116,7 +118,7 @@ impl Ready {
     fn make() -> rquickjs::Result<Self> {
         let runtime = Runtime::new()?;
         runtime.set_max_stack_size(STACK_BYTES);
-        let (resolver, loader) = modules::Program::default().into_loader();
+        let (resolver, loader) = modules::loader(Rc::new(Program::default()));
         runtime.set_loader(resolver, loader);
         runtime.set_host_promise_rejection_tracker(Some(Box::new(
             |ctx, promise, reason, handled| {
@@ -160,9 +162,9 @@ fn within<T>(
         None => Ready::make().map_err(failure::internal)?,
     };
     globals::begin();
-    let program = modules::Program::load();
+    let program = Program::load();
     let entry = program.entry().to_owned();
-    let (resolver, loader) = program.into_loader();
+    let (resolver, loader) = modules::loader(program);
     ready.runtime.set_loader(resolver, loader);
     let answer = ready.context.with(|ctx| {
         let support = Support {

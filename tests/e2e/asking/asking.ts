@@ -46,6 +46,22 @@ async function upload({ url }: Input): Promise<unknown> {
   return ((await response.json()) as { body: string }).body;
 }
 
+/** What a server gets of a form, a blob and parameters: the type of each, and what it reads of them. */
+async function forms({ url }: Input): Promise<unknown> {
+  const form = new FormData();
+  form.append('text', 'ü');
+  form.append('file', new File(['a\r\nb'], 'a.txt', { type: 'text/plain' }));
+  const bodies = [form, new Blob(['x'], { type: 'a/b' }), new URLSearchParams({ q: 'a b&c' })];
+  const seen: unknown[] = [];
+  for (const body of bodies) {
+    const response = await fetch(new URL('echo', url), { method: 'POST', body });
+    const { headers, body: got } = (await response.json()) as { headers: Record<string, string>; body: string };
+    const type = headers['content-type'] ?? '';
+    seen.push([type.split(';', 1)[0], body instanceof FormData ? got.replaceAll(/pie-form-[0-9a-f]{32}/g, 'pie-form-x') : got]);
+  }
+  return seen;
+}
+
 async function tooLong({ url }: Input): Promise<unknown> {
   const encoder = new TextEncoder();
   const body = ReadableStream.from([encoder.encode('x'.repeat(600)), encoder.encode('y'.repeat(600))]);
@@ -109,6 +125,7 @@ const TASKS: Record<string, (input: Input) => Promise<unknown>> = {
   stream,
   lines,
   upload,
+  forms,
   too_long: tooLong,
   together,
   redirects,

@@ -13,7 +13,7 @@ use rquickjs::{Ctx, Function, Result};
 
 use self::exports::{Export, export};
 pub(crate) use self::values::{byte_array, bytes_of};
-use crate::{errors, files, globals};
+use crate::{addresses, base64, digests, errors, files, globals, sources};
 
 /// What the runtime lends beside the engine. Its types are in `js/inferlet/src/host-runtime.d.ts`.
 const EXPORTS: &[Export] = &[
@@ -27,6 +27,14 @@ const EXPORTS: &[Export] = &[
     export!("encodeUtf8", globals::encode_utf8),
     export!("decodeUtf8", globals::decode_utf8),
     export!("importNow", globals::import_now),
+    export!("programFile", sources::text),
+    export!("parseUrl", addresses::parse),
+    export!("changeUrl", addresses::change),
+    export!("parseForm", addresses::parse_form),
+    export!("writeForm", addresses::write_form),
+    export!("encodeBase64", base64::encode),
+    export!("decodeBase64", base64::decode),
+    export!("digest", digests::digest),
     export!("openFile", files::open),
     export!("statPath", files::stat),
     export!("makeFolder", files::make_folder),

@@ -1,0 +1,3 @@
+/** What the globals load of addresses at their first use: the classes that `fetch` knows. */
+
+export { URL, URLSearchParams } from 'pie:inferlet/url.js';
