@@ -34,7 +34,7 @@ mod sync;
 pub use budget::{Account, Budget, Charge, Purpose, Usage};
 pub use bus::Bus;
 pub use config::HostConfig;
-pub use event::{Event, Failure};
+pub use event::{Event, Failure, Form};
 pub use host::{Check, Host};
 pub use identity::effective_user;
 pub use limits::Limits;

@@ -192,16 +192,21 @@ impl Body {
     /// What an event says, without whose it is; of a file, only that it is one.
     fn fields(&mut self, event: &Arc<Event>) {
         let kind = match **event {
-            Event::Stdout(_) => "stdout",
+            Event::Stdout(_) | Event::Sent(..) => "stdout",
             Event::Stderr(_) => "stderr",
             Event::Message(_) => "message",
+            Event::Notice(_) => "notice",
             Event::Return(_) => "return",
             Event::Error(_) => "error",
             Event::File(_) => "file",
         };
         self.plain(format!("\"kind\":\"{kind}\""));
         match &**event {
-            Event::Stdout(_) | Event::Stderr(_) | Event::Message(_) => {
+            Event::Sent(_, form) => {
+                self.plain(format!(",\"form\":\"{}\"", form.as_str()));
+                self.quoted("text", event, Field::Text);
+            }
+            Event::Stdout(_) | Event::Stderr(_) | Event::Message(_) | Event::Notice(_) => {
                 self.quoted("text", event, Field::Text);
             }
             Event::Return(_) => self.quoted("value", event, Field::Text),
@@ -238,8 +243,10 @@ impl Field {
             (
                 Self::Text,
                 Event::Stdout(text)
+                | Event::Sent(text, _)
                 | Event::Stderr(text)
                 | Event::Message(text)
+                | Event::Notice(text)
                 | Event::Return(text),
             ) => text,
             (Self::Message, Event::Error(failure)) => &failure.message,
