@@ -439,6 +439,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_sent_says_its_form_and_what_was_printed_none() {
+        use pie_host::Form;
+
+        let text = || "7".to_owned();
+        for (event, kind, form) in [
+            (Event::Sent(text(), Form::Text), "stdout", json!("text")),
+            (Event::Sent(text(), Form::Json), "stdout", json!("json")),
+            (Event::Stdout(text()), "stdout", Value::Null),
+            (Event::Message(text()), "message", Value::Null),
+            (Event::Notice(text()), "notice", Value::Null),
+        ] {
+            let body = Body::event(3, 4, &Arc::new(event));
+            let read: Value = serde_json::from_slice(&written(&body, 3)).unwrap();
+            assert_eq!((&read["kind"], &read["form"]), (&json!(kind), &form));
+            assert_eq!(read["text"], "7");
+        }
+    }
+
+    #[test]
     fn a_log_is_held_as_it_is_and_escaped_as_it_is_written() {
         let text = "\u{1}ä\"".repeat(5000);
         let n_bytes = text.len();
