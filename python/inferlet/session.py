@@ -17,7 +17,8 @@ __all__ = ["SessionClosed", "message", "receive", "receive_file", "receive_signa
 def send(message: object) -> None:
     """Sends one value to the client: a string verbatim, anything else as compact JSON.
 
-    It is one `Stdout` event of the client, whose `form` says which of the two it is. A slow client suspends the program.
+    It is one `Stdout` event of the client, whose `form` says which of the two it is. A slow client suspends the
+    program.
     """
     if isinstance(message, str):
         text = _arguments.text("message", message)

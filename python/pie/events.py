@@ -40,7 +40,7 @@ class Event:
         def value(self) -> Any:
             """The value that the program sent: of a JSON text what it holds, else the text.
 
-            Raises PieError `invalid-argument` where Python cannot hold it, or the program sent what is not JSON as such.
+            Raises PieError `invalid-argument` where Python cannot hold it, or where it is not JSON.
             """
             return _value(self.text, "sent") if self.form == "json" else self.text
 

@@ -23,8 +23,8 @@ use crate::stdout::flush_output;
 use crate::task::answer_soon;
 use crate::{ErrorCode, Result, errors};
 
-/// Sends a text: the client's `Stdout` event, marked as a text. What was printed before is sent before it. A slow client
-/// suspends the program.
+/// Sends a text: the client's `Stdout` event, marked as a text. What was printed before is sent before it. A slow
+/// client suspends the program.
 pub fn send(message: &str) {
     flush_output();
     raw::send(message);
