@@ -29,7 +29,7 @@ run: build guests ## Builds all and runs the examples in Python, TypeScript and 
 
 test: lint test-rust test-js test-python ## Runs the linters and every test.
 
-lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the linters and the type checkers.
+lint: build $(STAMPS)/test-requirements js/inferlet/node_modules js/client/node_modules ## Runs the linters and the type checkers.
 	$(CARGO) fmt --check
 	for manifest in rust/js-runtime tools/wit_json examples/rust tests/guests asv_benchmarks/guests; do $(CARGO) fmt --check --manifest-path $$manifest/Cargo.toml --all || exit; done
 	$(CARGO) clippy --release --workspace --all-targets --quiet -- -D warnings
@@ -49,14 +49,16 @@ lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the lin
 	$(BIN)/python -m mypy.stubtest pie._engine --mypy-config-file pyproject.toml
 	$(BIN)/lint-imports
 	cd js/inferlet && npm run --silent check
+	cd js/client && npm run --silent check
 
 # Some are tested by themselves: the features of their dependencies would have wasmtime compiled a second time.
 test-rust: setup
 	$(CARGO) test --release --workspace --exclude pie-python --exclude inferlet --exclude inferlet-macros --exclude pie-interleavings --quiet
 	$(CARGO) test --release -p inferlet -p inferlet-macros -p pie-interleavings --quiet
 
-test-js: js/inferlet/node_modules
+test-js: js/inferlet/node_modules js/client/node_modules
 	cd js/inferlet && npm test --silent
+	cd js/client && npm test --silent
 
 test-python: build guests $(STAMPS)/test-requirements
 	$(BIN)/python -m pytest
@@ -96,7 +98,7 @@ lock: ## Writes the requirement locks anew.
 	$(BIN)/python tools/lock.py
 
 clean: ## Removes what was built in this folder.
-	rm -rf build dist $(VENV) js/inferlet/node_modules js/inferlet/dist python/pie/_engine*.so python/pie/runtimes/*.wasm python/pie/bakery/_sdk
+	rm -rf build dist $(VENV) js/inferlet/node_modules js/inferlet/dist js/client/node_modules js/client/dist python/pie/_engine*.so python/pie/runtimes/*.wasm python/pie/bakery/_sdk
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -139,4 +141,8 @@ $(STAMPS)/engine: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python-runtime $(STAM
 
 js/inferlet/node_modules: js/inferlet/package.json js/inferlet/package-lock.json
 	cd js/inferlet && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+js/client/node_modules: js/client/package.json js/client/package-lock.json
+	cd js/client && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@

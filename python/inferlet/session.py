@@ -11,18 +11,33 @@ from inferlet import _arguments, _json
 from inferlet._wait import flush_output, resolve_or_block
 from inferlet.errors import ErrorCode, SessionClosed
 
-__all__ = ["SessionClosed", "receive", "receive_file", "receive_signal", "send", "send_file"]
+__all__ = ["SessionClosed", "message", "receive", "receive_file", "receive_signal", "send", "send_file"]
 
 
 def send(message: object) -> None:
-    """Sends to the client: a string verbatim, anything else as compact JSON. A slow client suspends the program."""
+    """Sends one value to the client: a string verbatim, anything else as compact JSON.
+
+    It is one `Stdout` event of the client, whose `form` says which of the two it is. A slow client suspends the
+    program.
+    """
     if isinstance(message, str):
-        message = _arguments.text("message", message)
+        text = _arguments.text("message", message)
+        flush_output()
+        _session.send(text)
     else:
-        message = _json.dumps(message, "message", ErrorCode.INVALID_ARGUMENT)
-    # What was printed before goes out before.
+        text = _json.dumps(message, "message", ErrorCode.INVALID_ARGUMENT)
+        flush_output()
+        _session.send_json(text)
+
+
+def message(text: str) -> None:
+    """Tells the client something beside the output: its `Message` event, in order with the others.
+
+    It is in no log, and `pie run` does not print it. A slow client suspends the program.
+    """
+    text = _arguments.text("text", text)
     flush_output()
-    _session.send(message)
+    _session.message(text)
 
 
 def receive() -> Coroutine[Any, Any, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pie.errors import PieError
 
@@ -23,10 +23,26 @@ class Event:
 
     @dataclass(frozen=True)
     class Stdout:
-        """What the program sent or printed, verbatim."""
+        """What the program sent or printed, verbatim.
+
+        What was sent is one value an event; where prints are cut into events says nothing. Match on the text:
+        `case Event.Stdout(text)`.
+        """
+
+        __match_args__ = ("text",)
 
         text: str
+        form: Literal["text", "json"] | None = field(default=None, compare=False)
+        """What `session.send` was given: a text, or a value, whose JSON `text` is. None for what was printed."""
         seq: int = _seq()
+
+        @cached_property
+        def value(self) -> Any:
+            """The value that the program sent: of a JSON text what it holds, else the text.
+
+            Raises PieError `invalid-argument` where Python cannot hold it, or where it is not JSON.
+            """
+            return _value(self.text, "sent") if self.form == "json" else self.text
 
     @dataclass(frozen=True)
     class Stderr:
@@ -37,6 +53,13 @@ class Event:
 
     @dataclass(frozen=True)
     class Message:
+        """What the program tells its client beside its output, by `session.message`."""
+
+        text: str
+        seq: int = _seq()
+
+    @dataclass(frozen=True)
+    class Notice:
         """What the engine itself says about the process, as that output was dropped while nobody read it."""
 
         text: str
@@ -65,11 +88,7 @@ class Event:
 
             Raises PieError `invalid-argument` where Python cannot hold it (`text` can).
             """
-            try:
-                return json.loads(self.text)
-            except (ValueError, RecursionError) as error:
-                message = f"the value that the program returned cannot be held by Python ({error}); read the text of the event"
-                raise PieError("invalid-argument", message) from error
+            return _value(self.text, "returned")
 
     @dataclass(frozen=True)
     class Error:
@@ -83,5 +102,13 @@ class Event:
         seq: int = _seq()
 
 
-AnyEvent: TypeAlias = Event.Stdout | Event.Stderr | Event.Message | Event.File | Event.Return | Event.Error
+def _value(text: str, how: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = f"the value that the program {how} cannot be held by Python ({error}); read the text of the event"
+        raise PieError("invalid-argument", message) from error
+
+
+AnyEvent: TypeAlias = Event.Stdout | Event.Stderr | Event.Message | Event.Notice | Event.File | Event.Return | Event.Error
 LastEvent: TypeAlias = Event.Return | Event.Error

@@ -6,6 +6,7 @@ import pytest
 
 from pie.cli.files import FileSink
 from pie.cli.printer import Printer
+from pie.events import AnyEvent, Event
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "p.py", line 2, in main\n    raise ValueError("boom")\nValueError: boom\n'
 
@@ -29,3 +30,22 @@ def test_a_message_that_no_traceback_says_is_said(capsys: pytest.CaptureFixture[
     failed("", TRACEBACK)
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error[")]
     assert lines == ["error[program-error]: ValueError: boom", "error[limit-cpu]: more than 60 s", "error[program-error]: ValueError"]
+
+
+@pytest.mark.parametrize(
+    ("events", "printed"),
+    [
+        ([Event.Stdout("a", "text"), Event.Stdout("b", "text")], "ab"),
+        ([Event.Stdout('{"n":1}', "json"), Event.Stdout("2", "json")], '{"n":1}\n2'),
+        ([Event.Stdout("a"), Event.Stdout("2", "json"), Event.Stdout("b\n")], "a\n2\nb\n"),
+        ([Event.Stdout("2", "json"), Event.Return("3")], "2\n3\n"),
+        ([Event.Stdout("a", "text"), Event.Message("beside"), Event.Stdout("b", "text")], "ab"),
+    ],
+)
+def test_values_stand_on_lines_of_their_own_and_texts_as_they_come(
+    capsys: pytest.CaptureFixture[str], events: list[AnyEvent], printed: str
+) -> None:
+    printer = Printer(FileSink(None))
+    for event in events:
+        printer.show(event)
+    assert capsys.readouterr().out == printed

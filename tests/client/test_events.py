@@ -24,6 +24,7 @@ async def test_events_come_in_order_and_end_with_the_return() -> None:
             await peer.event(5, "stdout", text=f"{number} ")
         await peer.event(5, "stderr", text="e")
         await peer.event(5, "message", text="m")
+        await peer.event(5, "notice", text="n")
         await peer.event(5, "file", data=b"\x00\xff")
         seq = await peer.event(5, "return", value='{"a":[1.5,null]}')
         reading = asyncio.create_task(peer.serve_forever())
@@ -36,8 +37,9 @@ async def test_events_come_in_order_and_end_with_the_return() -> None:
         assert (process.pid, process.launch_seed) == (5, 2**64 - 1)
         events = [event async for event in process.events()]
         assert events[:64] == [Event.Stdout(f"{number} ") for number in range(64)]
-        assert events[64:] == [Event.Stderr("e"), Event.Message("m"), Event.File(b"\x00\xff"), Event.Return('{"a":[1.5,null]}')]
-        assert [event.seq for event in events] == list(range(1, 69))
+        said = [Event.Stderr("e"), Event.Message("m"), Event.Notice("n")]
+        assert events[64:] == [*said, Event.File(b"\x00\xff"), Event.Return('{"a":[1.5,null]}')]
+        assert [event.seq for event in events] == list(range(1, 70))
         match events[-1]:
             case Event.Return(value):
                 assert value == {"a": [1.5, None]}

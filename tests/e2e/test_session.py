@@ -34,6 +34,15 @@ def test_a_program_sends_texts_values_and_files(dummy: Engine, language: str) ->
     assert sent == ["hello", *values, PDF]
 
 
+@pytest.mark.rows("SES-007 SES-041")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_sent_is_marked_and_what_is_printed_is_not(dummy: Engine, language: str) -> None:
+    outcome = finish(launched(dummy, language, "forms"))
+    assert outcome.stdout == ["text", '{"n":3}', "printed\n", "7"]
+    assert outcome.forms == ["text", "json", None, "json"]
+    assert outcome.messages == ["beside"]
+
+
 @pytest.mark.rows("SES-041", language="rust")
 def test_what_a_rust_program_prints_without_a_line_s_end_keeps_its_place(dummy: Engine) -> None:
     assert finish(launched(dummy, "rust", "print")).sent == ["a", "b", "c", b"d", "e"]

@@ -294,6 +294,12 @@ class Program(ForwardOps, GeneratorOps, GrammarOps, MessageOps):
     def op_send(self, op: Op) -> None:
         """The client sees it; the program sees nothing."""
 
+    def op_send_json(self, op: Op) -> None:
+        """As `op_send`."""
+
+    def op_message(self, op: Op) -> None:
+        """As `op_send`."""
+
     def op_receive(self, op: Op) -> str:
         if not self.messages:
             raise RefusedError("session-closed")

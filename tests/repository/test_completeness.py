@@ -40,6 +40,7 @@ ABSENT |= {
     (language, "messaging.subscription.pollable"): "the reference has it in Rust alone; the others wait by `next`"
     for language in ("python", "typescript")
 }
+ABSENT |= {(language, "session.print"): "standard output is as fast there" for language in ("typescript", "rust")}
 ABSENT |= {("rust", "http.exchange.cancel"): "what is dropped is given up, and a program in Rust says when that is"}
 ABSENT |= {("rust", "http-server.incoming-request.abandon"): "what is dropped is given up, and a program in Rust says when that is"}
 ABSENT |= {("typescript", "http.refusal"): "an error of `fetch` has the code itself, and no other client goes by `wasi:http` there"}
@@ -56,6 +57,7 @@ WITHOUT_VECTOR = {
         ("generation.generator.ask-masks", "generation.generator.give-mask", "generation.generator.draft"),
         "the SDKs call it for constraints and speculators, which are options of `generate` in vectors",
     ),
+    "session.print": "what Python's standard output is made of; tests/e2e/test_session.py prints in each language",
     "files.check": "what is refused is refused by a machine; tests/e2e/test_files.py has the programs",
     **dict.fromkeys(
         ("http.refusal", *(f"http.exchange.{name}" for name in ("start", "write-part", "finish", "head", "read", "cancel"))),

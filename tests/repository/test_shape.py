@@ -152,7 +152,9 @@ def test_the_version_stands_once() -> None:
             continue  # outside the workspace
         assert tomllib.loads(manifest.read_text())["package"]["version"] == {"workspace": True}, manifest
     # npm has no way to read it from elsewhere.
-    assert json.loads((ROOT / "js/inferlet/package.json").read_text())["version"] == version
+    for package in ("inferlet", "client"):
+        assert json.loads((ROOT / f"js/{package}/package.json").read_text())["version"] == version
+    assert f"'pie-js/{version}'" in (ROOT / "js/client/src/opening.ts").read_text()
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ const CASES = [
   ['[JS-014] a model without a name', () => Model.load(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
   ['[JS-014] a model that is not loaded', () => Model.load('absent'), InferletError, 'unknown-model', "no model 'absent'"],
   ['a file that is no bytes', () => session.sendFile('text'), TypeError, 'invalid-argument', 'the file must be a Uint8Array, not "text"'],
+  ['a message beside the output that is no text', () => session.message(5), TypeError, 'invalid-argument', 'text must be a string, not 5'],
   ['a message that is no JSON', () => session.send({ score: NaN }), InferletError, 'invalid-argument', "at the key 'score', is NaN"],
 ];
 

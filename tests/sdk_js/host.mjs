@@ -223,6 +223,8 @@ export const cueTokens = () => new Uint32Array([2]);
 export const sealTokens = () => new Uint32Array([3]);
 export const stopTokens = () => new Uint32Array([4]);
 export const send = (message) => record('send', message);
+export const sendJson = (value) => record('sendJson', value);
+export const message = (text) => record('message', text);
 export const receive = (settle) => (record('receive'), wait(settle));
 export const sendFile = (data) => record('sendFile', data);
 export const receiveFile = (settle) => (record('receiveFile'), wait(settle));

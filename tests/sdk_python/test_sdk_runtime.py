@@ -172,8 +172,9 @@ def test_what_is_told_of_a_failure(source, kind, message, code):
 @pytest.mark.rows("SES-041", language="python")
 def test_printing_keeps_its_order_with_sending(monkeypatch):
     sent = []
-    monkeypatch.setattr(session, "send", sent.append)
-    monkeypatch.setattr(sys, "stdout", stdio.TextOut(session.send, "<stdout>"))
+    for name in ("send", "send_json", "print"):
+        monkeypatch.setattr(session, name, sent.append)
+    monkeypatch.setattr(sys, "stdout", stdio.TextOut(session.print, "<stdout>"))
     print("a", 1)
     print("b\nc", end="")
     inferlet.session.send("d")

@@ -41,12 +41,16 @@ def load_interpreter(language: str) -> Component | Source:
 
 @dataclass
 class Outcome:
-    """Everything that a process sent, and how it ended. `sent` holds texts and files in their order."""
+    """Everything that a process sent, and how it ended. `sent` holds texts and files in their order, `forms` what each
+    text on stdout is.
+    """
 
     launch_seed: int
     stdout: list[str] = field(default_factory=list)
     stderr: list[str] = field(default_factory=list)
     sent: list[str | bytes] = field(default_factory=list)
+    forms: list[str | None] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     value: Any = None
     code: str | None = None
     kind: str | None = None
@@ -72,6 +76,7 @@ def finish(process: Process) -> Outcome:
             case Event.Stdout(text):
                 outcome.stdout.append(text)
                 outcome.sent.append(text)
+                outcome.forms.append(event.form)
             case Event.Stderr(text):
                 outcome.stderr.append(text)
             case Event.File(data):
@@ -81,6 +86,8 @@ def finish(process: Process) -> Outcome:
             case Event.Error(code, message, kind, traceback):
                 outcome.code, outcome.kind, outcome.message, outcome.traceback = code, kind, message, traceback
             case Event.Message(text):
+                outcome.messages.append(text)
+            case Event.Notice(text):
                 raise AssertionError(text)
     outcome.n_calls = process.n_calls
     return outcome

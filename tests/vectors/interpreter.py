@@ -423,6 +423,12 @@ class Interpreter:
     async def op_send(self, a):
         session.send(a["text"])
 
+    async def op_send_json(self, a):
+        session.send(a["value"])
+
+    async def op_message(self, a):
+        session.message(a["text"])
+
     async def op_receive(self, a):
         return await session.receive()
 

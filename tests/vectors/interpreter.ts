@@ -458,6 +458,8 @@ class Interpreter {
     seal_tokens: () => chat.seal(this.model),
     stop_tokens: () => chat.stopTokens(this.model),
     send: (a: Arguments) => session.send(a.text),
+    send_json: (a: Arguments) => session.send(a.value),
+    message: (a: Arguments) => session.message(a.text),
     receive: () => session.receive(),
     send_file: (a: Arguments) => session.sendFile(Uint8Array.from(a.data)),
     receive_file: async () => Array.from(await session.receiveFile()),

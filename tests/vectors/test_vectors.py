@@ -36,6 +36,7 @@ def test_vector(dummy: Engine, name: str, language: str) -> None:
     rows = [(op, named.get(expected, expected) if isinstance(expected, str) else expected) for op, expected in vector["rows"]]
     differences = [(op, expected, given) for (op, expected), given in zip(rows, outcome.value, strict=True) if not same(expected, given)]
     assert differences == [], short(differences)
+    assert outcome.messages == vector.get("beside", [])
     if "events" in vector:
         assert [sent if isinstance(sent, str) else list(sent) for sent in outcome.sent] == vector["events"]
 

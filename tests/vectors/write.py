@@ -420,7 +420,14 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
         [*prompt("c", 5, 6, 7), *collected("c", "g", WARM, 4, seed=2**64 - 1)],
         {"languages": ["python", "rust"]},
     ),
-    "session": ([op("receive"), op("send", text="a"), op("receive"), op("receive"), op("receive")], {"messages": ["one", "zwei ü"]}),
+    "session": (
+        [
+            *(op("receive"), op("send", text="a"), op("receive")),
+            *(op("send_json", value=value) for value in ({"n": 3, "ü": ["a", None, True]}, 7, None)),
+            *(op("message", text="beside"), op("receive"), op("receive")),
+        ],
+        {"messages": ["one", "zwei ü"], "events": ["a", '{"n":3,"ü":["a",null,true]}', "7", "null"], "beside": ["beside"]},
+    ),
     "files": (
         [
             op("receive_file"),

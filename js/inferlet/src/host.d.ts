@@ -343,6 +343,9 @@ declare module 'pie:host' {
   export function forwardPassCreate(context: ContextHandle): ForwardPassHandle;
   export function generatorCreate(context: ContextHandle, sampler: Sampler, options: Options): GeneratorHandle;
   export function send(message: string): void;
+  export function sendJson(value: string): void;
+  export function print(text: string): void;
+  export function message(text: string): void;
   export function receive(settle: Settle<string>): Wait;
   export function sendFile(data: Uint8Array): void;
   export function receiveFile(settle: Settle<Uint8Array>): Wait;

@@ -5,10 +5,21 @@ import { toBytes, toText } from './arguments.js';
 import { toJson } from './json.js';
 import { Pending } from './pending.js';
 
-/** Sends a message: a string as it is, anything else as JSON. A slow client suspends the program. */
+/**
+ * Sends one value: a string as it is, anything else as JSON. It is one `Stdout` event of the client, whose `form` says
+ * which of the two it is. A slow client suspends the program.
+ */
 export function send(message: unknown): void {
-  const text = typeof message === 'string' ? toText(message, 'message') : toJson(message, 'the message', 'invalid-argument');
-  host.send(text);
+  if (typeof message === 'string') host.send(toText(message, 'message'));
+  else host.sendJson(toJson(message, 'the message', 'invalid-argument'));
+}
+
+/**
+ * Tells the client something beside the output: its `Message` event, in order with the others. It is in no log, and
+ * `pie run` does not print it. A slow client suspends the program.
+ */
+export function message(text: string): void {
+  host.message(toText(text, 'text'));
 }
 
 /**

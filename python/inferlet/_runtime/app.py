@@ -41,7 +41,7 @@ class Run(exports.Run):
         """Runs the program of this launch once; a program that fails raises its failure."""
         # The generator's state is part of the snapshot; the bytes are a stream from the launch seed.
         random.seed(int.from_bytes(os.urandom(32), "little"))
-        stdio.install(_session.send)
+        stdio.install(_session.print)
         bundle: Bundle | None = None
         try:
             bundle = Bundle({file.path: file.content for file in _source.files()}, _source.entry())

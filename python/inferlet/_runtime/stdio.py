@@ -55,9 +55,9 @@ class TextOut(io.TextIOBase):
                 self._emit(text[start : start + _MAX_CHUNK_CHARS])
 
 
-def install(send: Callable[[str], object]) -> None:
-    """Gives the program its streams: standard output through `send`, standard error through the file descriptor."""
-    sys.stdout = TextOut(send, "<stdout>")
+def install(emit: Callable[[str], object]) -> None:
+    """Gives the program its streams: standard output through `emit`, standard error through the file descriptor."""
+    sys.stdout = TextOut(emit, "<stdout>")
     sys.stderr = TextOut(_write_stderr, "<stderr>")
 
 

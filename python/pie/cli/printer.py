@@ -24,17 +24,20 @@ class Printer:
         self._files = files
         self.exit_code = EXIT_ERROR
         self._at_line_start = True
+        self._after_value = False
         self._last_stderr = ""
 
     def show(self, event: AnyEvent) -> None:
         """One event."""
         match event:
             case Event.Stdout(text):
-                self.stdout(text)
+                self.sent(text) if event.form == "json" else self.stdout(text)
             case Event.Stderr(text):
                 self.stderr(text)
-            case Event.Message(text):
-                self.message(text)
+            case Event.Message():
+                pass  # for programs that are clients
+            case Event.Notice(text):
+                self.notice(text)
             case Event.File(data):
                 self.file(data)
             case Event.Return():
@@ -42,9 +45,18 @@ class Printer:
             case Event.Error(code, message, kind, traceback):
                 self.failed(code, message, kind=kind, traceback=traceback)
 
+    def sent(self, text: str) -> None:
+        """A value that the program sent as JSON: on a line of its own, which what follows ends."""
+        self._end_line()
+        self.stdout(text)
+        self._after_value = True
+
     def stdout(self, text: str) -> None:
-        """What the program sent, verbatim."""
+        """What the program printed, or sent as a text, verbatim."""
         if text:
+            if self._after_value:
+                self._after_value = False
+                sys.stdout.write("\n")
             sys.stdout.write(text)
             sys.stdout.flush()
             self._at_line_start = text.endswith("\n")
@@ -63,7 +75,7 @@ class Printer:
         self.stdout(plain(text, keep=LINES) if sys.stdout.isatty() else text)
         self._remember(text)
 
-    def message(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         """What the engine itself says about the program, as a line on stderr."""
         self._end_line()
         print(plain(text, keep=LINES), file=sys.stderr)
@@ -98,4 +110,5 @@ class Printer:
 
     def _end_line(self) -> None:
         if not self._at_line_start:
+            self._after_value = False
             self.stdout("\n")

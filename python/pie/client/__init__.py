@@ -9,7 +9,8 @@ async with pie.client.connect("ws://127.0.0.1:8080") as client:
     value = await process.result()
 """
 
-from pie.client.client import Client, ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo, connect
+from pie.client.client import Client, Connecting, connect
+from pie.client.info import ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo
 from pie.client.process import Events, Process
 from pie.client.signing import PrivateKey
 from pie.errors import PieError
@@ -18,6 +19,7 @@ from pie.events import AnyEvent, Event, LastEvent
 __all__ = [
     "AnyEvent",
     "Client",
+    "Connecting",
     "ConnectionInfo",
     "Event",
     "Events",

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from pie.client import checks
 from pie.client.connection import Connection, nothing
+from pie.client.info import ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo
 from pie.client.mcp import Command
 from pie.client.opening import Identity
 from pie.client.process import Process
@@ -21,174 +20,12 @@ from pie.client.signing import PrivateKey, check_key
 from pie.client.wire import Frame, parse, to_event
 from pie.errors import PieError
 from pie.events import Event, LastEvent
-from pie.stats import MessageStats, ModelStats
 
 if TYPE_CHECKING:
     from pie.client.programs import Package
 
 DEFAULT_ADDRESS = "ws://127.0.0.1:8080"
-
-
-@dataclass(frozen=True)
-class ProcessInfo:
-    """A process in a list."""
-
-    pid: int
-    program: str
-    """What was launched: `name@version`, or the digest."""
-    state: Literal["running", "ended"]
-    attached: bool
-    """Whether a client reads its events."""
-    detached: bool
-    """Whether it lives on without a client, without limit."""
-    started: float
-    """Seconds since 1970."""
-    ended: float | None = None
-    """Seconds since 1970."""
-    cpu_s: float = 0.0
-    exit: str | None = None
-    """How it ended: `return`, or the code of its error."""
-    dropped: int = 0
-    """Events of output that were dropped while nobody read them."""
-    tokens: int = 0
-    """Tokens that have entered its contexts."""
-    user: str | None = None
-    """Whose it is, in a list of everybody's."""
-
-
-@dataclass(frozen=True)
-class ProgramInfo:
-    """An installed program."""
-
-    name: str
-    version: str
-    digest: str
-    bytes: int
-    """Its size."""
-    installed: float
-    """Seconds since 1970."""
-    user: str | None = None
-    """Whose it is, in a list of everybody's."""
-
-
-@dataclass(frozen=True)
-class SnapshotInfo:
-    """A context that a program saved under a name."""
-
-    model: str
-    name: str
-    tokens: int
-    """Its length."""
-    user: str | None = None
-    """Whose it is, in a list of everybody's."""
-
-
-@dataclass(frozen=True)
-class ConnectionInfo:
-    """A client that is connected, as operators see it."""
-
-    connection: int
-    """Its number, for the life of the server."""
-    user: str
-    role: Literal["read", "user", "operator"]
-    key: str | None
-    """The id of the key by which it came in."""
-    address: str
-    client: str
-    """What it calls itself."""
-    since: float
-    """Seconds since 1970."""
-
-
-@dataclass(frozen=True)
-class TopicInfo:
-    """A topic by which programs send to each other, while it is in use."""
-
-    topic: str
-    queued: int
-    """Messages that wait in its queue."""
-    queued_bytes: int
-    waiting_pushes: int
-    """Pushes that wait for room."""
-    waiting_pulls: int
-    subscriptions: int
-    user: str | None = None
-    """Whose it is, in a list of everybody's."""
-
-
-@dataclass(frozen=True)
-class Logs:
-    """A part of what a process wrote to stdout and stderr, as one text.
-
-    The server keeps the last of it apart from the events.
-    """
-
-    text: str
-    next: int
-    """The position after the text, from which to read on."""
-    dropped_bytes: int
-    """Bytes before the text that are no longer kept."""
-    ended: bool
-    """Whether the process has ended."""
-
-
-class UserModelStats(TypedDict):
-    """What one user has of a model."""
-
-    n_pages_used: int
-    n_contexts: int
-    n_snapshots: int
-    n_requests: int
-
-
-class UserShare(TypedDict, total=False):
-    """What one user has, as operators see it."""
-
-    held_bytes: dict[str, int]
-    n_live: int
-    n_ended: int
-    n_tokens: int
-
-
-class WholeServerStats(TypedDict):
-    """What everybody has together, and what the engine counts: for operators."""
-
-    n_connections: int
-    n_live: int
-    n_ended: int
-    budget_bytes: int
-    """What all users together may hold."""
-    held_bytes: int
-    n_faults: int
-    """How often the engine was at odds with itself and went on: it is healthy at 0."""
-    messages: MessageStats
-    """What programs sent to each other so far, and what waits."""
-    users: dict[str, UserShare]
-    models: dict[str, ModelStats]
-    """What the engine counts of each model, by its name."""
-
-
-class ServerStats(TypedDict):
-    """What the asking user has at a server; of others only operators learn something."""
-
-    uptime_s: float
-    draining: bool
-    """Whether it takes no more launches, because it was told to end."""
-    user: str
-    role: Literal["read", "user", "operator"]
-    n_connections: int
-    n_live: int
-    """Processes that run."""
-    n_ended: int
-    """Processes that have ended and are kept."""
-    n_tokens: int
-    """Tokens that have entered the contexts of these processes."""
-    held_bytes: dict[str, int]
-    """Bytes of the engine's budget, by what they are held for."""
-    models: dict[str, UserModelStats]
-    """By the name of the model."""
-    server: NotRequired[WholeServerStats]
-    """For operators."""
+_PROGRAM = "a str: NAME@VERSION, or NAME"
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -276,6 +113,13 @@ class Client:
         """Whether the server has said that it is about to end: it launches nothing more."""
         return self._connection.draining
 
+    async def close(self) -> None:
+        """Ends the connection: every call and loop that waits gets `connection-failed`. A second call does nothing.
+
+        Processes go on for a while, so that this user can attach to them again; detached ones go on without limit.
+        """
+        await self._connection.close()
+
     async def ping(self) -> None:
         """Answers when the server does."""
         await self._connection.request("ping", {}, nothing)
@@ -325,6 +169,28 @@ class Client:
         For an operator, with `all_users`, those of everybody.
         """
         return await self._connection.request("programs", _everybody(all_users), lambda raw: parse(raw, _programs).programs)
+
+    async def check_program(self, program: str, *, digest: str | None = None) -> bool:
+        """Whether this user has installed `program`, which is `name@version`, or `name` for any version.
+
+        With `digest` (that of a `ProgramInfo`, or what `upload` answered), whether it is that program.
+        """
+        checks.text("program", program, _PROGRAM)
+        if digest is not None:
+            checks.text("digest", digest)
+        return any(digest in (None, found.digest) for found in await self._installed(program))
+
+    async def resolve_version(self, program: str) -> str:
+        """The `name@version` that a launch of `program` runs: of a `name`, its highest version.
+
+        Raises PieError `unknown-program` where this user has installed none.
+        """
+        checks.text("program", program, _PROGRAM)
+        installed = await self._installed(program)
+        if not installed:
+            message = f"{self.user!r} has no program {program!r}; install it first (`programs` lists those that are installed)"
+            raise PieError("unknown-program", message, {"program": program})
+        return f"{installed[-1].name}@{installed[-1].version}"
 
     async def snapshots(self, *, all_users: bool = False) -> list[SnapshotInfo]:
         """The snapshots that programs of this user have saved, by model and name.
@@ -508,6 +374,18 @@ class Client:
         """
         return await self._connection.request("stats", {}, lambda raw: cast("ServerStats", parse(raw, _stats)))
 
+    install_program = install
+    launch_process = launch
+    attach_process = attach
+    list_processes = list
+    terminate_process = terminate
+    """Longer names of the same methods."""
+
+    async def _installed(self, program: str) -> Sequence[ProgramInfo]:
+        """What is installed as `name@version`, or the versions of `name`, oldest first."""
+        name, at, version = program.partition("@")
+        return [found for found in await self.programs() if found.name == name and (not at or found.version == version)]
+
     async def _upload(self, data: bytes) -> str:
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         await self._connection.upload(data, digest)
@@ -555,18 +433,50 @@ def _identity(user: str | None, key: str | None, private_key: PrivateKey | str |
     return Identity(user, None, private_key if isinstance(private_key, PrivateKey) else PrivateKey.load(private_key))
 
 
-@asynccontextmanager
-async def connect(
+class Connecting:
+    """A connection that is about to be opened, from `connect`."""
+
+    def __init__(
+        self, address: str, user: str | None, key: str | None, private_key: PrivateKey | str | Path | None, timeout_s: float
+    ) -> None:
+        self._address = address
+        self._who = (user, key, private_key)
+        self._timeout_s = timeout_s
+        self._client: Client | None = None
+
+    def __await__(self) -> Generator[Any, None, Client]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Client:
+        self._client = await self._open()
+        return self._client
+
+    async def __aexit__(self, *_error: object) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def _open(self) -> Client:
+        user, key, private_key = self._who
+        checks.text("address", self._address, "a str, as in 'ws://127.0.0.1:8080'")
+        if user is not None:
+            checks.text("user", user)
+        checks.time_s("timeout_s", self._timeout_s)
+        who = _identity(user, key, private_key)
+        return Client(await Connection.open(self._address, who, timeout_s=self._timeout_s))
+
+
+def connect(
     address: str = DEFAULT_ADDRESS,
     *,
     user: str | None = None,
     key: str | None = None,
     private_key: PrivateKey | str | Path | None = None,
     timeout_s: float = 10.0,
-) -> AsyncIterator[Client]:
+) -> Connecting:
     """Connects to the server at `address` (`ws://HOST:PORT`) as `user`.
 
-    The connection is closed at the end of the block.
+    `async with connect(...) as client` closes the connection at the end of the block. `client = await connect(...)`
+    leaves that to `await client.close()`.
 
     Where the server has to know who asks, `key` is an API key (`pie key add`), whose user one is then; or `private_key`
     one whose public half the operator has added, a `PrivateKey` or the path of one, with the `user` whose it is.
@@ -575,13 +485,4 @@ async def connect(
     let one in, `connection-failed` where there is no server, `protocol-version` where it is of another version,
     `invalid-argument` for what is no address, user, key or time.
     """
-    checks.text("address", address, "a str, as in 'ws://127.0.0.1:8080'")
-    if user is not None:
-        checks.text("user", user)
-    checks.time_s("timeout_s", timeout_s)
-    who = _identity(user, key, private_key)
-    connection = await Connection.open(address, who, timeout_s=timeout_s)
-    try:
-        yield Client(connection)
-    finally:
-        await connection.close()
+    return Connecting(address, user, key, private_key, timeout_s)

@@ -209,11 +209,11 @@ class Connection:
                 frame = following
             return await answer
         except BaseException:
+            if cut is not None and not is_sent:  # one that was refused, too: its last part frees its number
+                self._cuts.append(cut)
+                self._wake.set()
             if not answer.done():
                 answer.cancel()  # the reader undoes what is still to be answered
-                if cut is not None and not is_sent:
-                    self._cuts.append(cut)
-                    self._wake.set()
             elif not answer.cancelled() and answer.exception() is None and undo is not None:
                 undo(answer.result())
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -78,6 +78,7 @@ class Frame(msgspec.Struct):
     seq: int = 0
     kind: str = ""
     text: str = ""
+    form: Literal["text", "json"] | None = None
     value: str = "null"
     code: str | None = None
     message: str = ""
@@ -136,11 +137,13 @@ def to_event(frame: Frame, payload: bytes) -> AnyEvent:
     """The event in a frame of the type `event`."""
     match frame.kind:
         case "stdout":
-            return Event.Stdout(frame.text, seq=frame.seq)
+            return Event.Stdout(frame.text, frame.form, seq=frame.seq)
         case "stderr":
             return Event.Stderr(frame.text, seq=frame.seq)
         case "message":
             return Event.Message(frame.text, seq=frame.seq)
+        case "notice":
+            return Event.Notice(frame.text, seq=frame.seq)
         case "file":
             return Event.File(payload, seq=frame.seq)
         case "return":
@@ -161,7 +164,7 @@ def event_bytes(event: AnyEvent) -> int:
             return len(data)
         case Event.Error():
             return len(event.message) + len(event.traceback)
-        case Event.Stdout(text) | Event.Stderr(text) | Event.Message(text):
+        case Event.Stdout(text) | Event.Stderr(text) | Event.Message(text) | Event.Notice(text):
             return len(text)
         case Event.Return():
             return len(event.text)

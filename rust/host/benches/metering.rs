@@ -15,7 +15,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use pie_host::{Event, Host, HostConfig, Launch, Limits, Value};
+use pie_host::{Event, Form, Host, HostConfig, Launch, Limits, Value};
 use serde_json::json;
 use support::bare::Bare;
 use support::{Written, config, in_turns, launch, number, report};
@@ -119,7 +119,8 @@ fn neighbours(rounds: usize) {
             .map(|_| {
                 let started = Instant::now();
                 echo.send("x".to_owned()).unwrap();
-                assert_eq!(echo.next_event(None), Some(Event::Stdout("x".to_owned())));
+                let sent = Event::Sent("x".to_owned(), Form::Text);
+                assert_eq!(echo.next_event(None), Some(sent));
                 started.elapsed().as_secs_f64() * 1e6
             })
             .collect();

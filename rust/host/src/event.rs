@@ -3,18 +3,41 @@
 /// One thing that a process told its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Text that the program sent or printed, verbatim.
+    /// Text that the program printed, verbatim. Where one ends and the next begins says nothing.
     Stdout(String),
+    /// One value that the program sent. Clients get it as `stdout` too, with its form.
+    Sent(String, Form),
     /// Text that the program wrote to its standard error, verbatim.
     Stderr(String),
     /// Bytes that the program sent as one file.
     File(Vec<u8>),
-    /// What the engine itself says about the process.
+    /// What the program tells its client beside its output.
     Message(String),
+    /// What the engine itself says about the process.
+    Notice(String),
     /// The last event of a program that succeeded: its return value, a JSON text.
     Return(String),
     /// The last event of a program that did not.
     Error(Failure),
+}
+
+/// What a text that was sent is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A text, verbatim.
+    Text,
+    /// The JSON of a value.
+    Json,
+}
+
+impl Form {
+    /// What clients call it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
 }
 
 /// What an event brings.
@@ -24,6 +47,7 @@ pub(crate) enum EventKind {
     Stderr,
     File,
     Message,
+    Notice,
     /// The end of the program.
     Last,
 }
@@ -75,9 +99,12 @@ impl Event {
     /// Bytes of what the event carries: text, value, message and traceback, or file.
     pub fn payload_bytes(&self) -> usize {
         match self {
-            Self::Stdout(text) | Self::Stderr(text) | Self::Message(text) | Self::Return(text) => {
-                text.len()
-            }
+            Self::Stdout(text)
+            | Self::Sent(text, _)
+            | Self::Stderr(text)
+            | Self::Message(text)
+            | Self::Notice(text)
+            | Self::Return(text) => text.len(),
             Self::File(data) => data.len(),
             Self::Error(failure) => failure.message.len() + failure.traceback.len(),
         }
@@ -86,10 +113,11 @@ impl Event {
     /// What it brings.
     pub(crate) fn kind(&self) -> EventKind {
         match self {
-            Self::Stdout(_) => EventKind::Stdout,
+            Self::Stdout(_) | Self::Sent(..) => EventKind::Stdout,
             Self::Stderr(_) => EventKind::Stderr,
             Self::File(_) => EventKind::File,
             Self::Message(_) => EventKind::Message,
+            Self::Notice(_) => EventKind::Notice,
             Self::Return(_) | Self::Error(_) => EventKind::Last,
         }
     }

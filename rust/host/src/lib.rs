@@ -36,7 +36,7 @@ mod sync;
 pub use budget::{Account, Budget, Charge, Purpose, Usage};
 pub use bus::Bus;
 pub use config::HostConfig;
-pub use event::{Event, Failure};
+pub use event::{Event, Failure, Form};
 pub use host::{Check, Host};
 pub use http_in::answer::AnswerBody;
 pub use http_in::incoming::{ArrivedRequest, Asking};

@@ -12,6 +12,8 @@
 //! # }
 //! ```
 
+use serde::Serialize;
+
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString};
 use crate::bindings::pie::core::session as raw;
 /// Signals and messages come in one order, through one queue; this name says that a program expects a signal.
@@ -19,12 +21,34 @@ pub use crate::bindings::pie::core::session::receive as receive_signal;
 pub use crate::bindings::pie::core::session::{receive, receive_file};
 use crate::stdout::flush_output;
 use crate::task::answer_soon;
+use crate::{ErrorCode, Result, errors};
 
-/// Sends a text: the client's `Stdout` event. What was printed before is sent before it. A slow client suspends the
-/// program.
+/// Sends a text: the client's `Stdout` event, marked as a text. What was printed before is sent before it. A slow
+/// client suspends the program.
 pub fn send(message: &str) {
     flush_output();
     raw::send(message);
+}
+
+/// Sends a value as JSON: the client's `Stdout` event, marked as JSON. Otherwise as [`send`].
+///
+/// # Errors
+/// `invalid-argument` for a value that JSON cannot hold.
+pub fn send_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string(value).map_err(|error| {
+        let message = format!("what is sent cannot be JSON: {error}");
+        errors::text(ErrorCode::InvalidArgument, message)
+    })?;
+    flush_output();
+    raw::send_json(&text);
+    Ok(())
+}
+
+/// Tells the client something beside the output: its `Message` event, in order with the others. It is in no log, and
+/// `pie run` does not print it. A slow client suspends the program.
+pub fn message(text: &str) {
+    flush_output();
+    raw::message(text);
 }
 
 /// Sends bytes: one `File` event of the client, in order with the texts. A slow client suspends the program.

@@ -54,6 +54,8 @@ fn event<'py>(py: Python<'py>, event: &Event, seq: u64) -> PyResult<Bound<'py, P
     match event {
         Event::Stdout(text) => made("Stdout", (text,).into_pyobject(py)?),
         Event::Stderr(text) => made("Stderr", (text,).into_pyobject(py)?),
+        Event::Sent(text, form) => made("Stdout", (text, form.as_str()).into_pyobject(py)?),
+        Event::Notice(text) => made("Notice", (text,).into_pyobject(py)?),
         Event::Message(text) => made("Message", (text,).into_pyobject(py)?),
         Event::File(data) => made("File", (PyBytes::new(py, data),).into_pyobject(py)?),
         Event::Return(value) => made("Return", (value,).into_pyobject(py)?),

@@ -150,7 +150,7 @@ async def test_output_that_nobody_reads_is_bounded_and_counted(tmp_path: Path) -
             await ended(client, process.pid)
             events = await collect(await client.attach(process.pid))
             assert events[-1] == Event.Return("999")
-            assert any(isinstance(event, Event.Message) and "dropped" in event.text for event in events)
+            assert any(isinstance(event, Event.Notice) and "dropped" in event.text for event in events)
             assert sum(len(event.text) for event in events if isinstance(event, Event.Stdout)) <= 4096
             logs = await client.logs(process.pid)
             assert len(logs.text) <= 2048

@@ -19,6 +19,16 @@ async def send():
     session.send_file(pdf_bytes)  # binary
 
 
+async def forms():
+    from inferlet import session
+
+    session.send("text")
+    session.send({"n": 3})
+    print("printed")
+    session.message("beside")
+    session.send(7)
+
+
 async def receive():
     from inferlet import session
 

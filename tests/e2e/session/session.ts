@@ -4,7 +4,7 @@
 
 import { Context, Model, Sampler, SessionClosed, chat, runtime, session } from 'inferlet';
 
-const snippets = { send, receive, stream, structured, files, signals, instance, patience };
+const snippets = { send, forms, receive, stream, structured, files, signals, instance, patience };
 
 export async function main(snippet: keyof typeof snippets): Promise<unknown> {
   return await snippets[snippet]();
@@ -16,6 +16,14 @@ function send(): void {
   session.send('hello');
   session.send({ event: 'tick', n: 3 }); // object → JSON
   session.sendFile(pdfBytes); // Uint8Array
+}
+
+function forms(): void {
+  session.send('text');
+  session.send({ n: 3 });
+  console.log('printed');
+  session.message('beside');
+  session.send(7);
 }
 
 async function receive(): Promise<string> {

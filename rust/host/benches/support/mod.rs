@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pie_host::{
-    Component, Event, Host, HostConfig, Language, Launch, Process, Program, SourceBundle,
+    Component, Event, Form, Host, HostConfig, Language, Launch, Process, Program, SourceBundle,
 };
 use serde_json::{Map, Value, json};
 
@@ -107,7 +107,7 @@ pub fn launch(host: &Host, program: &Program, input: &str) -> Process {
 /// Waits until an idle program says that it runs.
 pub fn wait_until_idle(process: &Process) {
     let event = process.next_event(None);
-    assert_eq!(event, Some(Event::Stdout("idle".to_owned())));
+    assert_eq!(event, Some(Event::Sent("idle".to_owned(), Form::Text)));
 }
 
 /// Disconnects from programs that wait for a message, and waits for their ends.

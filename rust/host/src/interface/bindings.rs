@@ -17,6 +17,9 @@ wasmtime::component::bindgen!({
     imports: {
         "pie:core/runtime.spawn": async | trappable,
         "pie:core/session.send": async | trappable,
+        "pie:core/session.send-json": async | trappable,
+        "pie:core/session.print": async | trappable,
+        "pie:core/session.message": async | trappable,
         "pie:core/session.send-file": async | trappable,
         "pie:core/messaging.push": async | trappable,
         "pie:core/tokenizer.[method]tokenizer.encode": async | trappable,

@@ -7,7 +7,7 @@ use wasmtime::component::{Linker, Resource};
 use super::bindings::pie::core::session;
 use super::futures::{FutureBlob, FutureString};
 use super::view::view;
-use crate::event::Event;
+use crate::event::{Event, Form};
 use crate::process::handles::HandleTable;
 use crate::process::mailbox::receive;
 use crate::process::queue::send;
@@ -22,7 +22,22 @@ view! {
 impl session::Host for Sessions<'_> {
     async fn send(&mut self, message: String) -> wasmtime::Result<()> {
         self.record.count_output(message.len())?;
-        Ok(send(&*self.record.events, Event::Stdout(message)).await?)
+        Ok(send(&*self.record.events, Event::Sent(message, Form::Text)).await?)
+    }
+
+    async fn send_json(&mut self, value: String) -> wasmtime::Result<()> {
+        self.record.count_output(value.len())?;
+        Ok(send(&*self.record.events, Event::Sent(value, Form::Json)).await?)
+    }
+
+    async fn print(&mut self, text: String) -> wasmtime::Result<()> {
+        self.record.count_output(text.len())?;
+        Ok(send(&*self.record.events, Event::Stdout(text)).await?)
+    }
+
+    async fn message(&mut self, text: String) -> wasmtime::Result<()> {
+        self.record.count_output(text.len())?;
+        Ok(send(&*self.record.events, Event::Message(text)).await?)
     }
 
     fn receive(&mut self) -> wasmtime::Result<Resource<FutureString>> {

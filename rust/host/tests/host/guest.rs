@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pie_host::{Component, Event, Failure, Host, HostConfig, Launch, Process, Program};
+use pie_host::{Component, Event, Failure, Form, Host, HostConfig, Launch, Process, Program};
 
 /// How long a test waits for an event before it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -102,6 +102,11 @@ pub(crate) fn plain_bytes(body: &str) -> Vec<u8> {
         r#"(import "libc" "memory" (memory 1))"#,
         body,
     )
+}
+
+/// The event of a text that a program sent.
+pub(crate) fn sent(text: &str) -> Event {
+    Event::Sent(text.to_owned(), Form::Text)
 }
 
 /// A program that uses the session, with the functions of [`SESSION_IMPORTS`].

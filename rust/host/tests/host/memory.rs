@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pie_host::{ErrorCode, Event, Host, Launch, Program};
 
-use crate::guest::{bytes, check, events, host_with, launch, plain, returned, talking};
+use crate::guest::{bytes, check, events, host_with, launch, plain, returned, sent, talking};
 
 const TRUE: &str = r#"(func (export "run") (param i32 i32) (result i32) (call $ok (i32.const 1024) (i32.const 4)))"#;
 
@@ -65,8 +65,8 @@ fn one_users_memory_is_not_anothers() {
             ..Launch::new(hoarder.clone(), "null")
         };
         let process = host.launch(launch).unwrap();
-        let sent = process.next_event(Some(crate::guest::PATIENCE));
-        assert_eq!(sent, Some(Event::Stdout("true".to_owned())));
+        let told = process.next_event(Some(crate::guest::PATIENCE));
+        assert_eq!(told, Some(sent("true")));
         process
     };
     let first = of("mallory");
@@ -132,8 +132,8 @@ fn the_stacks_of_programs_that_recurse_are_charged_and_given_back() {
     let before = private_bytes();
     let processes: Vec<_> = (0..N).map(|_| launch(&host, &deep, "null")).collect();
     for process in &processes {
-        let sent = process.next_event(Some(crate::guest::PATIENCE));
-        assert_eq!(sent, Some(Event::Stdout("true".to_owned())));
+        let told = process.next_event(Some(crate::guest::PATIENCE));
+        assert_eq!(told, Some(sent("true")));
     }
     let taken = private_bytes().saturating_sub(before);
     assert!(taken > (N as u64) << 22, "{taken}");

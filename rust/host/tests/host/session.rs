@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use pie_host::Event;
 
-use crate::guest::{ECHO, PATIENCE, check, events, failure_of, host, host_with, launch, talking};
+use crate::guest::{
+    ECHO, PATIENCE, check, events, failure_of, host, host_with, launch, sent, talking,
+};
 
 #[test]
 fn a_program_waits_for_a_message() {
@@ -14,10 +16,7 @@ fn a_program_waits_for_a_message() {
     process.send("what?".to_owned()).unwrap();
     assert_eq!(
         events(&process),
-        [
-            Event::Stdout("what?".to_owned()),
-            Event::Return("true".to_owned())
-        ]
+        [sent("what?"), Event::Return("true".to_owned())]
     );
     // receive, pollable, block, get, send
     assert_eq!(process.n_calls(), 5);
@@ -34,10 +33,7 @@ fn a_disconnect_ends_the_wait() {
     process.close_input();
     assert_eq!(
         events(&process),
-        [
-            Event::Stdout("session-closed".to_owned()),
-            Event::Return("true".to_owned())
-        ]
+        [sent("session-closed"), Event::Return("true".to_owned())]
     );
 }
 
@@ -47,7 +43,7 @@ fn what_was_sent_before_the_program_asks_is_kept() {
     let process = launch(&host, &talking(ECHO), "null");
     process.send("first".to_owned()).unwrap();
     process.close_input();
-    assert_eq!(events(&process)[0], Event::Stdout("first".to_owned()));
+    assert_eq!(events(&process)[0], sent("first"));
 }
 
 #[test]
@@ -65,10 +61,7 @@ fn a_second_get_is_an_error() {
     let host = host();
     let process = launch(&host, &twice, "null");
     process.send("x".to_owned()).unwrap();
-    assert_eq!(
-        events(&process)[0],
-        Event::Stdout("future-taken".to_owned())
-    );
+    assert_eq!(events(&process)[0], sent("future-taken"));
 }
 
 #[test]
@@ -91,7 +84,7 @@ fn a_cancelled_wait_loses_no_message() {
     ));
     let process = launch(&host, &again, "null");
     process.send("kept".to_owned()).unwrap();
-    assert_eq!(events(&process)[0], Event::Stdout("kept".to_owned()));
+    assert_eq!(events(&process)[0], sent("kept"));
 }
 
 #[test]
@@ -109,11 +102,7 @@ fn a_slow_client_suspends_the_program() {
     let process = launch(&host, &chatty, "null");
     let events = events(&process);
     assert_eq!(events.len(), 501);
-    assert!(
-        events[..500]
-            .iter()
-            .all(|event| *event == Event::Stdout("hello".to_owned()))
-    );
+    assert!(events[..500].iter().all(|event| *event == sent("hello")));
 }
 
 #[test]

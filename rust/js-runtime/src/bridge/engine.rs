@@ -41,6 +41,9 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("forwardPassCreate", forward_pass_create),
     super::export!("generatorCreate", generator_create),
     super::export!("send", send),
+    super::export!("sendJson", send_json),
+    super::export!("print", print),
+    super::export!("message", message),
     super::export!("receive", receive),
     super::export!("sendFile", send_file),
     super::export!("receiveFile", receive_file),
@@ -1114,6 +1117,18 @@ fn generator_create<'js>(
 
 fn send<'js>(ctx: Ctx<'js>, message: Value<'js>) -> Result<Value<'js>> {
     session::send(&read::<String>(&ctx, message)?).write(&ctx)
+}
+
+fn send_json<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<Value<'js>> {
+    session::send_json(&read::<String>(&ctx, value)?).write(&ctx)
+}
+
+fn print<'js>(ctx: Ctx<'js>, text: Value<'js>) -> Result<Value<'js>> {
+    session::print(&read::<String>(&ctx, text)?).write(&ctx)
+}
+
+fn message<'js>(ctx: Ctx<'js>, text: Value<'js>) -> Result<Value<'js>> {
+    session::message(&read::<String>(&ctx, text)?).write(&ctx)
 }
 
 fn receive<'js>(ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {

@@ -192,16 +192,21 @@ impl Body {
     /// What an event says, without whose it is; of a file, only that it is one.
     fn fields(&mut self, event: &Arc<Event>) {
         let kind = match **event {
-            Event::Stdout(_) => "stdout",
+            Event::Stdout(_) | Event::Sent(..) => "stdout",
             Event::Stderr(_) => "stderr",
             Event::Message(_) => "message",
+            Event::Notice(_) => "notice",
             Event::Return(_) => "return",
             Event::Error(_) => "error",
             Event::File(_) => "file",
         };
         self.plain(format!("\"kind\":\"{kind}\""));
         match &**event {
-            Event::Stdout(_) | Event::Stderr(_) | Event::Message(_) => {
+            Event::Sent(_, form) => {
+                self.plain(format!(",\"form\":\"{}\"", form.as_str()));
+                self.quoted("text", event, Field::Text);
+            }
+            Event::Stdout(_) | Event::Stderr(_) | Event::Message(_) | Event::Notice(_) => {
                 self.quoted("text", event, Field::Text);
             }
             Event::Return(_) => self.quoted("value", event, Field::Text),
@@ -238,8 +243,10 @@ impl Field {
             (
                 Self::Text,
                 Event::Stdout(text)
+                | Event::Sent(text, _)
                 | Event::Stderr(text)
                 | Event::Message(text)
+                | Event::Notice(text)
                 | Event::Return(text),
             ) => text,
             (Self::Message, Event::Error(failure)) => &failure.message,
@@ -429,6 +436,25 @@ mod tests {
         }
         let nothing = Body::outcome(6, None);
         assert_eq!(written(&nothing, 1), br#"{"id":6,"ok":{"outcome":null}}"#);
+    }
+
+    #[test]
+    fn what_was_sent_says_its_form_and_what_was_printed_none() {
+        use pie_host::Form;
+
+        let text = || "7".to_owned();
+        for (event, kind, form) in [
+            (Event::Sent(text(), Form::Text), "stdout", json!("text")),
+            (Event::Sent(text(), Form::Json), "stdout", json!("json")),
+            (Event::Stdout(text()), "stdout", Value::Null),
+            (Event::Message(text()), "message", Value::Null),
+            (Event::Notice(text()), "notice", Value::Null),
+        ] {
+            let body = Body::event(3, 4, &Arc::new(event));
+            let read: Value = serde_json::from_slice(&written(&body, 3)).unwrap();
+            assert_eq!((&read["kind"], &read["form"]), (&json!(kind), &form));
+            assert_eq!(read["text"], "7");
+        }
     }
 
     #[test]

@@ -353,6 +353,8 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::SealTokens {} => return Ok(json!(chat::seal(model)?)),
         Operation::StopTokens {} => return Ok(json!(chat::stop_tokens(model)?)),
         Operation::Send { text } => session::send(text),
+        Operation::SendJson { value } => session::send_json(value)?,
+        Operation::Message { text } => session::message(text),
         // The other languages raise where Rust answers none.
         Operation::Receive {} => {
             return Ok(json!(

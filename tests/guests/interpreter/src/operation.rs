@@ -322,6 +322,12 @@ pub enum Operation {
         text: String,
     },
     Receive {},
+    SendJson {
+        value: Value,
+    },
+    Message {
+        text: String,
+    },
     SendFile {
         data: Vec<u8>,
     },

@@ -9,6 +9,16 @@ use serde_json::{Value, json};
 async fn main(snippet: String) -> Result<Value> {
     match snippet.as_str() {
         "send" => send(),
+        "forms" => {
+            use inferlet::session;
+
+            session::send("text");
+            session::send_json(&json!({ "n": 3 }))?;
+            println!("printed");
+            session::message("beside");
+            session::send_json(&7)?;
+            Ok(Value::Null)
+        }
         "receive" => receive().await,
         "stream" => stream().await,
         "structured" => structured(),

@@ -195,7 +195,7 @@ impl DetachableQueue {
         };
         if let Some(seq) = state.dropped.seq.filter(|seq| *seq > attached.sent_seq) {
             attached.sent_seq = seq;
-            return Next::Event(seq, Arc::new(state.dropped.message()));
+            return Next::Event(seq, Arc::new(state.dropped.notice()));
         }
         let at = state
             .line
@@ -319,7 +319,7 @@ impl EventQueue for DetachableQueue {
         let Some(event) = state.add(event)? else {
             return Ok(());
         };
-        if let Event::Stdout(text) | Event::Stderr(text) = &*event {
+        if let Event::Stdout(text) | Event::Sent(text, _) | Event::Stderr(text) = &*event {
             state.log.push(text);
         }
         self.drop_oldest(&mut state);
@@ -390,8 +390,8 @@ impl Queued for State {
 }
 
 impl Dropped {
-    fn message(&self) -> Event {
-        Event::Message(format!(
+    fn notice(&self) -> Event {
+        Event::Notice(format!(
             "{} events ({} bytes) were dropped while nobody was attached",
             self.n_events, self.n_bytes
         ))

@@ -36,8 +36,8 @@ impl PassedOn {
     fn passes(&self, kind: EventKind) -> bool {
         match kind {
             EventKind::Stderr => true,
-            EventKind::Stdout | EventKind::File => self.with_output,
-            EventKind::Message | EventKind::Last => false,
+            EventKind::Stdout | EventKind::Message | EventKind::File => self.with_output,
+            EventKind::Notice | EventKind::Last => false,
         }
     }
 }

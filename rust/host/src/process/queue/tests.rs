@@ -141,8 +141,8 @@ fn readable(queue: &DetachableQueue, reader: u64) -> Vec<(u64, Event)> {
     .collect()
 }
 
-fn message(text: &str) -> Event {
-    Event::Message(text.to_owned())
+fn notice(text: &str) -> Event {
+    Event::Notice(text.to_owned())
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn without_a_reader_nothing_waits_and_the_oldest_output_is_dropped_and_cou
         [
             (
                 2,
-                message("2 events (3 bytes) were dropped while nobody was attached")
+                notice("2 events (3 bytes) were dropped while nobody was attached")
             ),
             (3, text("c")),
             (4, text("d")),
@@ -410,7 +410,8 @@ fn a_child_waits_with_what_its_parents_reader_gets_and_with_nothing_else() {
         (EventKind::Stdout, true, false),
         (EventKind::File, true, false),
         (EventKind::Stderr, false, false),
-        (EventKind::Message, true, true),
+        (EventKind::Message, true, false),
+        (EventKind::Notice, true, true),
     ] {
         let has_room = (silent.has_room(kind), heard.has_room(kind));
         assert_eq!(has_room, (silent_has_room, heard_has_room), "{kind:?}");

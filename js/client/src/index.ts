@@ -1,0 +1,24 @@
+/**
+ * The client of `pie serve` for browsers and Node.
+ *
+ *     const client = await connect('ws://127.0.0.1:8080');
+ *     const process = await client.launch('chat@1.0', { input: { prompt: 'Hello!' } });
+ *     for await (const event of process.events()) {
+ *       if (event.type === 'stdout') show(event.text);
+ *     }
+ *     const value = await process.result();
+ *     await client.close();
+ */
+
+export {
+  type AttachOptions, Client, type ConnectOptions, type InstallOptions, type LaunchOptions, type ListOptions, type LogsOptions,
+  type OwnerOptions, connect,
+} from './client.js';
+export { type Details, PieError } from './errors.js';
+export type {
+  ErrorEvent, FileEvent, LastEvent, MessageEvent, NoticeEvent, ProcessEvent, ReturnEvent, StderrEvent, StdoutEvent,
+} from './events.js';
+export type { ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo } from './info.js';
+export type { WebSocketClass, WebSocketLike } from './opening.js';
+export { type CallOptions, Process } from './process.js';
+export { PrivateKey } from './signing.js';

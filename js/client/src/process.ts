@@ -1,0 +1,160 @@
+/** A process of a server, as the client that is attached to it sees it. */
+
+import * as checks from './checks.js';
+import { type Connection, nothing } from './connection.js';
+import { PieError, described } from './errors.js';
+import type { ProcessEvent } from './events.js';
+import type { Stream } from './stream.js';
+import { reasonOf } from './waiting.js';
+
+/** What every call may have. */
+export interface CallOptions {
+  /** Gives the call up: it throws the reason of the signal, and what it did at the server is taken back. */
+  readonly signal?: AbortSignal;
+}
+
+/** The events of a process in order, up to its last, `return` or `error`. Leaving the loop loses none. */
+class Events implements AsyncIterableIterator<ProcessEvent, undefined> {
+  readonly #stream: Stream;
+  #state: 'new' | 'begun' | 'ended' = 'new';
+
+  constructor(stream: Stream) {
+    this.#stream = stream;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<ProcessEvent, undefined>> {
+    if (this.#state === 'ended') return { done: true, value: undefined };
+    if (this.#state === 'new') {
+      this.#state = 'begun';
+      this.#stream.nLoops += 1;
+    }
+    let event: ProcessEvent | null;
+    try {
+      event = await this.#stream.take();
+    } catch (error) {
+      this.#end();
+      throw error;
+    }
+    if (event === null || this.#stream.last !== null) this.#end();
+    return event === null ? { done: true, value: undefined } : { done: false, value: event };
+  }
+
+  return(): Promise<IteratorResult<ProcessEvent, undefined>> {
+    this.#end();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  #end(): void {
+    if (this.#state === 'begun') {
+      this.#stream.nLoops -= 1;
+      this.#stream.changed.wake();
+    }
+    this.#state = 'ended';
+  }
+}
+
+/**
+ * A launched program. One client at a time is attached to it and reads its events; each event is read once.
+ *
+ * Every method throws PieError `connection-failed` when the connection broke (the process may go on, so attach to it
+ * again), and `invalid-argument` for an argument of the wrong type, before anything is sent.
+ */
+export class Process {
+  /**
+   * The seed from which every unseeded draw derives; launching with it again repeats the run. Null where another
+   * launched it.
+   */
+  readonly launchSeed: bigint | null;
+  readonly #connection: Connection;
+  readonly #stream: Stream;
+
+  /** @internal */
+  constructor(connection: Connection, stream: Stream, launchSeed: bigint | null) {
+    this.#connection = connection;
+    this.#stream = stream;
+    this.launchSeed = launchSeed;
+  }
+
+  /** Its number, which its server gives to no other process, also after it has started again. */
+  get pid(): number {
+    return this.#stream.pid;
+  }
+
+  /**
+   * The events that were not read yet, in order; what is not read in time holds the program up, and nobody else. End a
+   * loop by `break`, or by `return()` where you call `next()` yourself.
+   * @throws PieError `connection-failed` when the connection breaks, `session-closed` after `detach`.
+   */
+  events(): AsyncIterableIterator<ProcessEvent, undefined> {
+    return new Events(this.#stream);
+  }
+
+  /**
+   * Waits for the end and answers what the program returned; an error of the program is a PieError with its code, whose
+   * `details` have its parts: `kind`, `message`, `traceback` and the `pid`.
+   *
+   * Events that nobody reads are passed over; while a loop over `events` goes on, they are left to it.
+   */
+  async result({ signal }: CallOptions = {}): Promise<unknown> {
+    const stream = this.#stream;
+    const aborted = (): void => stream.changed.wake();
+    signal?.addEventListener('abort', aborted, { once: true });
+    try {
+      while (stream.last === null) {
+        if (signal?.aborted === true) throw reasonOf(signal);
+        if (stream.nLoops > 0 || stream.takeNow() === null) await stream.changed.wait();
+      }
+    } finally {
+      signal?.removeEventListener('abort', aborted);
+    }
+    const last = stream.last;
+    if (last.type === 'return') return last.value;
+    const details = { kind: last.kind, message: last.message, traceback: last.traceback, pid: this.pid };
+    throw new PieError(last.code, described(last.code, last.message, last.kind), details);
+  }
+
+  /**
+   * Sends a message, which the program receives with `session.receive`.
+   * @throws PieError `limit-queue` when its queue is full (send again after it has received some), `limit-message` for
+   * a text that is too long, `session-closed` when the program has ended or the input was closed.
+   */
+  async send(text: string, { signal }: CallOptions = {}): Promise<void> {
+    await this.#connection.request('send', { pid: this.pid, text: checks.text('text', text) }, nothing, { signal });
+  }
+
+  /** Sends a signal: a message that the program receives with the others, in order. Throws what `send` throws. */
+  async signal(text: string, { signal }: CallOptions = {}): Promise<void> {
+    await this.#connection.request('signal', { pid: this.pid, text: checks.text('text', text) }, nothing, { signal });
+  }
+
+  /** Sends a file, which the program receives with `session.receiveFile`. Throws what `send` throws. */
+  async transferFile(data: Uint8Array, { signal }: CallOptions = {}): Promise<void> {
+    await this.#connection.transfer({ type: 'file', pid: this.pid }, checks.content('data', data), signal);
+  }
+
+  /** Says that no message and no file will follow: when the program has received what waits, `receive` fails. */
+  async closeInput({ signal }: CallOptions = {}): Promise<void> {
+    await this.#connection.request('close_input', { pid: this.pid }, nothing, { signal });
+  }
+
+  /** Ends the program; its last event is the error `cancelled`, unless it has ended before. */
+  async terminate({ signal }: CallOptions = {}): Promise<void> {
+    await this.#connection.request('terminate', { pid: this.pid }, nothing, { signal });
+  }
+
+  /** Leaves the process running for whoever attaches next. Events that were not read here are kept for them. */
+  async detach({ signal }: CallOptions = {}): Promise<void> {
+    // Also where the caller has given up: the server has let go.
+    const accept = (): void => {
+      this.#connection.drop(this.#stream);
+      const message = `this client has detached from process ${this.pid}; attach to it again`;
+      this.#stream.abandon(new PieError('session-closed', message));
+    };
+    await this.#connection.settle();
+    await this.#connection.request('detach', { pid: this.pid }, accept, { signal });
+  }
+}

@@ -1,0 +1,231 @@
+// Requests and their answers, events and their readers.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import { WINDOW_BYTES, collected, connected, launched, refused } from './fake.mjs';
+
+const PROGRAM = (name, version, digest) => ({ name, version, digest, bytes: 1, installed: 0.5 });
+
+test('a client says who it is and learns who it is taken for', async () => {
+  const { client, peer } = await connected({ user: 'ada' });
+  assert.deepEqual([client.user, client.role, client.server, client.instance, client.isDraining], ['ada', 'user', 'fake/1', 'i', false]);
+  peer.tell({ type: 'draining' });
+  assert.equal(client.isDraining, true);
+  const pinging = client.ping();
+  peer.answer(await peer.expect('ping'));
+  await pinging;
+});
+
+test('a launch keeps all digits, and its events come in order up to the last', async () => {
+  const { client, peer } = await connected();
+  const input = { n: 2n ** 64n - 1n, list: [1.5, null, true, 'ü'], left: undefined };
+  const options = { input, seed: 2n ** 64n - 1n, tokenBudget: 7, args: ['--x', ''], limits: { cpu_s: 0.5, wall_s: null }, programs: { b: 'b@1' } };
+  const launching = client.launch('p@1', options);
+  const launch = await peer.expect('launch');
+  assert.ok(launch.raw.includes('"input":{"n":18446744073709551615,"list":[1.5,null,true,"ü"]}'), launch.raw);
+  assert.ok(launch.raw.includes('"seed":18446744073709551615,"token_budget":7'), launch.raw);
+  const { args, limits, programs, attach, detached } = launch;
+  assert.deepEqual({ args, limits, programs, attach, detached }, { ...{ args: options.args, limits: options.limits }, programs: { b: 'b@1' }, attach: true, detached: false });
+  peer.tell(`{"id":${launch.id},"ok":{"pid":5,"launch_seed":18446744073709551615}}`);
+  const process = await launching;
+  assert.deepEqual([process.pid, process.launchSeed], [5, 2n ** 64n - 1n]);
+  peer.event(5, 'stdout', { text: 'printed' });
+  peer.event(5, 'stdout', { text: 'sent', form: 'text' });
+  peer.event(5, 'stdout', { text: '{"n":1}', form: 'json' });
+  peer.event(5, 'stderr', { text: 'e' });
+  peer.event(5, 'message', { text: 'm' });
+  peer.event(5, 'notice', { text: 'n' });
+  peer.event(5, 'file', { data: Uint8Array.of(0, 255) });
+  peer.event(5, 'return', { value: '{"a":[1.5,null]}' });
+  const events = await collected(process);
+  assert.deepEqual(events.map(({ type, text, data, value, form, seq }) => [seq, type, text ?? [...data], form ?? null, value ?? null]), [
+    [1, 'stdout', 'printed', null, 'printed'],
+    [2, 'stdout', 'sent', 'text', 'sent'],
+    [3, 'stdout', '{"n":1}', 'json', { n: 1 }],
+    [4, 'stderr', 'e', null, null],
+    [5, 'message', 'm', null, null],
+    [6, 'notice', 'n', null, null],
+    [7, 'file', [0, 255], null, null],
+    [8, 'return', '{"a":[1.5,null]}', null, { a: [1.5, null] }],
+  ]);
+  assert.deepEqual(await process.result(), { a: [1.5, null] });
+  assert.deepEqual(await collected(process), []);
+  await peer.acked(5, 8);
+});
+
+test('what cannot be held as a value is an error of the reader, and stays a text', async () => {
+  const { peer, process } = await launched();
+  peer.event(5, 'stdout', { text: '{', form: 'json' });
+  peer.event(5, 'return', { value: 'null' });
+  const [sent] = await collected(process);
+  assert.throws(() => sent.value, { code: 'invalid-argument', message: /the value that the program sent cannot be held by JavaScript/ });
+  assert.equal(sent.text, '{');
+});
+
+test('a program that fails is an error with its code and its parts', async () => {
+  const { peer, process } = await launched();
+  peer.event(5, 'error', { code: null, message: "'x'", error_kind: 'KeyError', traceback: 'main.py, line 1' });
+  const error = await refused(process.result());
+  assert.deepEqual([error.name, error.code, error.message], ['PieError', 'program-error', "KeyError: 'x'"]);
+  assert.deepEqual(error.details, { kind: 'KeyError', message: "'x'", traceback: 'main.py, line 1', pid: 5 });
+});
+
+test('a result passes over what nobody reads, and leaves a loop its events', async () => {
+  const { peer, process } = await launched();
+  peer.event(5, 'stdout', { text: 'passed over' });
+  const looping = process.events();
+  const result = process.result();
+  await peer.acked(5, 1);
+  const first = looping.next();
+  peer.event(5, 'stdout', { text: 'read' });
+  assert.equal((await first).value.text, 'read');
+  peer.event(5, 'stdout', { text: 'left to the loop' });
+  peer.event(5, 'return', { value: '3' });
+  assert.equal((await looping.next()).value.text, 'left to the loop');
+  await looping.return();
+  assert.equal(await result, 3);
+});
+
+test('events are acknowledged as they are taken: at once by the quarter of a window, else together', async () => {
+  const { peer, process } = await launched();
+  const events = process.events();
+  for (let n = 0; n < 3; n += 1) peer.event(5, 'stdout', { text: 'x'.repeat(WINDOW_BYTES / 8) });
+  await events.next();
+  assert.equal(peer.acks.get(5), undefined);
+  await events.next();
+  await peer.acked(5, 2);
+  await events.next();
+  await peer.acked(5, 3);
+});
+
+test('a server that sends far beyond the window is cut off', async () => {
+  const { client, peer, process } = await launched();
+  for (let n = 0; n < 7; n += 1) peer.event(5, 'stdout', { text: 'x'.repeat(WINDOW_BYTES) });
+  assert.equal(peer.closedWith.code, 4002);
+  const error = await refused(client.ping());
+  assert.equal(error.code, 'protocol-error');
+  assert.match(error.message, /beyond its window of 4096 bytes/);
+  const events = process.events();
+  for (let n = 0; n < 5; n += 1) assert.equal((await events.next()).value.seq, n + 1);
+  assert.equal((await refused(events.next())).code, 'protocol-error');
+});
+
+test('whoever attaches again passes over what is known, and detaching leaves the rest to others', async () => {
+  const { client, peer } = await connected();
+  const attaching = client.attach(9, { afterSeq: 2, windowBytes: 100 });
+  const attach = await peer.expect('attach');
+  assert.deepEqual([attach.pid, attach.window_bytes], [9, 100]);
+  peer.answer(attach, { pid: 9, next_seq: 1 });
+  const process = await attaching;
+  assert.equal(process.launchSeed, null);
+  await peer.acked(9, 2);
+  for (const text of ['one', 'two', 'three', 'four']) peer.event(9, 'stdout', { text });
+  const events = process.events();
+  assert.equal((await events.next()).value.text, 'three');
+  const detaching = process.detach();
+  const request = await peer.expect('detach');
+  assert.equal(peer.acks.get(9), 3, 'what was read is acknowledged before');
+  peer.answer(request);
+  await detaching;
+  assert.equal((await refused(events.next())).code, 'session-closed');
+  peer.event(9, 'stdout', { text: 'for others' });
+});
+
+test('messages, signals, files and the end of input reach the server', async () => {
+  const { peer, process } = await launched();
+  const calls = [
+    [process.send('a'), 'send', { text: 'a' }],
+    [process.signal('stop'), 'signal', { text: 'stop' }],
+    [process.transferFile(Uint8Array.of(1, 2)), 'file', { payload: Uint8Array.of(1, 2) }],
+    [process.closeInput(), 'close_input', {}],
+    [process.terminate(), 'terminate', {}],
+  ];
+  for (const [call, type, fields] of calls) {
+    const { raw, id, ...message } = await peer.expect(type);
+    assert.deepEqual(message, { type, pid: 5, ...fields });
+    peer.answer({ id });
+    await call;
+  }
+  const refusedSend = process.send('more');
+  peer.refuse(await peer.expect('send'), 'limit-queue', 'the queue is full');
+  const error = await refused(refusedSend);
+  assert.deepEqual([error.code, error.message, error.details], ['limit-queue', 'the queue is full', { n: 1 }]);
+});
+
+test('lists are read field by field', async () => {
+  const { client, peer } = await connected();
+  const process = { pid: 1, program: 'a@1', state: 'ended', attached: false, detached: true, started: 1.5, ended: 2, cpu_s: 0.1, exit: 'return', dropped: 0, tokens: 3, user: 'bob' };
+  const { cpu_s: cpuS, ...same } = process;
+  const topic = { topic: 't', queued: 1, queued_bytes: 2, waiting_pushes: 3, waiting_pulls: 4, subscriptions: 5 };
+  const connection = { connection: 7, user: 'a', role: 'user', key: null, address: '::1', client: 'c', since: 1 };
+  const cases = [
+    [() => client.list({ all: true, allUsers: true }), { type: 'processes', all: true, all_users: true }, { processes: [process] }, [{ ...same, cpuS }]],
+    [() => client.programs(), { type: 'programs' }, { programs: [PROGRAM('a', '1', 'd')] }, [{ ...PROGRAM('a', '1', 'd'), user: null }]],
+    [() => client.snapshots(), { type: 'snapshots' }, { snapshots: [{ model: 'm', name: 'n', tokens: 4 }] }, [{ model: 'm', name: 'n', tokens: 4, user: null }]],
+    [() => client.topics(), { type: 'topics' }, { topics: [topic] }, [{ topic: 't', queued: 1, queuedBytes: 2, waitingPushes: 3, waitingPulls: 4, subscriptions: 5, user: null }]],
+    [() => client.connections(), { type: 'connections' }, { connections: [connection] }, [connection]],
+    [() => client.discardTopic('t', { user: 'bob' }), { type: 'discard_topic', topic: 't', user: 'bob' }, { dropped: 2 }, 2],
+    [() => client.deleteSnapshot('m', 'n'), { type: 'delete_snapshot', model: 'm', name: 'n' }, {}, undefined],
+    [() => client.disconnect(7), { type: 'disconnect', connection: 7 }, {}, undefined],
+    [() => client.uninstall('a', '1'), { type: 'uninstall', name: 'a', version: '1' }, {}, undefined],
+    [() => client.terminate(3), { type: 'terminate', pid: 3 }, {}, undefined],
+    [() => client.logs(3, { tailBytes: 9, follow: true }), { type: 'logs', pid: 3, after: 0, follow: true, tail_bytes: 9 }, { text: 'l', next: 1, dropped_bytes: 0, ended: true }, { text: 'l', next: 1, droppedBytes: 0, ended: true }],
+    [() => client.outcome(3), { type: 'outcome', pid: 3 }, { outcome: null }, null],
+    [() => client.stats(), { type: 'stats' }, { n_live: 1 }, { n_live: 1 }],
+  ];
+  for (const [call, sent, ok, expected] of cases) {
+    const answer = call();
+    const { id, raw, ...message } = await peer.receive();
+    assert.deepEqual(message, sent);
+    peer.answer({ id }, ok);
+    assert.deepEqual(await answer, expected);
+  }
+  const outcome = client.outcome(3);
+  peer.answer(await peer.expect('outcome'), { outcome: { kind: 'return', value: '[1]' } });
+  assert.deepEqual((await outcome).value, [1]);
+});
+
+test('a name means its highest version, and a digest says whether it is that program', async () => {
+  const { client, peer } = await connected({ user: 'ada' });
+  const installed = [PROGRAM('a', '1.9', 'sha256:1'), PROGRAM('a', '1.10', 'sha256:2'), PROGRAM('ab', '3', 'sha256:3')];
+  const asked = async (call) => {
+    peer.answer(await peer.expect('programs'), { programs: installed });
+    return await call;
+  };
+  assert.equal(await asked(client.resolveVersion('a')), 'a@1.10');
+  assert.equal(await asked(client.resolveVersion('a@1.9')), 'a@1.9');
+  const error = await refused(asked(client.resolveVersion('b')));
+  assert.deepEqual([error.code, error.details], ['unknown-program', { program: 'b' }]);
+  assert.equal(await asked(client.checkProgram('a@1.9')), true);
+  assert.equal(await asked(client.checkProgram('a', { digest: 'sha256:2' })), true);
+  assert.equal(await asked(client.checkProgram('a@1.9', { digest: 'sha256:2' })), false);
+  assert.equal(await asked(client.checkProgram('a@')), false);
+});
+
+test('a program is uploaded in parts that make the whole, and installed by its digest', async () => {
+  const { client, peer } = await connected();
+  const data = Uint8Array.from({ length: 600_000 }, (_, n) => n % 251);
+  const installing = client.install(data, { name: 'p', version: '2.0', manifest: '[package]' });
+  const parts = [];
+  do parts.push(await peer.expect('upload'));
+  while (!parts.at(-1).last);
+  assert.deepEqual(parts.map(({ offset }) => offset), [0, 262_144, 524_288]);
+  assert.deepEqual(Buffer.concat(parts.map(({ payload }) => payload)), Buffer.from(data));
+  const digest = `sha256:${createHash('sha256').update(data).digest('hex')}`;
+  assert.ok(parts.every((part) => part.digest === digest && part.bytes === data.length && part.id === parts[0].id));
+  peer.answer(parts[0], { digest, bytes: data.length });
+  const { id, raw, ...install } = await peer.expect('install');
+  assert.deepEqual(install, { type: 'install', name: 'p', version: '2.0', digest, manifest: '[package]' });
+  peer.answer({ id });
+  assert.equal(await installing, 'p@2.0');
+});
+
+test('an empty program is one part, which is the last', async () => {
+  const { client, peer } = await connected();
+  const uploading = client.upload(new Uint8Array());
+  const part = await peer.expect('upload');
+  assert.deepEqual([part.offset, part.bytes, part.last], [0, 0, true]);
+  peer.answer(part);
+  assert.match(await uploading, /^sha256:e3b0c442/);
+});
