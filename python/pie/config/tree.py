@@ -219,6 +219,18 @@ class ModelConfig(ModelSettings, frozen=True, kw_only=True):
             extra={"driver": "cuda"},
         ),
     ] = True
+    cascade_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=_MAX_BYTES,
+            description=(
+                "With `deterministic = false` sequences on the driver `cuda` attend to a prefix that they share at once where that "
+                "saves a layer from reading so many bytes of keys and values; 0: wherever it saves any."
+            ),
+            extra={"driver": "cuda"},
+        ),
+    ] = 32 << 20
     graph_seqs: Annotated[
         int,
         Meta(

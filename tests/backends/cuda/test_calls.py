@@ -21,7 +21,7 @@ def _libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     names = {
         "flashinfer": (
             "rmsnorm", "fused_add_rmsnorm", "silu_and_mul", "apply_rope_with_cos_sin_cache_inplace", "append_paged_kv_cache",
-            "BatchPrefillWithPagedKVCacheWrapper",
+            "merge_state_in_place", "BatchPrefillWithPagedKVCacheWrapper",
         ),
         "xgrammar": ("apply_token_bitmask_inplace",),
     }  # fmt: skip

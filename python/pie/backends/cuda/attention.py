@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +17,8 @@ from pie.backends.cuda.options import CudaOptions
 from pie.errors import PieError
 from pie.models.spec import Attention
 
+_MERGE_ELEMENTS = 8 * 1024
+"""Of a token's heads, that a block of the kernel that merges states takes: 1024 threads, 8 elements each."""
 _MASK_STARTS = "_mask_indptr_buf"
 """Where FlashInfer's wrapper keeps at which byte the mask of each piece begins."""
 
@@ -50,6 +53,11 @@ class Wrapper:
         out: Tensor = self.library.run(q, kv)
         return out
 
+    def run_with_sums(self, q: Tensor, kv: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs, and the logarithms to base 2 of what was summed for them, float32 [T, H]."""
+        out, sums = self.library.run(q, kv, return_lse=True)
+        return out, sums
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -58,17 +66,17 @@ class Split:
     A token's kernel does not depend on what stands beside it.
     """
 
-    causal: Wrapper
+    causal: Attending
     causal_tokens: Tensor
     """int32, those of `causal`."""
-    masked: Wrapper
+    masked: Attending
     masked_tokens: Tensor
 
     def run(self, q: Tensor, kv: Tensor) -> Tensor:
         """See `Attending`."""
         out = torch.empty_like(q)
-        for wrapper, tokens in ((self.causal, self.causal_tokens), (self.masked, self.masked_tokens)):
-            out[tokens] = wrapper.run(q[tokens], kv)
+        for attention, tokens in ((self.causal, self.causal_tokens), (self.masked, self.masked_tokens)):
+            out[tokens] = attention.run(q[tokens], kv)
         return out
 
 
@@ -93,6 +101,21 @@ class Planner:
         """
         return self._options.deterministic
 
+    @property
+    def merge(self) -> Callable[..., None]:
+        """`merge_state_in_place`."""
+        return self._calls.merge_state_in_place
+
+    @property
+    def can_share(self) -> bool:
+        """Whether sequences may attend to a prefix that they share at once.
+
+        Never where no batch may change a bit. A sequence is not split there, so that its sums run through the end of a
+        prefix; merged states round at it. Splits at fixed places, merged for every sequence, would give the same bits
+        whether a split is shared or not, but for what stands at `_splitting` there are none.
+        """
+        return not self._options.deterministic and self._heads.n_heads * self._heads.head_dim <= _MERGE_ELEMENTS
+
     def wrapper(self) -> Wrapper:
         """What batches without a graph are planned in, 8 MiB on the device and as much pinned: one for many batches.
 
@@ -108,7 +131,7 @@ class Planner:
         return Wrapper(library)
 
     def graphed(self, n_seqs: int, **buffers: Tensor) -> Wrapper:
-        """What a graph of so many sequences runs, over these buffers.
+        """What a graph of so many sequences, or of rows and prefixes together, runs over these buffers.
 
         Each keeps its plan, on the device and in pinned memory, for which FlashInfer takes 8 MiB of both; a decode
         batch needs some KiB. What is given back here is taken for the next one.
@@ -125,31 +148,39 @@ class Planner:
         The page indices are on the device, for FlashInfer would wait for their copy, and so is `mask`, None: causality
         alone. It is packed: FlashInfer would pack what is not by waiting for the device.
         """
+        bits = None if mask is None else mask.bits
+        self._planned(wrapper, (qo_indptr, kv_indptr, kv_indices, last_page_len), packed_custom_mask=bits, causal=mask is None)
+        if mask is not None:
+            # FlashInfer counts bits where its kernel addresses bytes, where it is given packed masks.
+            setattr(wrapper.library, _MASK_STARTS, mask.starts)
+        wrapper.planned = self._device.mark()
+
+    def plan_prefixes(self, wrapper: Wrapper, qo_indptr: Tensor, kv_indptr: Tensor, kv_indices: Tensor) -> None:
+        """Has attention planned for rows that see all slots of full pages; see `plan`."""
+        full = torch.full((len(kv_indptr) - 1,), self._page_size, dtype=torch.int32)
+        self._planned(wrapper, (qo_indptr, kv_indptr, kv_indices, full), packed_custom_mask=None, causal=False)
+        wrapper.planned = self._device.mark()
+
+    def _planned(self, wrapper: Wrapper, arrays: tuple[Tensor, ...], *, packed_custom_mask: Tensor | None, causal: bool) -> None:
+        """Calls FlashInfer."""
         heads = self._heads
         # A plan is written to memory that the plan before may be copied from; that is long over, but for a hair.
         if wrapper.planned is not None:
             self._device.synchronize(wrapper.planned)
         wrapper.library.plan(
-            qo_indptr,
-            kv_indptr,
-            kv_indices,
-            last_page_len,
+            *arrays,
             heads.n_heads,
             heads.n_kv_heads,
             heads.head_dim,
             self._page_size,
-            packed_custom_mask=None if mask is None else mask.bits,
-            causal=mask is None,
+            packed_custom_mask=packed_custom_mask,
+            causal=causal,
             sm_scale=heads.scale,
             q_data_type=self._dtype,
             kv_data_type=self._dtype,
             non_blocking=True,
             **self._splitting(),
         )
-        if mask is not None:
-            # FlashInfer counts bits where its kernel addresses bytes, where it is given packed masks.
-            setattr(wrapper.library, _MASK_STARTS, mask.starts)
-        wrapper.planned = self._device.mark()
 
     def _splitting(self) -> dict[str, Any]:
         """How long sequences are split: not at all where no batch may change a bit.

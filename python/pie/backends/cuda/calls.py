@@ -25,6 +25,7 @@ class Calls:
     silu_and_mul: Callable[..., Tensor]
     apply_rope_with_cos_sin_cache_inplace: Callable[..., None]
     append_paged_kv_cache: Callable[..., None]
+    merge_state_in_place: Callable[..., None]
     attention: Callable[..., Any]
     """`BatchPrefillWithPagedKVCacheWrapper`."""
     apply_token_bitmask_inplace: Callable[..., None]
@@ -46,6 +47,7 @@ def standin_calls() -> Calls:
         silu_and_mul=standins.silu_and_mul,
         apply_rope_with_cos_sin_cache_inplace=standins.apply_rope_with_cos_sin_cache_inplace,
         append_paged_kv_cache=standins.append_paged_kv_cache,
+        merge_state_in_place=standins.merge_state_in_place,
         attention=standins.BatchPrefillWithPagedKVCacheWrapper,
         apply_token_bitmask_inplace=standins.apply_token_bitmask_inplace,
         linear=standins.linear,
@@ -72,6 +74,7 @@ def library_calls(*, deterministic: bool) -> Calls:
         silu_and_mul=flashinfer.silu_and_mul,
         apply_rope_with_cos_sin_cache_inplace=flashinfer.apply_rope_with_cos_sin_cache_inplace,
         append_paged_kv_cache=flashinfer.append_paged_kv_cache,
+        merge_state_in_place=flashinfer.merge_state_in_place,
         attention=flashinfer.BatchPrefillWithPagedKVCacheWrapper,
         apply_token_bitmask_inplace=xgrammar.apply_token_bitmask_inplace,
         linear=linears if deterministic else fastest_linear,

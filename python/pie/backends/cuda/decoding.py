@@ -1,7 +1,10 @@
 """Decode batches by CUDA graphs: one copy there, one replay, and the tokens back.
 
 A graph computes a batch whole: which tokens follow, the layers, the greatest logit of each row. A second one draws at
-random. Both are captured at the start, for some sizes; whoever has fewer sequences is padded with some of nobody.
+random. Both are captured at the start, for some sizes; whoever has fewer sequences is padded with some of nobody. Where
+bits may depend on the batch, each size has one more for batches whose sequences share prefixes: it merges states in
+every layer, which costs those batches too much that share nothing, and what is launched kernel by kernel would cost
+more than most prefixes save.
 Symbols: S sequences of a size, V vocabulary.
 """
 
@@ -16,18 +19,21 @@ import torch
 from torch import Tensor
 
 from pie.backends.base import Capabilities
-from pie.backends.cuda.arena import Arena, Decode, TokensBack
+from pie.backends.cuda.arena import MAX_INDICES, Arena, Decode, TokensBack
 from pie.backends.cuda.arena import Tokens as TokensOnHost
-from pie.backends.cuda.attention import Planner, Wrapper
+from pie.backends.cuda.attention import Attending, Planner, Wrapper
 from pie.backends.cuda.calls import Calls
+from pie.backends.cuda.cascade import CascadeGraphs
 from pie.backends.cuda.decoder import Decoder, Tokens
 from pie.backends.cuda.device import Device
 from pie.backends.cuda.graphs import Budget, Graphs, Recorder, sizes
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.pages import Pool
 from pie.backends.cuda.plain import SAMPLER_WORDS, Plain
+from pie.backends.cuda.prefixes import MOST_PREFIXES, Lists, Prefixes, Shared
 from pie.backends.cuda.sampling import Draws, draw, drawable, greatest
 from pie.batch_layout import U32
+from pie.models.spec import Attention
 
 _TEMPERATURE, _TOP_K, _TOP_P, _MIN_P, _SEED_LOW, _SEED_HIGH, _POSITION = range(1, SAMPLER_WORDS)
 _WORD = 0xFFFFFFFF
@@ -64,26 +70,36 @@ class Forward(NamedTuple):
 class Decoding:
     """The graphs of one model."""
 
-    def __init__(self, parts: Parts, max_positions: int, vocab_size: int) -> None:
+    def __init__(self, parts: Parts, heads: Attention, max_positions: int, vocab_size: int) -> None:
         options, device = parts.options, parts.device
         n_most = options.graph_seqs
         self._parts = parts
-        n_indices = n_most * (1 - -max_positions // parts.limits.page_size)
-        self._arena = Arena(device, n_most, n_indices, parts.pool.nobody)
+        n_each = 1 - -max_positions // parts.limits.page_size
+        self._arena = Arena(device, n_most, n_most * n_each, parts.pool.nobody)
+        self._prefixes: Prefixes | None = None
+        if parts.planner.can_share:
+            self._prefixes = Prefixes.of(heads, parts.limits, parts.pool.kv.element_size(), options.cascade_bytes)
+            n_indices = min(MOST_PREFIXES * n_each, MAX_INDICES)
+            self._cascades = CascadeGraphs(parts.planner, device, n_most, n_indices, parts.pool.nobody)
         self._back = TokensBack(device, n_most)
         # One for all sizes: a batch has read its rows before the next one writes.
         self._logits = torch.zeros(n_most, vocab_size, device=device.name)
         self._attention: dict[int, Wrapper] = {}
+        self._numbers = np.arange(n_most + 1, dtype=np.uint32)
         with device.computing():
             self._warm_up(min(1, n_most))
         budget = Budget(device, n_bytes=options.graph_bytes, time_s=options.graph_s, agreed=parts.agreed)
         self._forward = Graphs(parts.recorder, budget)
         self._draws = [Graphs(parts.recorder, budget), Graphs(parts.recorder, budget)]
         """With neither top-k nor top-p, and with them."""
+        self._sharing = Graphs(parts.recorder, budget)
+        """As `_forward`, of batches whose sequences share prefixes."""
         with device.computing():
             self._forward.capture(list(sizes(n_most)), self._prepare)
             for is_filtered, graphs in enumerate(self._draws):
                 graphs.capture(self._forward.captured, partial(self._prepare_draws, is_filtered=bool(is_filtered)))
+            if self._prefixes is not None:
+                self._sharing.capture([size for size in self._forward.captured if size > 1], self._prepare_sharing)
 
     @property
     def sizes(self) -> list[int]:
@@ -97,7 +113,8 @@ class Decoding:
             "draws from decode batches": self._draws[0],
             "draws with top-k or top-p from decode batches": self._draws[1],
         }
-        return [told for what, graphs in kinds.items() if (told := graphs.told(what))]
+        shared = self._sharing.told("decode batches that share prefixes", "read them once for each sequence")
+        return [told for told in (*(graphs.told(what) for what, graphs in kinds.items()), shared) if told]
 
     def _warm_up(self, size: int) -> None:
         """Runs what graphs are made of, before the clock of `graph_s` and the count of `graph_bytes` begin.
@@ -108,6 +125,9 @@ class Decoding:
         self._prepare(size)()
         for is_filtered in (False, True):
             self._prepare_draws(size, is_filtered=is_filtered)()
+        if self._prefixes is not None:
+            self._prepare_sharing(size)()
+            self._cascades.clear()
         self._parts.device.finish()
         self._attention.clear()
 
@@ -138,12 +158,26 @@ class Decoding:
         return self._back.followed(size)
 
     def _replay(self, decode: Decode, size: int) -> Any:
-        parts, attention = self._parts, self._attention[size]
+        shared = self._shared(decode, size)
+        if shared is not None:
+            own_indptr, own_indices = (words.view(np.uint32) for words in (shared.own_indptr, shared.own_indices))
+            decode = decode._replace(kv_indptr=own_indptr, kv_indices=own_indices)
         self._arena.send(decode, size)
-        if not parts.planner.is_fixed:
+        if not self._parts.planner.is_fixed:
             n_indices = len(decode.kv_indices) + size - len(decode.tokens)
-            self._plan(attention, size, n_indices)
-        return self._forward.replay(size)
+            self._plan(self._attention[size], size, n_indices)
+        if shared is None:
+            return self._forward.replay(size)
+        self._cascades.plan(size, shared)
+        return self._sharing.replay(size)
+
+    def _shared(self, decode: Decode, size: int) -> Shared | None:
+        """What the sequences of a batch share; None: nothing, or there is no graph that makes use of it."""
+        if self._prefixes is None or not self._sharing.has(size):
+            return None
+        counting = self._numbers[: len(decode.tokens) + 1]
+        shared = self._prefixes.find(Lists(counting, decode.kv_indptr, decode.kv_indices, decode.kv_last_page_len))
+        return shared if shared is not None and self._cascades.holds(shared) else None
 
     def _plan(self, attention: Wrapper, size: int, n_indices: int) -> None:
         """Plans by what was sent last, in host memory; the page indices are on the device already."""
@@ -158,9 +192,7 @@ class Decoding:
 
     def _prepare(self, size: int) -> Callable[[], Forward]:
         """Everything of a batch of tokens that are written to the page of nobody."""
-        arena, device = self._arena, self._parts.device.name
-        fields = arena.fields(size)
-        words = {name: arena.words[place] for name, place in zip(fields._fields, fields, strict=True)}
+        arena, device, words = self._arena, self._parts.device.name, self._words(size)
         attention = self._attention[size] = self._parts.planner.graphed(
             size,
             qo_indptr_buf=self._counting(size).to(device),
@@ -172,7 +204,19 @@ class Decoding:
         self._plan(attention, size, size)
         return partial(self._compute, size, words, attention)
 
-    def _compute(self, size: int, words: dict[str, Tensor], attention: Wrapper) -> Forward:
+    def _prepare_sharing(self, size: int) -> Callable[[], Forward]:
+        """The same, of tokens that all share the page of nobody: by the plan of the other graph, and one of prefixes."""
+        attention = self._attention[size]
+        self._arena.send(_nobody(), size)
+        self._plan(attention, size, size)
+        return partial(self._compute, size, self._words(size), self._cascades.prepare(size, attention))
+
+    def _words(self, size: int) -> dict[str, Tensor]:
+        """Where the arrays of a size lie on the device."""
+        fields = self._arena.fields(size)
+        return {name: self._arena.words[place] for name, place in zip(fields._fields, fields, strict=True)}
+
+    def _compute(self, size: int, words: dict[str, Tensor], attention: Attending) -> Forward:
         """What a graph computes."""
         parts = self._parts
         drawn, followed = self._back.drawn(size), self._back.followed(size)

@@ -137,12 +137,12 @@ class Graphs:
                 return
             self._sizes = sorted(self._replays)
 
-    def told(self, what: str) -> str | None:
-        """Which sizes of `what` have no graph and why, in a sentence; None where all have."""
+    def told(self, what: str, instead: str = "are launched kernel by kernel") -> str | None:
+        """Which sizes of `what` have no graph, what becomes of them, and why, in a sentence; None where all have one."""
         if not self.left:
             return None
         listed = ", ".join(map(str, self.left))
-        return f"{what} of {listed} sequences have no CUDA graph and are launched kernel by kernel: {self.why_left}"
+        return f"{what} of {listed} sequences have no CUDA graph and {instead}: {self.why_left}"
 
     def has(self, size: int) -> bool:
         """Whether there is a graph of that very size."""

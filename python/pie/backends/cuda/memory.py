@@ -10,6 +10,7 @@ from pie.backends.cuda.arena import MAX_INDICES
 from pie.backends.cuda.layout import Share
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.pages import AT_ONCE
+from pie.backends.cuda.prefixes import MOST_PREFIXES
 from pie.backends.cuda.sampling import CHUNK
 from pie.errors import PieError
 from pie.models.spec import Attention, DecoderSpec
@@ -62,6 +63,7 @@ def needed(spec: DecoderSpec, share: Share, limits: Capabilities, element_bytes:
     widths = 3 * spec.hidden_size + 3 * own.intermediate_size + 2 * (heads.n_heads + 2 * heads.n_kv_heads) * heads.head_dim
     # Two wrappers, for tokens with masks and without, and the masks themselves, a bit for each slot of each token.
     work = workspace_bytes(heads, options) + 2 * WRAPPER_BYTES + n_tokens * spec.max_positions // 8 + _LIBRARIES_BYTES
+    work += 0 if options.deterministic else _cascade_bytes(heads, n_tokens, spec.max_positions // limits.page_size, element_bytes)
     work += n_tokens * widths * element_bytes
     work += (_ROWS_AT_ONCE * n_tokens + options.graph_seqs) * spec.vocab_size * _LOGIT_BYTES + CHUNK * _DRAWING_BYTES
     work += _LOGIT_BYTES * spec.max_positions * heads.head_dim
@@ -80,6 +82,15 @@ def needed(spec: DecoderSpec, share: Share, limits: Capabilities, element_bytes:
     )
 
 
+def _cascade_bytes(heads: Attention, n_tokens: int, most_pages: int, element_bytes: int) -> int:
+    """What attention to shared prefixes takes: a wrapper, states of all tokens, and the pages of prefixes.
+
+    Of each token there are its heads as they are asked by, of the prefix and in order, and three times its sums.
+    """
+    states = n_tokens * heads.n_heads * 3 * (heads.head_dim * element_bytes + 4)
+    return WRAPPER_BYTES + states + 4 * (MOST_PREFIXES * (most_pages + 2) + 3 * n_tokens)
+
+
 def workspace_bytes(heads: Attention, options: CudaOptions) -> int:
     """What FlashInfer keeps of sequences that it splits: of each split a tile of every head and its sums, in float32.
 
@@ -92,11 +103,16 @@ def workspace_bytes(heads: Attention, options: CudaOptions) -> int:
     eager = _BLOCKS // heads.n_kv_heads * _LARGE_TILE
     tile = _SMALL_TILE if group <= _SMALL_TILE else _LARGE_TILE
     graphed = max(_BLOCKS // heads.n_kv_heads, -(-n_seqs * group // tile) + n_seqs - 1) * tile if n_seqs else 0
-    return max(_LEAST_WORKSPACE_BYTES, heads.n_heads * max(eager, graphed) * (heads.head_dim + 1) * 4)
+    # Rows of prefixes, in tiles of which each prefix may leave one unfilled.
+    shared = max(_BLOCKS // heads.n_kv_heads, -(-n_seqs * group // _LARGE_TILE) + MOST_PREFIXES - 1) * _LARGE_TILE if n_seqs else 0
+    return max(_LEAST_WORKSPACE_BYTES, heads.n_heads * max(eager, graphed, shared) * (heads.head_dim + 1) * 4)
 
 
 def plan_bytes(n_seqs: int) -> int:
-    """What FlashInfer plans a decode batch of a graph in, on the device and pinned: see `PrefillPlan` there."""
+    """What FlashInfer plans a decode batch of a graph in, on the device and pinned: see `PrefillPlan` there.
+
+    Rows of prefixes count as sequences, and so do the prefixes.
+    """
     n_items = max(_BLOCKS, 2 * n_seqs)
     return 4096 + _PLAN_BYTES * n_items + 8 * (n_seqs + 1)
 

@@ -27,6 +27,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "kv_last_page_len",
             "kv_layout",
         ),
+        "flashinfer.merge_state_in_place": ("v", "s", "v_other", "s_other", "mask"),
         _ATTENTION: (
             "float_workspace_buffer",
             "kv_layout",
@@ -55,7 +56,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "disable_split_kv",
         ),
         f"{_ATTENTION}.reset_workspace_buffer": ("float_workspace_buffer", "int_workspace_buffer"),
-        f"{_ATTENTION}.run": ("q", "paged_kv_cache"),
+        f"{_ATTENTION}.run": ("q", "paged_kv_cache", "return_lse"),
         "xgrammar.apply_token_bitmask_inplace": ("logits", "bitmask", "vocab_size"),
     }
 )

@@ -22,6 +22,13 @@ def rounded(n: int) -> int:
     return 1 << max(0, n - 1).bit_length()
 
 
+def words_of(content: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+    """Bytes as whole words, zeros behind them."""
+    words = np.zeros(-(-len(content) // 4), np.int32)
+    words.view(np.uint8)[: len(content)] = content
+    return words
+
+
 class Staging:
     """Memory for the words of a batch: on the host once for each batch that may be under way, on the device once.
 

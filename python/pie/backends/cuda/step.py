@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from pie.backends.checks import I64, Spans
 from pie.backends.cuda.arena import Decode
 from pie.backends.cuda.attention import Attending, Mask, Planner, Split, Wrapper
 from pie.backends.cuda.calls import Calls
+from pie.backends.cuda.cascade import Cascade, as_sent, words_of_prefixes
 from pie.backends.cuda.decoder import Decoder, Tokens
 from pie.backends.cuda.decoding import Decoding, Parts
 from pie.backends.cuda.device import Device
@@ -32,8 +33,9 @@ from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.pages import Pool
 from pie.backends.cuda.pieces import I32, Cut, PackedMasks, Pieces, cut, tokens_of_piece
 from pie.backends.cuda.plain import Plain
+from pie.backends.cuda.prefixes import Lists, Prefixes, Shared
 from pie.backends.cuda.rows import Rows
-from pie.backends.cuda.staging import ALIGNED, Returning, Staging
+from pie.backends.cuda.staging import ALIGNED, Returning, Staging, words_of
 from pie.backends.cuda.weights import Weights
 from pie.batch import Batch
 from pie.batch_layout import U32
@@ -100,12 +102,17 @@ class Step:
         self._per_piece = tokens_of_piece(spec.attention) if options.deterministic else None
         self._planner = Planner(spec.attention, dtype, calls, device, limits, options)
         self._causal, self._masked = self._planner.wrapper(), self._planner.wrapper()
+        self._prefix: Wrapper | None = None
+        """Of prefixes that sequences share; None: they are read once for each."""
+        if self._planner.can_share:
+            self._prefix = self._planner.wrapper()
+            self._prefixes = Prefixes.of(spec.attention, limits, dtype.itemsize, options.cascade_bytes)
         self._decoding: Decoding | None = None
         self._warm_up(calls)
         if recorder is not None and n_graphed:
             agreed = group.any if group.size > 1 else None
             parts = Parts(self._decoder, calls, self._planner, device, self.pool, self._firsts, limits, options, recorder, agreed)
-            self._decoding = Decoding(parts, spec.max_positions, spec.vocab_size)
+            self._decoding = Decoding(parts, spec.attention, spec.max_positions, spec.vocab_size)
             if group.rank == 0:
                 for told in self._decoding.left():
                     print(f"cuda: {told}", file=sys.stderr, flush=True)
@@ -172,7 +179,8 @@ class Step:
             followed = torch.where(follows >= 0, self._firsts[follows.clamp(min=0)], ids)
             # What follows nothing is computed as any token would be, and fails when it is waited for.
             ids.copy_(followed.clamp(min=0))
-        attention = self._plan(cut(batch, asked.spans, self._per_piece))
+        pieces = cut(batch, asked.spans, self._per_piece)
+        attention = self._plan(pieces, self._shared(pieces.causal))
         rows = None if is_all else rest[0]
         return followed, *self._decoder.forward(Tokens(ids, positions, pages, slots), attention, self.pool.kv, rows)
 
@@ -189,18 +197,27 @@ class Step:
         arrays: list[npt.NDArray[Any]] = [batch.tokens.view(np.int32), batch.positions.view(np.int32), follows, pages, slots % page_size]
         return [values.astype(np.int32, copy=False) for values in arrays]
 
-    def _plan(self, pieces: Cut) -> Attending:
-        """Has attention planned for a batch without a graph; returns what computes it."""
+    def _plan(self, pieces: Cut, shared: Shared | None = None) -> Attending:
+        """Has attention planned for a batch without a graph; returns what computes it.
+
+        `shared` are the prefixes of the pieces without masks, which those are then without.
+        """
+        if shared is not None and pieces.causal is not None:
+            own = replace(pieces.causal, kv_indptr=shared.own_indptr, kv_indices=shared.own_indices)
+            pieces = pieces._replace(causal=own)
         # What the host plans by stays there; the rest goes to the device here, for FlashInfer would wait for its copy.
         arrays: list[I32] = []
         for some in pieces:
             if some is not None:
                 arrays.append(some.kv_indices)
                 arrays += [] if some.tokens is None else [some.tokens]
-                arrays += [] if some.masks is None else [_words(some.masks.bits), some.masks.starts]
+                arrays += [] if some.masks is None else [words_of(some.masks.bits), some.masks.starts]
+        arrays += [] if shared is None else words_of_prefixes(shared)
         sent = iter(self._places.send(arrays))
         causal = None if pieces.causal is None else self._planned(self._causal, pieces.causal, sent)
         masked = None if pieces.masked is None else self._planned(self._masked, pieces.masked, sent)
+        if shared is not None and causal is not None:
+            causal = (self._cascaded(shared, self._causal, list(sent)), causal[1])
         if causal is None or masked is None:
             one = causal or masked
             assert one is not None
@@ -209,7 +226,20 @@ class Step:
         assert masked[1] is not None
         return Split(causal[0], causal[1], masked[0], masked[1])
 
-    def _planned(self, wrapper: Wrapper, pieces: Pieces, sent: Iterator[Tensor]) -> tuple[Wrapper, Tensor | None]:
+    def _shared(self, pieces: Pieces | None) -> Shared | None:
+        """What sequences without masks share; None: nothing, or too little."""
+        if self._prefix is None or pieces is None:
+            return None
+        return self._prefixes.find(Lists(pieces.qo_indptr, pieces.kv_indptr, pieces.kv_indices, pieces.kv_last_page_len))
+
+    def _cascaded(self, shared: Shared, own: Wrapper, sent: list[Tensor]) -> Cascade:
+        """Plans the prefixes, of which the device has been sent these arrays."""
+        assert self._prefix is not None
+        rows, row_of_token, has_row, kv_indices = as_sent(sent, len(shared.has_row))
+        self._planner.plan_prefixes(self._prefix, torch.from_numpy(shared.qo_indptr), torch.from_numpy(shared.kv_indptr), kv_indices)
+        return Cascade(own, self._prefix, self._planner.merge, rows, row_of_token, has_row)
+
+    def _planned(self, wrapper: Wrapper, pieces: Pieces, sent: Iterator[Tensor]) -> tuple[Attending, Tensor | None]:
         """Plans some pieces; what the device has to know of them comes next in `sent`. Returns their tokens too."""
         indices = next(sent)
         tokens = None if pieces.tokens is None else next(sent)
@@ -228,6 +258,10 @@ class Step:
                 ends, nobody, last = (np.array(words, np.int32) for words in ([0, 1], [self.pool.nobody], [1]))
                 one = Pieces(ends, ends, nobody, last, None, masks)
                 attention = self._plan(Cut(one, None) if masks is None else Cut(None, one))
+                logits, _ = self._decoder.forward(Tokens(ids, positions, pages, slots), attention, self.pool.kv, None)
+            if self._prefix is not None:
+                one, first = Pieces(ends, ends, nobody, last), np.zeros(1, np.int32)
+                attention = self._plan(Cut(one, None), Shared(ends, ends, nobody, first, first, np.ones(1, np.bool_), ends, nobody))
                 logits, _ = self._decoder.forward(Tokens(ids, positions, pages, slots), attention, self.pool.kv, None)
             self._drawing.warm_up(logits)
             self._device.finish()
@@ -248,13 +282,6 @@ class Step:
             kept = kept.clone() if is_all else kept
             kept[places] = filled
         return kept
-
-
-def _words(content: npt.NDArray[np.uint8]) -> I32:
-    """Bytes as whole words, zeros behind them."""
-    words = np.zeros(-(-len(content) // 4), np.int32)
-    words.view(np.uint8)[: len(content)] = content
-    return words
 
 
 def _decode(batch: Batch, arrays: list[I32]) -> Decode:

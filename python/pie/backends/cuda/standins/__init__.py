@@ -7,6 +7,7 @@ order that no batch changes.
 from pie.backends.cuda.standins.activation import silu_and_mul
 from pie.backends.cuda.standins.append import append_paged_kv_cache
 from pie.backends.cuda.standins.attention import BatchPrefillWithPagedKVCacheWrapper
+from pie.backends.cuda.standins.merging import merge_state_in_place
 from pie.backends.cuda.standins.norm import fused_add_rmsnorm, rmsnorm
 from pie.backends.cuda.standins.rotary import apply_rope_with_cos_sin_cache_inplace
 from pie.backends.cuda.standins.sums import linear
@@ -19,6 +20,7 @@ __all__ = [
     "apply_token_bitmask_inplace",
     "fused_add_rmsnorm",
     "linear",
+    "merge_state_in_place",
     "rmsnorm",
     "silu_and_mul",
 ]

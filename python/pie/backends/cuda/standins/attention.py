@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from pie.backends.cuda.standins.sums import PIECE, exponential, paired_sum
 
+_LOG2_E = math.log2(math.e)
 _Piece: TypeAlias = tuple[slice, Tensor, int]
 
 
@@ -115,11 +117,16 @@ class BatchPrefillWithPagedKVCacheWrapper:
         bits = (packed[:, None] >> torch.arange(8, dtype=torch.uint8, device=packed.device)) & 1
         return bits.flatten()[: n * length].reshape(n, length).bool()
 
-    def run(self, q: Tensor, paged_kv_cache: Tensor) -> Tensor:
-        """The outputs [T, H, D] of queries [T, H, D] over keys and values [pages, 2, slots, G, D]."""
+    def run(self, q: Tensor, paged_kv_cache: Tensor, *, return_lse: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+        """The outputs [T, H, D] of queries [T, H, D] over keys and values [pages, 2, slots, G, D].
+
+        With `return_lse` the logarithms to base 2 of the sums of each head too, float32 [T, H]. Of tokens in no piece
+        they are not numbers: FlashInfer leaves there what there was.
+        """
         if self._dtype != q.dtype or (q.shape[1], paged_kv_cache.shape[3], q.shape[2]) != self._shape:
             raise RuntimeError(f"planned for queries of {self._dtype} and {self._shape}, not of {q.dtype} and {tuple(q.shape)}")
         out = torch.zeros_like(q)
+        sums = torch.full(q.shape[:2], torch.nan, dtype=torch.float32, device=q.device)
         for index, (tokens, pages, length) in enumerate(self._cut(*self._buffers) if self._buffers else self._pieces):
             stored = paged_kv_cache[pages.to(paged_kv_cache.device)]
             # [G, 1, 1, slots, D]
@@ -129,16 +136,19 @@ class BatchPrefillWithPagedKVCacheWrapper:
             for first in range(tokens.start, tokens.stop, n_at_once):
                 end = min(first + n_at_once, tokens.stop)
                 seen = visible[first - tokens.start : end - tokens.start]
-                out[first:end] = self._attended(q[first:end], key, value, seen)
-        return out
+                out[first:end], sums[first:end] = self._attended(q[first:end], key, value, seen)
+        return (out, sums) if return_lse else out
 
-    def _attended(self, q: Tensor, key: Tensor, value: Tensor, seen: Tensor) -> Tensor:
-        """The outputs of some tokens, each by itself."""
+    def _attended(self, q: Tensor, key: Tensor, value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs of some tokens, each by itself, and the logarithms of their sums."""
         # [G, heads of a group, tokens, 1, D]
         queries = q.float().reshape(len(q), len(key), -1, q.shape[-1]).permute(1, 2, 0, 3)[..., None, :]
         scores = torch.where(seen, paired_sum(queries * key) * self._scale, -torch.inf)
-        shares = exponential(scores - scores.amax(dim=-1, keepdim=True))
+        top = scores.amax(dim=-1, keepdim=True)
+        shares = exponential(scores - top)
         # What is hidden may hold numbers that are none.
         weighted = torch.where(seen[..., None], shares[..., None] * value, 0.0).transpose(-1, -2)
-        attended = paired_sum(weighted) / paired_sum(shares)[..., None]
-        return attended.permute(2, 0, 1, 3).flatten(1, 2).to(q.dtype)
+        total = paired_sum(shares)
+        attended = paired_sum(weighted) / total[..., None]
+        sums = torch.log2(total) + top[..., 0] * _LOG2_E
+        return attended.permute(2, 0, 1, 3).flatten(1, 2).to(q.dtype), sums.permute(2, 0, 1).flatten(1, 2)
