@@ -74,8 +74,8 @@ def test_what_is_awaited_overlaps(monkeypatch, clock):
     async def main():
         session = await mcp.connect_async("files")
         begun_ns = clock.now_ns
-        calls = [session.call_tool_async("a"), session.list_tools_async(), session.list_resources_async(), session.read_resource_async("x")]
-        calls += [session.list_prompts_async(), session.get_prompt_async("p")]
+        calls = [session.call_tool_async("a"), session.list_tools_async(), session.list_resources_async()]
+        calls += [session.read_resource_async("x"), session.list_prompts_async(), session.get_prompt_async("p")]
         await asyncio.gather(*calls)
         return clock.now_ns - begun_ns
 
