@@ -22,9 +22,10 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """The embedded model on the `cpu` back end."""
+    """The embedded model on the `cpu` back end, and an MCP server."""
     runtime = RuntimeConfig(allow_net=("127.0.0.1",))
-    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("tiny")), runtime=runtime)
+    server = McpServerConfig(command=(sys.executable, str(ROOT / "tests/support/price_server.py")))
+    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("tiny")), runtime=runtime, mcp={"prices": server})
     engine.add_model()
     with started(engine):
         yield engine

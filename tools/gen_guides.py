@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "guide"
-PAGES = ("text", "tools", "grammars", "steps", "passes", "messages", "children", "files", "http")
+PAGES = ("text", "tools", "grammars", "steps", "passes", "messages", "children", "files", "http", "mcp")
 """The pages that show everything in three languages."""
 TARGET = ROOT / "tests" / "guests" / "guides" / "src" / "snippets.rs"
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

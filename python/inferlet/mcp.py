@@ -91,7 +91,10 @@ class McpSession:
         return await resolve(self._raw.list_tools(), self)
 
     def call_tool(self, name: str, args: str | Mapping[str, object] | None = None) -> str:
-        """Calls a tool with its arguments, a JSON text of an object or a dict: `{"content": [...], "isError"?: bool}`."""
+        """Calls a tool with its arguments, a JSON text of an object or a dict.
+
+        The answer is `{"content": [...], "isError"?: bool}`.
+        """
         return block_on(self._raw.call_tool(_arguments.text("name", name), _object(args)))
 
     async def call_tool_async(self, name: str, args: str | Mapping[str, object] | None = None) -> str:

@@ -1,5 +1,6 @@
-"""An MCP server of the tests, which speaks the protocol by hand on its standard input and output. It imports nothing but
-the standard library, since it runs as a process of its own.
+"""An MCP server of the tests, which speaks the protocol by hand on its standard input and output.
+
+It imports nothing but the standard library, since it runs as a process of its own.
 
 Arguments change how it starts: `silent` says nothing, `nonsense` answers the hello with what is not one, `dies` ends at
 once, `noisy` prints logs between its answers.

@@ -4,8 +4,8 @@
  *
  * Every method returns the server's own JSON text and blocks the whole program meanwhile; the one that ends in `Async`
  * is awaited, and lets the rest of the program run. What fails has a code: `unknown-mcp-server`, `mcp-unavailable`,
- * `mcp-protocol`, `mcp-error`, `mcp-closed`, `limit-mcp-calls`, `limit-mcp-bytes` or `limit-mcp-time`. A tool that fails
- * says so in its result, by `isError`.
+ * `mcp-protocol`, `mcp-error`, `mcp-closed`, `limit-mcp-calls`, `limit-mcp-bytes` or `limit-mcp-time`. A tool that
+ * fails says so in its result, by `isError`.
  */
 
 import * as host from 'pie:host';

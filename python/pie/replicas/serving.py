@@ -69,7 +69,8 @@ def replica_configs(config: Config, port: int, inner_header: str) -> list[Config
         changed(config.engine, data_dir=config.engine.data_dir / "replicas" / str(index), memory_bytes=memory_bytes)
         for index in range(server.replicas)
     ]
-    return [replace(config, server=inner, engine=engine, origins=dict(config.origins), limits=dict(config.limits)) for engine in engines]
+    plain = {"origins": dict(config.origins), "limits": dict(config.limits), "mcp": dict(config.mcp)}
+    return [replace(config, server=inner, engine=engine, **plain) for engine in engines]
 
 
 def asks_who(config: Config) -> bool:

@@ -35,6 +35,7 @@ mod present {
     use inferlet::inference::Grammar as _;
     use inferlet::inference::Matcher as _;
     use inferlet::main as _;
+    use inferlet::mcp as _;
     use inferlet::messaging as _;
     use inferlet::model::Model as _;
     use inferlet::parse_args as _;
@@ -158,8 +159,6 @@ mod present {
 
 mod absent_from_root {
     mod none {
-        pub(super) mod mcp {}
-        pub(super) fn mcp() {}
         pub(super) mod scheduling {}
         pub(super) fn scheduling() {}
     }
@@ -167,7 +166,6 @@ mod absent_from_root {
     use none::*;
 
     mod ambiguous_otherwise {
-        use super::mcp as _;
         use super::scheduling as _;
     }
 }

@@ -286,7 +286,8 @@ impl Host {
         self.shared.surroundings.directory.set(programs);
     }
 
-    /// What a client registers the servers of MCP with that it runs. `relay` carries their lines as long as it is there.
+    /// What a client registers the servers of MCP with that it runs. `relay` carries their lines as long as it is
+    /// there.
     pub fn mcp_of_client(&self, relay: Weak<dyn McpRelay>) -> Arc<McpClientServers> {
         self.shared.surroundings.mcp.of_client(relay)
     }

@@ -10,8 +10,8 @@
 //! | HTTP, each message a request | [`web`] |
 //! | the connection of the client that runs it | [`relay`] |
 //!
-//! The first and the last are lines of JSON-RPC ([`rpc`]) both ways, whose calls wait in [`waiting`]. A line that is not
-//! a message of the protocol, and an answer that nobody waits for, are dropped: a server that prints logs among its
+//! The first and the last are lines of JSON-RPC ([`rpc`]) both ways, whose calls wait in [`waiting`]. A line that is
+//! not a message of the protocol, and an answer that nobody waits for, are dropped: a server that prints logs among its
 //! answers harms nobody, and one that never answers meets the limit of time.
 //!
 //! | what is bounded | by |

@@ -118,7 +118,7 @@ impl McpServer {
         let running = self.starting.runtime.spawn(async move {
             let peer = start.await.map(Arc::new);
             // Where nobody waits any more, the next one who asks finds it.
-            sender.send_replace(Some(peer));
+            drop(sender.send_replace(Some(peer)));
         });
         state.begun = Some((begun.clone(), running.into()));
         Ok(begun)

@@ -1,5 +1,6 @@
 //! A server that is a process, spoken to by its standard input and output.
 
+use std::os::unix::process::CommandExt;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,15 +62,14 @@ pub(crate) fn start(
 
 fn command(config: &McpServerConfig) -> Command {
     let mut parts = config.command.iter().map(|part| part.0.as_str());
-    let mut command = Command::new(parts.next().unwrap_or_default());
+    let mut command = std::process::Command::new(parts.next().unwrap_or_default());
     command
         .args(parts)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // Ctrl-C is for the engine, which ends its servers; what they start ends with them.
-        .process_group(0)
-        .kill_on_drop(true);
+        .process_group(0);
     for secret in SECRETS {
         command.env_remove(secret);
     }
@@ -79,6 +79,8 @@ fn command(config: &McpServerConfig) -> Command {
     if !config.cwd.as_os_str().is_empty() {
         command.current_dir(&config.cwd);
     }
+    let mut command = Command::from(command);
+    command.kill_on_drop(true);
     command
 }
 

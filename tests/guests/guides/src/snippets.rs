@@ -29,6 +29,8 @@ pub(crate) async fn run(snippet: &str, server: &str, model: &Model, ctx: &mut Co
         "http/1" => http_1(server, model, ctx).await,
         "http/2" => http_2(server, model, ctx).await,
         "http/3" => http_3(server, model, ctx).await,
+        "mcp/1" => mcp_1(server, model, ctx).await,
+        "mcp/2" => mcp_2(server, model, ctx).await,
         other => Err(format!("the guide has no snippet {other}")),
     }
 }
@@ -374,5 +376,41 @@ async fn http_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let refused = http::fetch("http://169.254.169.254/latest/meta-data").await.unwrap_err();
     assert_eq!(inferlet::error_code(&refused), Some(ErrorCode::NetDenied));
     assert!(refused.contains("--allow-net 169.254.169.254:80"), "{refused}");
+    Ok(())
+}
+
+async fn mcp_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::mcp;
+    use serde_json::{Value, json};
+
+    assert_eq!(mcp::client::available_servers(), ["prices"]);
+    let prices = mcp::client::connect("prices")?;
+    let offered: Value = serde_json::from_str(&prices.list_tools()?).map_err(|error| error.to_string())?;
+    assert_eq!(offered["tools"][0]["name"], "get_price");
+
+    let arguments = json!({ "item": "violin" }).to_string();
+    let answer: Value =
+        serde_json::from_str(&prices.call_tool("get_price", &arguments)?).map_err(|error| error.to_string())?;
+    assert_eq!(answer["content"][0]["text"], r#"{"price": 340}"#);
+    Ok(())
+}
+
+async fn mcp_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    use serde_json::Value;
+
+    let prices = inferlet::mcp::client::connect("prices")?;
+    let listed: Value = serde_json::from_str(&prices.list_tools()?).map_err(|error| error.to_string())?;
+    let schemas: Vec<String> = listed["tools"].as_array().into_iter().flatten().map(Value::to_string).collect();
+    let offered: Vec<&dyn tools::Tool> = schemas.iter().map(|each| each as _).collect();
+    let mut asked = Context::new(model)?;
+    asked.equip(&offered).user("How much does a violin cost?");
+    let tokens = asked.generate(Sampler::Argmax).max_tokens(64).collect_tokens().await?;
+    for event in tools::Decoder::new(model).events(&tokens) {
+        if let tools::Event::Call(name, args) = event? {
+            let result: Value = serde_json::from_str(&prices.call_tool(&name, &args)?).map_err(|error| error.to_string())?;
+            asked.answer(&name, result["content"][0]["text"].as_str().unwrap_or_default());
+        }
+    }
+    let answer = asked.generate(Sampler::Argmax).max_tokens(64).collect_text().await?;
     Ok(())
 }

@@ -1,0 +1,168 @@
+"""The MCP servers that a client runs: when their processes start and end, and what is carried."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+import pytest
+
+from client.fake import Peer, fake_server, scenario
+from pie.client import Client, PieError, connect
+
+# Says its number, then echoes messages, each behind a line of no meaning.
+ECHO = """
+import json, os, sys
+print(json.dumps({"pid": os.getpid()}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    print("noise", flush=True)
+    sys.stdout.buffer.write(b"{\\xff}\\n")
+    sys.stdout.buffer.flush()
+    if message.get("long"):
+        message["long"] = "x" * message["long"]
+    print(json.dumps(message), flush=True)
+    if message.get("end"):
+        sys.exit(message["end"])
+"""
+
+
+async def registered(client: Client, peer_is_done: asyncio.Event, *command: str) -> None:
+    """Registers a server, and waits until the other side has seen what it wants."""
+    program, *args = command or (sys.executable, "-c", ECHO)
+    await client.register_mcp_server("files", program, args)
+    await peer_is_done.wait()
+
+
+async def started(peer: Peer, link: int = 1, server: str = "files") -> None:
+    await peer.tell({"type": "mcp_start", "link": link, "server": server})
+
+
+async def line(peer: Peer, link: int = 1) -> dict[str, Any]:
+    message = await peer.expect("mcp_line")
+    assert message.keys() == {"type", "link", "text"}
+    assert message["link"] == link
+    said: dict[str, Any] = json.loads(message["text"])
+    return said
+
+
+async def tell(peer: Peer, link: int = 1, **message: Any) -> None:
+    await peer.tell({"type": "mcp_line", "link": link, "text": json.dumps(message)})
+
+
+async def run(script: Any, *command: str) -> None:
+    """A client that registers a server and waits for the end of a script."""
+    done = asyncio.Event()
+
+    async def whole(peer: Peer) -> None:
+        request = await peer.expect("register_mcp_server")
+        assert request["name"] == "files"
+        await peer.answer(request)
+        try:
+            await script(peer)
+        finally:
+            done.set()
+
+    async with fake_server(whole) as address, connect(address) as client:
+        await registered(client, done, *command)
+
+
+@scenario
+async def test_messages_are_carried_and_nothing_else() -> None:
+    async def script(peer: Peer) -> None:
+        await started(peer)
+        assert "pid" in await line(peer)
+        for number in range(3):
+            await tell(peer, id=number, text="ü")
+            assert await line(peer) == {"id": number, "text": "ü"}
+        await tell(peer, end=3)
+        assert await line(peer) == {"end": 3}
+        ended = await peer.expect("mcp_end")
+        assert (ended["link"], ended["text"]) == (1, "it ended (status 3)")
+
+    await run(script)
+
+
+@scenario
+async def test_each_start_is_a_process_of_its_own() -> None:
+    async def script(peer: Peer) -> None:
+        await started(peer, 1)
+        first = await line(peer, 1)
+        await peer.tell({"type": "mcp_stop", "link": 1})
+        await started(peer, 2)
+        second = await line(peer, 2)
+        assert first["pid"] != second["pid"]
+        # What is said to a link that has ended is passed over.
+        await tell(peer, 1, id=1)
+        await tell(peer, 2, id=2)
+        assert await line(peer, 2) == {"id": 2}
+
+    await run(script)
+
+
+@scenario
+async def test_a_line_that_is_too_long_is_answered_by_an_error() -> None:
+    async def script(peer: Peer) -> None:
+        await started(peer)
+        await line(peer)
+        await tell(peer, id=5, long=3 << 20)
+        refused = await line(peer)
+        assert (refused["id"], refused["error"]["code"]) == (5, -32603)
+        assert "longer than the" in refused["error"]["message"]
+        await tell(peer, id=6)
+        assert await line(peer) == {"id": 6}
+
+    await run(script)
+
+
+@pytest.mark.parametrize(("command", "why"), [(("/nowhere/at/all",), "cannot be started"), ((sys.executable, "-c", "exit(2)"), "status 2")])
+def test_a_server_that_does_not_run_says_why(command: tuple[str, ...], why: str) -> None:
+    async def script(peer: Peer) -> None:
+        await started(peer)
+        assert why in (await peer.expect("mcp_end"))["text"]
+
+    @scenario
+    async def whole() -> None:
+        await run(script, *command)
+
+    whole()
+
+
+@scenario
+async def test_a_server_that_is_not_registered_has_ended() -> None:
+    async def script(peer: Peer) -> None:
+        await started(peer, server="others")
+        assert "no such server" in (await peer.expect("mcp_end"))["text"]
+
+    await run(script)
+
+
+@scenario
+async def test_processes_end_with_the_connection() -> None:
+    pids: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        await started(peer)
+        pids.append((await line(peer))["pid"])
+
+    await run(script)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
+@scenario
+async def test_a_registration_that_is_refused_leaves_nothing() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.refuse(await peer.expect("register_mcp_server"), "invalid-name")
+        await started(peer)
+        assert "no such server" in (await peer.expect("mcp_end"))["text"]
+        await peer.answer(await peer.expect("ping"))
+
+    async with fake_server(script) as address, connect(address) as client:
+        with pytest.raises(PieError) as raised:
+            await client.register_mcp_server("files", sys.executable, ["-c", ECHO])
+        assert raised.value.code == "invalid-name"
+        await client.ping()

@@ -1,0 +1,108 @@
+"""MCP servers that clients run, and the programs that they launch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pie.client import Client
+from support.launching import ROOT
+from support.serving import Served, client_of, install_source, refused, scenario, serving
+
+SERVER = str(ROOT / "tests/support/mcp_server.py")
+ASKING = """
+import json
+from inferlet import InferletError, mcp, runtime, session
+
+def ask(tool, args):
+    try:
+        with mcp.connect("files") as files:
+            return json.loads(files.call_tool(tool, args))["content"][0]["text"]
+    except InferletError as error:
+        return error.code
+
+async def main(input):
+    if input == "servers":
+        return mcp.available_servers()
+    if input == "wait":
+        found = [ask("add", {"a": 1, "b": 2})]
+        session.send("asked")
+        while True:
+            try:
+                await session.receive()
+            except session.SessionClosed:
+                return [*found, ask("add", {"a": 1, "b": 2})]
+    if input == "child":
+        return await runtime.spawn(".", {"tool": "add", "args": {"a": 1, "b": 2}})
+    return ask(input["tool"], input.get("args"))
+"""
+
+
+async def asked(client: Client, tool: str, **args: object) -> object:
+    process = await client.launch("asking", input={"tool": tool, "args": args})
+    return await process.result()
+
+
+@pytest.mark.rows("RS-220", language="client")
+@scenario
+async def test_programs_find_the_servers_of_the_client_that_launched_them(server: Served, tmp_path: Path) -> None:
+    async with client_of(server) as client, client_of(server) as other:
+        await install_source(client, tmp_path, ASKING, "asking")
+        await client.register_mcp_server("files", sys.executable, [SERVER, "noisy"], "stdio", env={"OWN": "a=b"}, cwd=tmp_path)
+        assert await (await client.launch("asking", input="servers")).result() == ["files"]
+        assert await asked(client, "add", a=1, b=2) == "3"
+        assert await asked(client, "variable", name="OWN") == "a=b"
+        assert await asked(client, "folder") == str(tmp_path)
+        assert await (await client.launch("asking", input="child")).result() == "3"
+        # Another connection of the same user has none.
+        assert await (await other.launch("asking", input="servers")).result() == []
+        assert await asked(other, "add", a=1, b=2) == "unknown-mcp-server"
+        await client.unregister_mcp_server("files")
+        assert await asked(client, "add", a=1, b=2) == "unknown-mcp-server"
+        assert (await refused(client.unregister_mcp_server("files"))).code == "unknown-mcp-server"
+
+
+@scenario
+async def test_a_server_of_a_client_that_crashes_or_cannot_be_started_has_a_code(server: Served, tmp_path: Path) -> None:
+    async with client_of(server) as client:
+        await install_source(client, tmp_path, ASKING, "asking")
+        await client.register_mcp_server("files", sys.executable, [SERVER])
+        first = await asked(client, "pid")
+        assert await asked(client, "crash") == "mcp-unavailable"
+        assert await asked(client, "pid") != first
+        # What the client cannot carry is refused, and what the engine does not take.
+        assert await asked(client, "long", n=10_000_000) in {"mcp-error", "limit-mcp-bytes"}
+        assert await asked(client, "add", a=1, b=2) == "3"
+        await client.register_mcp_server("files", "/nowhere/at/all")
+        assert await asked(client, "add", a=1, b=2) == "mcp-unavailable"
+
+
+@scenario
+async def test_mistakes_of_a_registration_are_named(server: Served) -> None:
+    async with client_of(server) as client:
+        for name in ("", "a b", "x" * 65):
+            assert (await refused(client.register_mcp_server(name, "x"))).code == "invalid-name"
+        assert (await refused(client.register_mcp_server("a", "x", transport="http"))).code == "invalid-argument"  # type: ignore[arg-type]
+        for number in range(256):
+            await client.register_mcp_server(f"s{number}", "x")
+        assert (await refused(client.register_mcp_server("more", "x"))).code == "limit-mcp-calls"
+        await client.register_mcp_server("s1", "y")
+
+
+@scenario
+async def test_calls_fail_once_the_client_has_gone(tmp_path: Path) -> None:
+    with serving(tmp_path / "server") as served:
+        async with client_of(served) as other:
+            async with client_of(served) as client:
+                await install_source(client, tmp_path, ASKING, "asking")
+                await client.register_mcp_server("files", sys.executable, [SERVER])
+                process = await client.launch("asking", input="wait", detached=True)
+                async for event in process.events():
+                    if getattr(event, "text", None) == "asked":
+                        break
+                await process.detach()
+            again = await other.attach(process.pid)
+            await again.close_input()
+            assert await again.result() == ["3", "mcp-unavailable"]
