@@ -1,8 +1,8 @@
 //! A webhook: a help desk sends each new ticket, and gets a label for it. Whoever sends one shows a secret, which the
 //! program is launched with: `pie run webhook.wasm --port 8000 -- --secret s3cret`.
 
-use inferlet::http_server::{self, Request, Response};
 use inferlet::Regex;
+use inferlet::http_server::{self, Request, Response};
 use inferlet::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
