@@ -330,6 +330,42 @@ def test_options_that_do_not_fit_are_refused(arguments: tuple[str, ...], said: s
     assert said in done.stderr
 
 
+HANDLER = ROOT / "build/programs/wasi_server.wasm"
+
+
+@MODES
+def test_a_component_that_exports_the_handler_of_wasi_answers(tmp_path: Path, shared: bool) -> None:
+    with door(tmp_path, HANDLER, shared=shared) as opened:
+        answer = opened.ask("/echo", "POST", "hello ü".encode(), X_A="own")
+        assert (answer.status, answer.body.decode()) == (201, "POST own hello ü")
+        assert opened.ask("/through", "POST", b"x" * 1_000_000).body == b"x" * 1_000_000
+        assert opened.ask("/nowhere").status == 404
+        failed = opened.ask("/fail")
+        assert (failed.status, failed.code) == (500, "http-no-answer")
+        counts = [int(opened.ask("/count").body) for _ in range(2)]
+        assert counts == ([5, 6] if shared else [1, 1])
+
+
+def test_a_component_is_given_up_with_a_client_that_goes(tmp_path: Path) -> None:
+    with door(tmp_path, HANDLER, shared=True) as opened:
+        with closing(opened.connect()) as connection:
+            # It waits for the rest of the body.
+            connection.putrequest("POST", "/through")
+            connection.putheader("Transfer-Encoding", "chunked")
+            connection.endheaders()
+            connection.send(b"3\r\none\r\n")
+            response = connection.getresponse()
+            assert response.read1(100) == b"one"
+        response.close()
+        assert int(opened.ask("/count").body) == 1
+
+
+def test_a_handler_is_for_requests_alone(tmp_path: Path) -> None:
+    done = pie("run", str(HANDLER), "--dummy")
+    assert done.returncode == 1
+    assert "error[not-serving]" in done.stderr, done.stderr
+
+
 EXAMPLES = {
     "chat_room": ROOT / "examples/python/chat_room.py",
     "json_api": ROOT / "examples/typescript/json_api.ts",
