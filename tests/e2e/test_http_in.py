@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -94,14 +95,15 @@ class Answer:
 
 
 @contextmanager
-def door(folder: Path, language: str, *, shared: bool, **settings: Any) -> Iterator[Door]:
+def door(folder: Path, path: Path, *, shared: bool, options: dict[str, Any] | None = None, **settings: Any) -> Iterator[Door]:
     """A program that serves on a free port while the body runs; at the end it holds no pages."""
-    program: Program = load_program(PATHS[language])
+    program: Program = load_program(path)
     config = replace(Config(), server=changed(ServerConfig(), **settings))
     opened = Engine(EngineConfig(data_dir=folder / "data"))
     opened.add_model(options=ModelConfig(driver="dummy"))
     with started(opened):
-        server = opened.serve_program(program, config, label="answering", port=0, data_dir=folder, shared=shared)
+        place = {"label": "answering", "port": 0, "data_dir": folder, "shared": shared}
+        server = opened.serve_program(program, config, **place, **(options or {}))
         try:
             yield Door(server, opened)
         finally:
@@ -112,7 +114,7 @@ def door(folder: Path, language: str, *, shared: bool, **settings: Any) -> Itera
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     """A program of each language, with an instance for each request and with one for all."""
     language, shared = request.param
-    with door(tmp_path_factory.mktemp("serving"), language, shared=shared) as opened:
+    with door(tmp_path_factory.mktemp("serving"), PATHS[language], shared=shared) as opened:
         yield opened
 
 
@@ -169,13 +171,13 @@ def test_what_fails_within_the_answer_breaks_it_off(served: Door) -> None:
 
 @MODES
 def test_each_request_has_an_instance_or_all_have_one(tmp_path: Path, shared: bool) -> None:
-    with door(tmp_path, "python", shared=shared) as opened:
+    with door(tmp_path, PATHS["python"], shared=shared) as opened:
         assert [json.loads(opened.ask("/count").body) for _ in range(3)] == ([1, 2, 3] if shared else [1, 1, 1])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_client_that_goes_ends_the_work_on_its_answer(tmp_path: Path, language: str) -> None:
-    with door(tmp_path, language, shared=True) as opened:
+    with door(tmp_path, PATHS[language], shared=True) as opened:
         connection, response = opened.begin("/tokens")
         assert response.read1(100)
         assert opened.pages() > 0
@@ -186,7 +188,7 @@ def test_a_client_that_goes_ends_the_work_on_its_answer(tmp_path: Path, language
 
 
 def test_a_client_that_goes_ends_the_instance_of_its_request(tmp_path: Path) -> None:
-    with door(tmp_path, "python", shared=False, http_program_requests=1, max_processes_per_user=1) as opened:
+    with door(tmp_path, PATHS["python"], shared=False, http_program_requests=1, max_processes_per_user=1) as opened:
         connection, response = opened.begin("/tokens")
         assert response.read1(100)
         connection.close()
@@ -201,7 +203,7 @@ def test_a_client_that_goes_ends_the_instance_of_its_request(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_slow_reader_holds_its_program_up(tmp_path: Path, language: str) -> None:
-    with door(tmp_path, language, shared=True) as opened, closing(opened.connect()) as connection:
+    with door(tmp_path, PATHS[language], shared=True) as opened, closing(opened.connect()) as connection:
         connection.request("GET", "/flood")
         response = connection.getresponse()
         assert response.read(1) == b"x"
@@ -215,7 +217,7 @@ def test_a_slow_reader_holds_its_program_up(tmp_path: Path, language: str) -> No
 
 
 def test_a_head_is_bounded(tmp_path: Path) -> None:
-    with door(tmp_path, "python", shared=True, http_header_bytes=8192) as opened:
+    with door(tmp_path, PATHS["python"], shared=True, http_header_bytes=8192) as opened:
         answer = opened.ask("/echo", X_Long="x" * 9000)
         assert (answer.status, answer.code) == (431, "limit-http-headers")
         assert b"server.http_header_bytes = 8192" in answer.body
@@ -225,7 +227,7 @@ def test_a_head_is_bounded(tmp_path: Path) -> None:
 
 
 def test_a_body_is_bounded(tmp_path: Path) -> None:
-    with door(tmp_path, "python", shared=True, http_body_bytes=1000) as opened:
+    with door(tmp_path, PATHS["python"], shared=True, http_body_bytes=1000) as opened:
         answer = opened.ask("/length", "POST", b"x" * 1001)
         assert (answer.status, answer.code) == (413, "limit-http-bytes")
         chunked = "POST /length HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + f"1f4\r\n{'x' * 500}\r\n" * 3
@@ -236,7 +238,7 @@ def test_a_body_is_bounded(tmp_path: Path) -> None:
 
 
 def test_requests_at_once_are_bounded(tmp_path: Path) -> None:
-    with door(tmp_path, "python", shared=True, http_program_requests=1) as opened:
+    with door(tmp_path, PATHS["python"], shared=True, http_program_requests=1) as opened:
         connection, response = opened.begin("/stream")
         with closing(connection):
             assert response.read1(100) == b"one"
@@ -246,14 +248,14 @@ def test_requests_at_once_are_bounded(tmp_path: Path) -> None:
 
 
 def test_an_answer_has_a_time(tmp_path: Path) -> None:
-    with door(tmp_path, "python", shared=True, http_answer_s=0.2) as opened:
+    with door(tmp_path, PATHS["python"], shared=True, http_answer_s=0.2) as opened:
         answer = opened.ask("/silent")
         assert (answer.status, answer.code) == (504, "limit-http-time")
         assert opened.ask("/count").status == 200
 
 
 def test_who_drips_is_given_up(tmp_path: Path) -> None:
-    with door(tmp_path, "python", shared=True, http_idle_s=0.2, handshake_timeout_s=0.2) as opened:
+    with door(tmp_path, PATHS["python"], shared=True, http_idle_s=0.2, handshake_timeout_s=0.2) as opened:
         assert opened.raw("GET /count HTTP/1.1\r\nHost:") == b""
         said = opened.raw("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
         assert said.startswith(b"HTTP/1.1 408 ")
@@ -282,7 +284,7 @@ def test_a_websocket_is_refused_by_name(served: Door) -> None:
 
 
 def test_a_server_that_ends_lets_answers_end(tmp_path: Path) -> None:
-    with door(tmp_path, "python", shared=True) as opened:
+    with door(tmp_path, PATHS["python"], shared=True) as opened:
         connection, response = opened.begin("/stream")
         with closing(connection), closing(opened.connect()) as other:
             assert response.read1(100) == b"one"
@@ -326,3 +328,107 @@ def test_options_that_do_not_fit_are_refused(arguments: tuple[str, ...], said: s
     done = pie(*arguments)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+HANDLER = ROOT / "build/programs/wasi_server.wasm"
+
+
+@MODES
+def test_a_component_that_exports_the_handler_of_wasi_answers(tmp_path: Path, shared: bool) -> None:
+    with door(tmp_path, HANDLER, shared=shared) as opened:
+        answer = opened.ask("/echo", "POST", "hello ü".encode(), X_A="own")
+        assert (answer.status, answer.body.decode()) == (201, "POST own hello ü")
+        assert opened.ask("/through", "POST", b"x" * 1_000_000).body == b"x" * 1_000_000
+        assert opened.ask("/nowhere").status == 404
+        failed = opened.ask("/fail")
+        assert (failed.status, failed.code) == (500, "http-no-answer")
+        counts = [int(opened.ask("/count").body) for _ in range(2)]
+        assert counts == ([5, 6] if shared else [1, 1])
+
+
+def test_a_component_is_given_up_with_a_client_that_goes(tmp_path: Path) -> None:
+    with door(tmp_path, HANDLER, shared=True) as opened:
+        with closing(opened.connect()) as connection:
+            # It waits for the rest of the body.
+            connection.putrequest("POST", "/through")
+            connection.putheader("Transfer-Encoding", "chunked")
+            connection.endheaders()
+            connection.send(b"3\r\none\r\n")
+            response = connection.getresponse()
+            assert response.read1(100) == b"one"
+        response.close()
+        assert int(opened.ask("/count").body) == 1
+
+
+def test_a_handler_is_for_requests_alone(tmp_path: Path) -> None:
+    done = pie("run", str(HANDLER), "--dummy")
+    assert done.returncode == 1
+    assert "error[not-serving]" in done.stderr, done.stderr
+
+
+EXAMPLES = {
+    "chat_room": ROOT / "examples/python/chat_room.py",
+    "json_api": ROOT / "examples/typescript/json_api.ts",
+    "webhook": ROOT / "build/programs/webhook.wasm",
+}
+
+
+@contextmanager
+def example(folder: Path, name: str, *, shared: bool = False, **options: Any) -> Iterator[Door]:
+    """An example on the dummy driver."""
+    with door(folder, EXAMPLES[name], shared=shared, options=options) as opened:
+        yield opened
+
+
+def test_the_example_of_an_api_takes_and_gives_json(tmp_path: Path) -> None:
+    with example(tmp_path, "json_api") as opened:
+        answer = opened.ask("/titles", "POST", json.dumps({"text": "A fox met a hen."}))
+        assert answer.status == 200
+        assert isinstance(json.loads(answer.body)["title"], str)
+        for body in ("{", "[]", json.dumps({"text": "x" * 5000})):
+            assert opened.ask("/titles", "POST", body).status == 400
+        assert opened.ask("/titles").status == 404
+
+
+def test_the_example_of_a_room_lets_everybody_hear_everybody(tmp_path: Path) -> None:
+    with example(tmp_path, "chat_room", shared=True) as opened:
+        hearing = [opened.begin("/events") for _ in range(2)]
+        heard = [response for _, response in hearing]
+        assert [response.readline() for response in heard] == [b"event: joined\n"] * 2
+        said = json.dumps({"from": "ada", "text": "hello"})
+        assert opened.ask("/messages", "POST", said).status == 204
+        for response in heard:
+            lines = iter(response.readline, b'data: {"from":"ada","text":"hello"}\n')
+            assert all(line != b"" for line in lines)
+        assert opened.ask("/messages", "POST", json.dumps({"from": "ada", "text": "bot, hello"})).status == 204
+        for connection, response in hearing:
+            lines = iter(response.readline, b"")
+            assert any(line.startswith(b'data: {"from":"bot"') for line in lines)
+            connection.close()
+            response.close()
+
+
+def test_the_example_of_a_webhook_labels_what_comes_with_its_secret(tmp_path: Path) -> None:
+    with example(tmp_path, "webhook", input={"secret": "s3cret"}) as opened:
+        ticket = json.dumps({"subject": "Help", "text": "The door does not open."})
+        answer = opened.ask("/", "POST", ticket, X_Webhook_Secret="s3cret")
+        assert answer.status == 200, answer.body
+        assert json.loads(answer.body)["label"] in {"question", "fault", "thanks"}
+        assert opened.ask("/", "POST", ticket, X_Webhook_Secret="other").status == 401
+        assert opened.ask("/", "POST", "{}", X_Webhook_Secret="s3cret").status == 400
+        assert opened.ask("/").status == 405
+
+
+PAGE = (ROOT / "docs/guide/serving-http.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"^```(python|typescript)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(SNIPPETS)))
+def test_the_snippets_of_the_guide_answer(tmp_path: Path, number: int) -> None:
+    language, text = SNIPPETS[number]
+    path = tmp_path / ("page.py" if language == "python" else "page.ts")
+    path.write_text(text)
+    with door(tmp_path, path, shared=False) as opened:
+        answer = opened.ask("/", "POST", json.dumps({"text": "What is a fox?"}))
+        assert answer.status == 200, answer.body
+        assert answer.headers["content-type"] in {"application/json", "text/event-stream"}

@@ -2,10 +2,12 @@
 
 mod check;
 mod children;
+mod handling;
 mod launching;
 mod live;
 mod models;
 mod state;
+mod stores;
 mod task;
 mod threads;
 

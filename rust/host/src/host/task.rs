@@ -1,17 +1,19 @@
 //! The life of a process: one task, from the launch to the last event.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pie_core::ErrorCode;
 use serde::de::IgnoredAny;
-use wasmtime::{Store, UpdateDeadline};
+use wasmtime::Store;
 
+use super::handling;
 use super::state::HostState;
+use super::stores::new_store;
 use crate::Error;
 use crate::errors::stopped;
 use crate::event::{Event, Failure};
+use crate::interface::bindings::ProgramPre;
 use crate::interface::bindings::exports::pie::inferlet::run;
 use crate::interface::linkers::Prepared;
 use crate::process::handles::HandleTable;
@@ -23,9 +25,6 @@ use crate::program::opened::Code;
 use crate::program::source::RuntimeInput;
 use crate::sandbox::cpu::Metered;
 use crate::sandbox::fault;
-
-/// Processor time that a program has at least before others get their turn.
-const SLICE: Duration = Duration::from_millis(2);
 
 /// The interface by which a runtime checks sources.
 const CHECK_INTERFACE: &str = "pie:inferlet/check@0.1.0";
@@ -143,11 +142,23 @@ async fn execute(
     // What a running process holds of its program is what it can start again.
     drop((program, opened));
     let (stack_bytes, is_source) = (host.config.stack_bytes, source.is_some());
+    let pre = match &*prepared {
+        Prepared::Program(pre) => pre,
+        Prepared::Handler(pre) => {
+            let handled = handling::HandledProcess {
+                host: &host,
+                record: &record,
+                program: &name,
+                outputs,
+            };
+            return handled.answer_all(pre).await;
+        }
+    };
     let mut store = new_store(&host, record.clone(), name, source, outputs);
     if is_own {
         store.data_mut().memory.share_image();
     }
-    let result = call(&prepared, &mut store, &record, &input).await;
+    let result = call(pre, &mut store, &record, &input).await;
     let refused = store.data().memory.refused().cloned();
     match result {
         Ok(Ok(value)) => checked_json(value).map_err(Failure::from),
@@ -230,50 +241,14 @@ async fn check_source(
     Ok(answer)
 }
 
-/// The store of a new instance of the program of that name.
-fn new_store(
-    host: &HostState,
-    record: Arc<ProcessRecord>,
-    program: String,
-    source: Option<RuntimeInput>,
-    outputs: &[Output; 2],
-) -> Store<ProcessState> {
-    let mut store = Store::new(
-        &host.engine,
-        ProcessState::new(
-            host.surroundings.clone(),
-            record.clone(),
-            program,
-            source,
-            outputs,
-        ),
-    );
-    store.limiter(|state| &mut state.memory);
-    store.set_hostcall_fuel(record.limits.message_bytes);
-    store.set_epoch_deadline(1);
-    store.epoch_deadline_callback(|store| {
-        let record = &store.data().record;
-        record.check_slice()?;
-        // A program that has just been woken meets the ticks of the time in which it waited.
-        if record.cpu.running_poll() < SLICE {
-            return Ok(UpdateDeadline::Continue(1));
-        }
-        // Yielding lets the other programs of the thread run, and lets the task be dropped when the process shall end.
-        record.cpu.note_yield();
-        Ok(UpdateDeadline::Yield(1))
-    });
-    store
-}
-
 async fn call(
-    prepared: &Prepared,
+    pre: &ProgramPre<ProcessState>,
     store: &mut Store<ProcessState>,
     record: &ProcessRecord,
     input: &str,
 ) -> wasmtime::Result<Result<String, run::Failure>> {
-    let instance = prepared.instantiate_async(&mut *store).await?;
-    let entered = u64::try_from(record.launched.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    record.entered_ns.store(entered, Ordering::Relaxed);
+    let instance = pre.instantiate_async(&mut *store).await?;
+    record.note_entry();
     instance
         .pie_inferlet_run()
         .call_run(&mut *store, input)

@@ -128,10 +128,27 @@ impl IncomingRequest {
         self.gone.wait()
     }
 
+    /// Its parts, for an instance that knows no handle of it: the head, the body, where it is answered, and what has to
+    /// be kept meanwhile.
+    pub(super) fn into_parts(self) -> (RequestHead, Arc<Parts>, Answering, Arc<Gone>, Held) {
+        let held = Held {
+            _reading: self._reading,
+            _charge: self._charge,
+        };
+        (self.head, self.parts, self.answering, self.gone, held)
+    }
+
     /// True once nobody wants the answer.
     pub(super) fn is_gone(&self) -> bool {
         self.gone.is_settled()
     }
+}
+
+/// What a request holds beside its parts.
+#[derive(Debug)]
+pub(crate) struct Held {
+    _reading: Running,
+    _charge: Charge,
 }
 
 /// Hands the body on, part by part.

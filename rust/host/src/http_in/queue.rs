@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex};
 
 use pie_core::ErrorCode;
 use tokio::sync::oneshot;
+use wasmtime_wasi::p2::Pollable as _;
 
 use super::incoming::{ArrivedRequest, Asking, IncomingRequest, no_answer};
 use crate::Error;
 use crate::budget::Account;
-use crate::futures::{Future, Operation};
+use crate::futures::{Awaited as _, Future, Operation};
 use crate::sync::lock;
 
 type Answer = Result<Option<IncomingRequest>, Error>;
@@ -147,6 +148,21 @@ impl RequestQueue {
         state.calls.retain(|call| !call.is_closed());
         state.calls.push_back(sender);
         Future::new(source, receiver)
+    }
+}
+
+impl RequestQueue {
+    /// Waits for the next request; none when no more come.
+    pub(crate) async fn taken(self: &Arc<Self>) -> Option<IncomingRequest> {
+        let mut next = self.next();
+        loop {
+            next.ready().await;
+            match next.take() {
+                Some(Ok(request)) => return request,
+                Some(Err(_)) => return None,
+                None => {}
+            }
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use crate::Error;
 use crate::futures::Future;
 use crate::http_in::gone::ClientGone;
 use crate::http_in::incoming::IncomingRequest;
+use crate::http_in::not_serving;
 use crate::http_in::queue::NextRequest;
 use crate::network::request::{self, BodyKind};
 use crate::process::handles::HandleTable;
@@ -147,13 +148,6 @@ impl HostFutureRequest for Answers<'_> {
 }
 
 host_future!(Answers<'_>, HostFutureGone, FutureGone, ());
-
-fn not_serving() -> Error {
-    Error::new(
-        ErrorCode::NotServing,
-        "this program was not launched to answer requests by HTTP; run it by `pie run PROGRAM --port PORT`, or install it with --http",
-    )
-}
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {

@@ -1,7 +1,8 @@
 //! All interfaces together, in the two worlds of components.
 
 use wasmtime::Engine;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime_wasi_http::p2::bindings::ProxyPre;
 
 use super::bindings::ProgramPre;
 use super::{
@@ -13,8 +14,23 @@ use crate::Error;
 use crate::process::state::ProcessState;
 use crate::program::artefact::{Binder, World, causes, invalid};
 
-/// A program that is ready to be instantiated.
-pub(crate) type Prepared = ProgramPre<ProcessState>;
+/// A program that is ready to be instantiated, by what it exports.
+pub(crate) enum Prepared {
+    /// `pie:inferlet/run`.
+    Program(ProgramPre<ProcessState>),
+    /// `wasi:http/incoming-handler` alone: it answers requests and does nothing else.
+    Handler(ProxyPre<ProcessState>),
+}
+
+impl Prepared {
+    /// The instance to be, whatever it exports.
+    pub(crate) fn instance_pre(&self) -> &InstancePre<ProcessState> {
+        match self {
+            Self::Program(program) => program.instance_pre(),
+            Self::Handler(handler) => handler.instance_pre(),
+        }
+    }
+}
 
 /// The linkers for the two kinds of components.
 pub(crate) struct Linkers {
@@ -76,12 +92,14 @@ impl Binder for Linkers {
                 causes(&error)
             ))
         })?;
-        Prepared::new(instance).map_err(|error| {
-            invalid(format!(
-                "the component does not fit the world pie:inferlet: {}; a program exports pie:inferlet/run@0.1.0",
+        match (ProgramPre::new(instance.clone()), ProxyPre::new(instance)) {
+            (Ok(program), _) => Ok(Prepared::Program(program)),
+            (Err(_), Ok(handler)) => Ok(Prepared::Handler(handler)),
+            (Err(error), Err(_)) => Err(invalid(format!(
+                "the component does not fit the world pie:inferlet: {}; a program exports pie:inferlet/run@0.1.0, or wasi:http/incoming-handler to answer requests",
                 causes(&error)
-            ))
-        })
+            ))),
+        }
     }
 
     fn image_bytes(prepared: &Prepared) -> u64 {

@@ -1,16 +1,20 @@
 //! `wasi:http`, for programs that bring a client of their own: wasmtime's types and tables, before our way of sending.
 //! What a program can make the engine keep by a handle is charged to its user.
 
+use http::Request;
+use tokio::sync::oneshot;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType};
 use wasmtime_wasi_http::p2::bindings::LinkOptions;
 use wasmtime_wasi_http::p2::bindings::http::outgoing_handler::{self, Host as _};
-use wasmtime_wasi_http::p2::bindings::http::types::{self, ErrorCode, HeaderError};
+use wasmtime_wasi_http::p2::bindings::http::types::{self, ErrorCode, HeaderError, Scheme};
 use wasmtime_wasi_http::p2::types::{
-    HostFutureIncomingResponse, HostIncomingResponse, HostOutgoingRequest, HostOutgoingResponse,
+    HostFutureIncomingResponse, HostIncomingRequest, HostIncomingResponse, HostOutgoingRequest,
+    HostOutgoingResponse, HostResponseOutparam,
 };
 use wasmtime_wasi_http::{FieldMap, RequestOptions, WasiHttp, WasiHttpCtxView};
 
+use crate::http_in::wasi::{Given, RequestBody};
 use crate::network::wasi::{CHUNK_BYTES, CHUNKS};
 use crate::process::state::ProcessState;
 
@@ -33,6 +37,24 @@ impl ProcessState {
             table: self.table.for_wasi(),
             ctx: &mut self.wasi_http,
         }
+    }
+
+    /// Hands a request to an instance that answers by `wasi:http/incoming-handler`, and where its answer goes.
+    ///
+    /// # Errors
+    /// Where the program holds as many handles as it may.
+    pub(crate) fn give_request(
+        &mut self,
+        request: Request<RequestBody>,
+        answered: oneshot::Sender<Given>,
+    ) -> wasmtime::Result<(
+        Resource<HostIncomingRequest>,
+        Resource<HostResponseOutparam>,
+    )> {
+        let mut view = self.wasi_http();
+        let request = view.new_incoming_request(Scheme::Http, request)?;
+        let answered = view.new_response_outparam(answered)?;
+        Ok((request, answered))
     }
 
     /// Charges what a handle of headers keeps, which the program has got.
@@ -148,6 +170,13 @@ fn charge_headers(types: &mut LinkerInstance<'_, ProcessState>) -> wasmtime::Res
         HostOutgoingResponse,
         FieldMap,
         types::HostOutgoingResponse::headers
+    )?;
+    charged!(
+        types,
+        "[method]incoming-request.headers",
+        HostIncomingRequest,
+        FieldMap,
+        types::HostIncomingRequest::headers
     )?;
     charged!(
         types,

@@ -18,7 +18,7 @@ pub(crate) mod allowed;
 pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod exchange;
-mod failure;
+pub(crate) mod failure;
 pub(crate) mod held;
 pub(crate) mod hop;
 mod pace;

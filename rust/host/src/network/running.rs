@@ -6,6 +6,13 @@ use tokio::task::{AbortHandle, JoinHandle};
 #[derive(Debug)]
 pub(crate) struct Running(AbortHandle);
 
+impl Running {
+    /// Ends a task that somebody still waits for.
+    pub(crate) fn of<T>(task: &JoinHandle<T>) -> Self {
+        Self(task.abort_handle())
+    }
+}
+
 impl<T> From<JoinHandle<T>> for Running {
     fn from(task: JoinHandle<T>) -> Self {
         Self(task.abort_handle())

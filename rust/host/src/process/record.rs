@@ -265,6 +265,12 @@ impl ProcessRecord {
         }
     }
 
+    /// The entry of the program is called now.
+    pub(crate) fn note_entry(&self) {
+        let entered_ns = u64::try_from(self.launched.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.entered_ns.store(entered_ns, Ordering::Relaxed);
+    }
+
     /// Calls that the program made to the `pie:*` interfaces and to `wasi:io/poll`; drops of handles are not calls.
     pub(crate) fn n_calls(&self) -> u64 {
         self.n_arrivals
