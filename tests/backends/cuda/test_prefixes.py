@@ -26,7 +26,7 @@ def prefixes(*, least_bytes: int = 0) -> Prefixes:
 
 
 def lists_of(paths: Sequence[Path], *, n_new: Sequence[int] | None = None, last: Sequence[int] | None = None) -> Lists:
-    """Sequences with these pages, that compute `n_new` tokens (one), and have `last` slots of the last page in use (one)."""
+    """Sequences of these pages, that compute `n_new` tokens and have `last` slots of the last page in use, or one."""
     n_new, last = n_new or [1] * len(paths), last or [1] * len(paths)
     ends = np.cumsum([0, *map(len, paths)])
     arrays = (np.cumsum([0, *n_new]), ends, np.array([page for path in paths for page in path]), np.array(last))
@@ -216,7 +216,7 @@ def test_what_becomes_alike_is_shared_after_some_batches() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_where_all_lists_are_too_many_known_prefixes_are_looked_for(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Whoever comes and goes, the lists are looked at once, and then again when as many page indices have been saved up."""
+    """Whoever comes and goes, the lists are looked at again when as many page indices have been saved up."""
     monkeypatch.setattr(module, "_PAGES_EACH", 10)
     monkeypatch.setattr(module, "_MOST_PAGES", 5000)
     random, finding = Random(seed), prefixes()

@@ -29,7 +29,7 @@ _TILE_ROWS = 128
 tile, which it takes for long prefixes of many sequences.
 """
 _LOOK_AGAIN = 64
-"""Batches of the same sequences, after which all page lists are looked at anew: what has become alike is shared then."""
+"""Batches of the same sequences after which all page lists are looked at anew: what has become alike is shared then."""
 _PAGES_EACH, _MOST_PAGES = 8192, 1 << 22
 """Page indices that may be looked at for each batch on average, in 100 us, and the most that are saved up: the lists of
 larger batches are looked at every few batches.
