@@ -36,8 +36,8 @@ _CUDA_BYTES = 1 << 30
 """What each process of the cuda driver takes on a GPU beside what it pins: torch, and the libraries of CUDA. Estimated,
 for no GPU was at hand.
 """
-_PLANS_BYTES = 2 * (8 << 20)
-"""That FlashInfer pins for the plans of attention, with masks and without."""
+_PLANS_BYTES = 8 << 20
+"""That FlashInfer pins for the plans of attention of one kind: with masks, without, and to prefixes that are shared."""
 _ROW_ROOMS = 3
 """Of rows that come back from a GPU: of two batches under way, and of one that is read."""
 
@@ -118,7 +118,8 @@ def driver_bytes(model: ModelConfig) -> int:
     n_gpu_bytes = 0
     if model.driver == "cuda" and model.device != "cpu":
         # torch pins powers of two.
-        n_pinned = _ROW_ROOMS * (1 << max(0, n_bytes - 1).bit_length()) + _PLANS_BYTES
+        n_plans = 2 if model.deterministic else 3
+        n_pinned = _ROW_ROOMS * (1 << max(0, n_bytes - 1).bit_length()) + n_plans * _PLANS_BYTES
         n_gpu_bytes = (_CUDA_BYTES + n_pinned) * model.tensor_parallel
     n_late_bytes = min(model.max_late_rows * vocab_size * _LOGIT_BYTES, model.max_late_bytes)
     return n_gpu_bytes + n_late_bytes + (_SLOTS * n_bytes + _PROCESS_BYTES if model.isolate else n_bytes)

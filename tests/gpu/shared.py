@@ -2,52 +2,73 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from gpu.place import SHAPE_06B, SMALL, Place, Row, judged
+from gpu.speed import run_steps
 from pie.backends.base import Capabilities
 from pie.backends.cuda.attention import Planner
+from pie.backends.cuda.cascade import Cascade, as_sent, words_of_prefixes
+from pie.backends.cuda.graphs import GraphRecorder
 from pie.backends.cuda.options import CudaOptions
+from pie.backends.cuda.prefixes import Lists, Prefixes
+from pie.batch import Batch
 from pie.models.loader import read_config
 from pie.models.spec import Attention
+from support.arenas import Draw, Feed, batch
 
 PAGE_SIZE = 16
 LEAST = 0.9
+ROUNDS = 5
 
 
 def shared(place: Place) -> Iterator[Row]:
     """G5: one token of many sequences behind one prefix: what the driver's attention saves, and FlashInfer's cascade.
 
-    Saved is what it takes where each sequence has the prefix in pages of its own.
+    Saved is what it takes where each sequence has the prefix in pages of its own. Then the same of whole steps.
     """
-    n_seqs, n_prefix, n_own = (64, 512, 4) if place.is_gpu else (3, 2, 1)
     heads = read_config(place.model(*(("shape-06b", SHAPE_06B) if place.is_gpu else ("small", SMALL)))).attention
-    device = torch.device(place.device)
+    for n_seqs, n_prefix in ((64, 512), (256, 64), (8, 2048)) if place.is_gpu else ((3, 2),):
+        yield from _attention(place, heads, n_seqs, n_prefix)
+    yield from _finding(heads)
+    yield from _steps(place)
+
+
+def _attention(place: Place, heads: Attention, n_seqs: int, n_prefix: int) -> Iterator[Row]:
+    """Of a layer, as replays of a graph: launches from Python would be much of what is measured."""
+    device, n_own = torch.device(place.device), 4 if place.is_gpu else 1
     n_pages = n_seqs * (n_prefix + n_own)
-    kv = torch.randn((n_pages, 2, PAGE_SIZE, heads.n_kv_heads, heads.head_dim), device=device).bfloat16()
+    kv = torch.randn((n_pages, 2, PAGE_SIZE, heads.n_kv_heads, heads.head_dim), device=device, dtype=torch.bfloat16)
     q = torch.randn((n_seqs, heads.n_heads, heads.head_dim), device=device).bfloat16()
     own = torch.arange(n_seqs * n_own).view(n_seqs, n_own)
     prefix = n_seqs * n_own + torch.arange(n_prefix)
     prefixes = n_seqs * n_own + torch.arange(n_seqs * n_prefix).view(n_seqs, n_prefix)
+    alike = torch.cat([prefix.expand(n_seqs, n_prefix), own], dim=1)
     clock = _on_device if place.is_gpu else _here
-    for deterministic in (True, False):
-        planner = _planner(place, heads, deterministic=deterministic)
-        apart, together = (
-            clock(_flat(planner, q, kv, torch.cat([pages, own], dim=1))) for pages in (prefixes, prefix.expand(n_seqs, n_prefix))
-        )
-        name = f"attention of {n_seqs} sequences behind {n_prefix * PAGE_SIZE} tokens, deterministic = {str(deterministic).lower()}"
+    fixed, free = (_planner(place, heads, deterministic=deterministic) for deterministic in (True, False))
+    with place.torch_device().computing():
+        flat, merged = _flat(free, q, kv, alike), _merged(free, heads, q, kv, alike)
+        error = float((flat().float() - merged().float()).abs().max())
+        apart, together = clock(_flat(free, q, kv, torch.cat([prefixes, own], dim=1))), clock(merged)
+        read_by_each = clock(flat), clock(_flat(fixed, q, kv, alike))
+        name = f"attention of {n_seqs} sequences behind {n_prefix * PAGE_SIZE} tokens"
+        yield judged(f"{name}: largest difference from each by itself", f"{error:.1e}", is_right=error < 2e-2)
         yield (name, f"{1e6 * apart:.0f} us apart, {1e6 * together:.0f} us where they share them", "")
+        found = " / ".join(f"{1e6 * seconds:.0f} us" for seconds in read_by_each)
+        yield (f"{name}: shared pages, read by each, free and fixed bits", found, "")
         if not place.is_gpu:
             yield (f"{name}: share of the cascade's saving", "there is no device", "not run")
-            continue
+            return
         cascade = clock(_cascade(heads, q, kv, prefix, own))
-        ours = (apart - together) / (apart - cascade)
-        yield judged(f"{name}: share of the cascade's saving", f"{ours:.2f} (it takes {1e6 * cascade:.0f} us)", is_right=ours >= LEAST)
+    ours = (apart - together) / (apart - cascade)
+    yield judged(f"{name}: share of the cascade's saving", f"{ours:.2f} (it takes {1e6 * cascade:.0f} us)", is_right=ours >= LEAST)
 
 
 def _planner(place: Place, heads: Attention, *, deterministic: bool) -> Planner:
@@ -56,8 +77,8 @@ def _planner(place: Place, heads: Attention, *, deterministic: bool) -> Planner:
     return Planner(heads, torch.bfloat16, place.calls(deterministic=deterministic), place.torch_device(), limits, options)
 
 
-def _flat(planner: Planner, q: torch.Tensor, kv: torch.Tensor, pages: torch.Tensor) -> Callable[[], object]:
-    """As the driver computes it: each sequence with all of its pages."""
+def _flat(planner: Planner, q: torch.Tensor, kv: torch.Tensor, pages: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """Each sequence with all of its pages."""
     n_seqs, n_each = pages.shape
     counting = torch.arange(n_seqs + 1, dtype=torch.int32)
     wrapper = planner.wrapper()
@@ -65,7 +86,28 @@ def _flat(planner: Planner, q: torch.Tensor, kv: torch.Tensor, pages: torch.Tens
     return lambda: wrapper.run(q, kv)
 
 
-def _cascade(heads: Attention, q: torch.Tensor, kv: torch.Tensor, prefix: torch.Tensor, own: torch.Tensor) -> Callable[[], object]:
+def _merged(planner: Planner, heads: Attention, q: torch.Tensor, kv: torch.Tensor, pages: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """As the driver computes it: what they share is found in their page lists, and read once."""
+    lists = _lists(pages.numpy())
+    found = Prefixes(heads, PAGE_SIZE, int(pages.max()) + 1, 2, 0).find(lists)
+    assert found is not None
+    sent = as_sent([torch.from_numpy(words.copy()).to(q.device) for words in words_of_prefixes(found)], len(q))
+    own, prefix = planner.wrapper(), planner.wrapper()
+    qo, own_indptr, last = (torch.from_numpy(words.astype(np.int32)) for words in (lists[0], found.own_indptr, lists[3]))
+    planner.plan(own, qo, own_indptr, torch.from_numpy(found.own_indices).to(q.device), last)
+    planner.plan_prefixes(prefix, torch.from_numpy(found.qo_indptr), torch.from_numpy(found.kv_indptr), sent.kv_indices)
+    merged = Cascade(own, prefix, planner.merge, sent.rows, sent.row_of_token, sent.has_row)
+    return lambda: merged.run(q, kv)
+
+
+def _lists(pages: np.ndarray) -> Lists:
+    """Of sequences whose pages are all full."""
+    n_seqs, n_each = pages.shape
+    counting = np.arange(n_seqs + 1, dtype=np.uint32)
+    return Lists(counting, counting * np.uint32(n_each), pages.reshape(-1).astype(np.uint32), np.full(n_seqs, PAGE_SIZE, np.uint32))
+
+
+def _cascade(heads: Attention, q: torch.Tensor, kv: torch.Tensor, prefix: torch.Tensor, own: torch.Tensor) -> Callable[[], torch.Tensor]:
     """FlashInfer's cascade: the prefix once for all, then what each sequence has of its own."""
     import flashinfer
 
@@ -86,10 +128,65 @@ def _cascade(heads: Attention, q: torch.Tensor, kv: torch.Tensor, prefix: torch.
     return lambda: wrapper.run(q, kv)
 
 
+def _finding(heads: Attention) -> Iterator[Row]:
+    """What the host takes to find what 512 sequences share, who all grow; 150 us are its part of a step."""
+    n_seqs, n_prefix, n_steps = 512, 64, 40
+    finding = Prefixes(heads, PAGE_SIZE, n_prefix + n_seqs * (n_steps + 1), 2, 0)
+    own = n_prefix + np.arange(n_seqs * (n_steps + 1)).reshape(n_seqs, n_steps + 1)
+    shared_pages, times = np.broadcast_to(np.arange(n_prefix), (n_seqs, n_prefix)), []
+    for step in range(n_steps):
+        lists = _lists(np.concatenate([shared_pages, own[:, : step + 1]], axis=1))
+        start_s = time.perf_counter()
+        found = finding.find(lists)
+        times.append(time.perf_counter() - start_s)
+        assert found is not None
+    yield (f"finding what {n_seqs} sequences share", f"{1e6 * times[0]:.0f} us at first, {1e6 * statistics.median(times):.0f} us then", "")
+
+
+def _steps(place: Place) -> Iterator[Row]:
+    """Whole steps of the driver with free bits, where the prefix is shared, and where each has its own."""
+    model = place.model("shape-06b", SHAPE_06B) if place.is_gpu else place.model("small", SMALL)
+    n_seqs, n_prefix, n_steps = (64, 128, 100) if place.is_gpu else (3, 2, 3)
+    n_own = -(-n_steps // PAGE_SIZE) + 1
+    sizes = {"n_pages": n_seqs * (n_prefix + n_own), "max_batch_tokens": 512, "graph_seqs": n_seqs, "graph_bytes": 4 << 30}
+    driver = place.driver(model, deterministic=False, cascade_bytes=(32 << 20) if place.is_gpu else 0, **sizes)
+    times: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(ROUNDS if place.is_gpu else 1):
+        for is_shared, found in times.items():
+            steps = _decode_steps(n_seqs, n_prefix, n_own, n_steps, is_shared=is_shared)
+            start_s = time.perf_counter()
+            run_steps(driver, steps)
+            found.append((time.perf_counter() - start_s) / n_steps)
+    driver.close()
+    apart, together = (1e6 * statistics.median(found) for found in times.values())
+    name = f"a step of {n_seqs} sequences behind {n_prefix * PAGE_SIZE} tokens"
+    yield (name, f"{apart:.0f} us apart, {together:.0f} us where they share them", "" if place.is_gpu else "not run on a GPU")
+
+
+def _decode_steps(n_seqs: int, n_prefix: int, n_own: int, n_steps: int, *, is_shared: bool) -> list[Batch]:
+    """Steps that follow each other; what is stored in the pages does not matter for their time."""
+    n_each, start = n_prefix + n_own, n_prefix * PAGE_SIZE
+    pages = [[*range(n_each * (0 if is_shared else seq), n_each * (0 if is_shared else seq) + n_prefix)] for seq in range(n_seqs)]
+    for seq, mine in enumerate(pages):
+        mine += range(n_each * seq + n_prefix, n_each * (seq + 1))
+    steps = []
+    for step in range(n_steps):
+        feeds = [
+            Feed([1], mine, start=start + step, rows=[0], draws=[Draw(seed=7)], follows=seq if step else None)
+            for seq, mine in enumerate(pages)
+        ]
+        steps.append(batch(feeds, page_size=PAGE_SIZE, batch_id=step + 1, before=step))
+    return steps
+
+
 def _on_device(call: Callable[[], object]) -> float:
     from pie.backends.cuda.kernels import device_seconds
 
-    return device_seconds(call)
+    for _ in range(2):
+        call()
+    torch.cuda.synchronize()
+    replay, _ = GraphRecorder(torch.device("cuda", torch.cuda.current_device())).record(call)
+    return device_seconds(replay)
 
 
 def _here(call: Callable[[], object]) -> float:

@@ -13,7 +13,8 @@ from pie.backends.cuda import CudaDriver, CudaOptions, machine, share
 from pie.backends.cuda.device import HostDevice
 from pie.backends.cuda.layout import WHOLE, Share
 from pie.backends.cuda.machine import check_machine
-from pie.backends.cuda.memory import check_memory, needed, plan_bytes, workspace_bytes
+from pie.backends.cuda.memory import WRAPPER_BYTES, check_memory, needed, plan_bytes, workspace_bytes
+from pie.backends.cuda.prefixes import MOST_PREFIXES
 from pie.backends.cuda.share import Plan
 from pie.backends.cuda.signatures import PARAMETERS
 from pie.backends.sizes import capabilities
@@ -135,6 +136,24 @@ def test_the_workspace_holds_every_split_of_a_graph() -> None:
     assert found >= 2 * 160 // 8 * 64 * 128 * (128 + 1) * 4
 
 
+@pytest.mark.parametrize("n_seqs", [64, 256, 4096])
+@pytest.mark.parametrize(("n_heads", "n_kv_heads"), [(64, 8), (64, 64), (32, 1)])
+def test_the_workspace_holds_every_split_of_shared_prefixes(n_seqs: int, n_heads: int, n_kv_heads: int) -> None:
+    """Each of 32 leaves a tile of 128 rows unfilled."""
+    found = workspace_bytes(Attention(n_heads, n_kv_heads, 128, 1.0, head_norms=False), CudaOptions(deterministic=False, graph_seqs=n_seqs))
+    n_items = max(2 * 160 // n_kv_heads, -(-n_seqs * n_heads // n_kv_heads // 128) + 31)
+    assert found >= n_items * n_heads * 128 * (128 + 1) * 4
+
+
+def test_what_sequences_share_takes_memory_only_where_bits_may_depend_on_the_batch(folder: Path) -> None:
+    """Another wrapper, states of 512 tokens and of 4 heads: as they are asked by, of the prefix and in order; pages."""
+    checkpoint, own = load_checkpoint(folder), CudaOptions(n_pages=8)
+    limits, heads = capabilities("cuda", checkpoint, "bfloat16", own), checkpoint.spec.attention
+    fixed, free = (needed(checkpoint.spec, WHOLE, limits, 2, replace(own, deterministic=fixed)).work for fixed in (True, False))
+    states = 512 * heads.n_heads * 3 * (heads.head_dim * 2 + 4)
+    assert free - fixed >= WRAPPER_BYTES + states + 32 * 4 * checkpoint.spec.max_positions // 16
+
+
 def test_head_sizes_that_flashinfer_lacks_are_named(tmp_path: Path) -> None:
     spec = load_checkpoint(write_checkpoint(tmp_path / "model", head_dim=48)).spec
     with pytest.raises(PieError, match=r"the model has heads of 48, and FlashInfer serves 64, 128, 256; set dtype = \"float32\""):
@@ -214,3 +233,9 @@ def test_a_plan_of_a_graph_has_room(n_seqs: int, heads: tuple[int, int]) -> None
     n_items = max(2 * 256 // n_kv_heads, -(-n_seqs * group // tile) + n_seqs - 1)
     arrays = [4 * n_items] * 3 + [4 * (n_seqs + 1), 4, 4, 4 * (n_seqs + 1), n_items]
     assert plan_bytes(n_seqs) >= sum(-(-n_bytes // 16) * 16 for n_bytes in arrays)
+    # And one of prefixes, as many as there may be, whose rows are those sequences; heads of 256 have tiles of 64 rows.
+    n_prefixes = max(1, min(MOST_PREFIXES, n_seqs // 2))
+    for tile in (16, 64, 128) if group <= 16 else (64, 128):
+        n_items = max(2 * 256 // n_kv_heads, -(-n_seqs * group // tile) + n_prefixes - 1)
+        arrays = [4 * n_items] * 3 + [4 * (n_prefixes + 1), 4, 4, 4 * (n_seqs + 1), n_items]
+        assert plan_bytes(n_seqs + MOST_PREFIXES) >= sum(-(-n_bytes // 16) * 16 for n_bytes in arrays)

@@ -205,7 +205,7 @@ class Decoding:
         return partial(self._compute, size, words, attention)
 
     def _prepare_sharing(self, size: int) -> Callable[[], Forward]:
-        """The same, of tokens that all share the page of nobody: by the plan of the other graph, and one of prefixes."""
+        """The same, of tokens that all share the page of nobody: by the plan of the other graph and one of prefixes."""
         attention = self._attention[size]
         self._arena.send(_nobody(), size)
         self._plan(attention, size, size)

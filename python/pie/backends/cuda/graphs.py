@@ -138,7 +138,7 @@ class Graphs:
             self._sizes = sorted(self._replays)
 
     def told(self, what: str, instead: str = "are launched kernel by kernel") -> str | None:
-        """Which sizes of `what` have no graph, what becomes of them, and why, in a sentence; None where all have one."""
+        """Which sizes of `what` have no graph, what they do and why, in a sentence; None where all have one."""
         if not self.left:
             return None
         listed = ", ".join(map(str, self.left))

@@ -16,8 +16,8 @@ class CudaOptions(DriverOptions):
     deterministic: bool = True
     """Whether the bits of a row depend on its own sequence alone; without, the library's fastest kernels are used."""
     cascade_bytes: int = 32 << 20
-    """Sequences attend to a prefix that they share at once where that saves a layer from reading so many bytes of keys and
-    values; 0: wherever it saves any. Never where the bits of a row depend on its own sequence alone.
+    """Sequences attend to a prefix that they share at once where that saves a layer from reading so many bytes of keys
+    and values; 0: wherever it saves any. Never where the bits of a row depend on its own sequence alone.
     """
     graph_seqs: int = 256
     """Decode batches of up to so many sequences are captured as CUDA graphs; 0: none is."""

@@ -29,7 +29,7 @@ _TILE_ROWS = 128
 tile, which it takes for long prefixes of many sequences.
 """
 _LOOK_AGAIN = 64
-"""Batches of the same sequences, after which all page lists are looked at anew: what has become alike is shared then."""
+"""Batches of the same sequences after which all page lists are looked at anew: what has become alike is shared then."""
 _PAGES_EACH, _MOST_PAGES = 8192, 1 << 22
 """Page indices that may be looked at for each batch on average, in 100 us, and the most that are saved up: the lists of
 larger batches are looked at every few batches.
@@ -70,10 +70,14 @@ class Shared(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """Where the sequences of a batch are cut, as long as they begin with the same pages."""
+    """Where the sequences of a batch are cut, as long as they are the same ones and begin with the same pages."""
 
     qo_indptr: I64
     """[B + 1]."""
+    n_possible: I64
+    """Pages of each sequence that might have been shared, [B]."""
+    marks: Words
+    """The last of these, by which a sequence is known, or its first page where there are none, [B]."""
     n_shared: I64
     """Pages of the prefix of each sequence, [B]."""
     ends: I64
@@ -126,11 +130,11 @@ class Prefixes:
             return None
         self._n_finds += 1
         self._n_left = min(self._n_left + _PAGES_EACH, _MOST_PAGES)
-        cut = self._known
-        if cut is None or self._n_finds > _LOOK_AGAIN or not _holds(cut, lists, kv_indptr, n_possible):
-            is_looked_at = len(lists.kv_indices) <= self._n_left
+        cut, is_looked_at = self._known, len(lists.kv_indices) <= self._n_left
+        is_due = is_looked_at and self._n_finds > _LOOK_AGAIN
+        if cut is None or is_due or not _holds(cut, lists, kv_indptr, n_possible):
             looking = self._by_all if is_looked_at else self._by_known
-            cut = self._known = self._cut(lists, kv_indptr, *looking(lists, kv_indptr, n_possible))
+            cut = self._known = self._cut(lists, kv_indptr, n_possible, looking(lists, kv_indptr, n_possible))
             if is_looked_at:
                 self._begins = sorted(set(cut.begins) - {b""}, key=lambda begin: (-len(begin), begin))
         if cut.shared is None:
@@ -170,12 +174,14 @@ class Prefixes:
             n_shared[taking], which[taking] = n, number
         return n_shared, which
 
-    def _cut(self, lists: Lists, kv_indptr: I64, n_shared: I64, which: I64) -> _Cut:
+    def _cut(self, lists: Lists, kv_indptr: I64, n_possible: I64, found: tuple[I64, I64]) -> _Cut:
         """Cuts the sequences behind prefixes of so many pages, where that pays."""
-        n_seqs, qo_indptr = len(n_shared), lists.qo_indptr.astype(np.int64)
+        n_seqs, qo_indptr = len(n_possible), lists.qo_indptr.astype(np.int64)
+        marks = lists.kv_indices.take(kv_indptr[:-1] + np.maximum(n_possible - 1, 0))
+        n_shared, which = found
         prefixes = self._paying(n_shared, which, qo_indptr)
         if prefixes is None:
-            return _Cut(qo_indptr, np.zeros_like(n_shared), np.zeros(n_seqs + 1, np.int64), [], None)
+            return _Cut(qo_indptr, n_possible, marks, np.zeros_like(n_shared), np.zeros(n_seqs + 1, np.int64), [], None)
         members, ends = prefixes
         is_member = np.zeros(n_seqs, np.bool_)
         is_member[members] = True
@@ -187,7 +193,7 @@ class Prefixes:
             for member in members[first:end].tolist():
                 begins[member] = begin
         shared = _shared(members, ends, n_shared, qo_indptr, begins)
-        return _Cut(qo_indptr, n_shared, _ends(n_shared), begins, shared)
+        return _Cut(qo_indptr, n_possible, marks, n_shared, _ends(n_shared), begins, shared)
 
     def _alike(self, firsts: Words, n_possible: I64) -> I64:
         """The sequences that begin with a full page that another one begins with too."""
@@ -249,13 +255,13 @@ class Prefixes:
 
 
 def _holds(cut: _Cut, lists: Lists, kv_indptr: I64, n_possible: I64) -> bool:
-    """Whether the sequences are cut as those of the batch before may be."""
-    if not np.array_equal(lists.qo_indptr, cut.qo_indptr):
+    """Whether the sequences are those of the batch before, some tokens longer, and may be cut as those."""
+    if not np.array_equal(lists.qo_indptr, cut.qo_indptr) or (n_possible < cut.n_possible).any():
+        return False
+    if not np.array_equal(lists.kv_indices.take(kv_indptr[:-1] + np.maximum(cut.n_possible - 1, 0)), cut.marks):
         return False
     if cut.shared is None:
         return True
-    if (n_possible < cut.n_shared).any():
-        return False
     content, at = lists.kv_indices.tobytes(), (kv_indptr[:-1] * _WORD_BYTES).tolist()
     return all(map(content.startswith, cut.begins, at))
 
