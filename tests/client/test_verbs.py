@@ -65,7 +65,7 @@ async def test_what_is_no_name_is_refused_before_anything_is_sent() -> None:
     async with fake_server(script) as address, connect(address) as client:
         calls: list[Any] = [client.resolve_version, client.check_program, lambda digest: client.check_program("a", digest=digest)]
         for call in calls:
-            with pytest.raises(PieError, match="is 5 .int.; give a str") as caught:
+            with pytest.raises(PieError, match=r"is 5 .int.; give a str") as caught:
                 await call(5)
             assert caught.value.code == "invalid-argument"
 

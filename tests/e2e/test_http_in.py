@@ -310,7 +310,9 @@ def test_the_command_serves_a_program(language: str) -> None:
 
 
 def test_a_program_that_serves_says_so_where_nobody_asks(tmp_path: Path) -> None:
-    (tmp_path / "serving.py").write_text("from inferlet import http_server\nasync def main():\n    await http_server.serve(lambda _: None)\n")
+    (tmp_path / "serving.py").write_text(
+        "from inferlet import http_server\nasync def main():\n    await http_server.serve(lambda _: None)\n"
+    )
     done = pie("run", "serving.py", "--dummy", cwd=tmp_path)
     assert done.returncode == 1
     assert "error[not-serving]" in done.stderr, done.stderr

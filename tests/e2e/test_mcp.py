@@ -126,7 +126,7 @@ def test_a_session_that_is_closed_leaves_room_for_another(opened: Engine, langua
     assert "resources" in answers[4]
 
 
-@pytest.mark.parametrize("language", ("python", "typescript"))
+@pytest.mark.parametrize("language", ["python", "typescript"])
 def test_a_closed_session_answers_nothing(opened: Engine, language: str) -> None:
     ops = [connect(), {"op": "mcp_close", "session": "s"}, call("add", a=1, b=2), ask("list_tools", later=True)]
     answers = run(opened, *ops, language=language)
@@ -147,7 +147,7 @@ def test_a_server_is_started_so_often_a_minute(tmp_path: Path) -> None:
         assert "runtime.mcp_starts_per_minute" in message_of(one, "tests", tmp_path)
 
 
-@pytest.mark.parametrize("tool", ("hang", "foreign"))
+@pytest.mark.parametrize("tool", ["hang", "foreign"])
 def test_a_server_that_does_not_answer_is_given_up_in_time(opened: Engine, tool: str) -> None:
     answers = run(opened, connect(), call(tool), call("add", a=1, b=2), limits={"mcp_call_s": 0.5})
     assert answers[1:] == [error("limit-mcp-time"), said("3")]
@@ -229,7 +229,7 @@ def test_a_server_ends_with_its_engine(tmp_path: Path) -> None:
         os.close(descriptor)
 
 
-@pytest.mark.parametrize("streams", (False, True))
+@pytest.mark.parametrize("streams", [False, True])
 def test_a_server_by_http(tmp_path: Path, streams: bool) -> None:
     with mcp_web() as web:
         web.streams = streams

@@ -168,7 +168,7 @@ def _decode_steps(n_seqs: int, n_prefix: int, n_own: int, n_steps: int, *, is_sh
     n_each, start = n_prefix + n_own, n_prefix * PAGE_SIZE
     pages = [[*range(n_each * (0 if is_shared else seq), n_each * (0 if is_shared else seq) + n_prefix)] for seq in range(n_seqs)]
     for seq, mine in enumerate(pages):
-        mine += range(n_each * seq + n_prefix, n_each * (seq + 1))
+        mine.extend(range(n_each * seq + n_prefix, n_each * (seq + 1)))
     steps = []
     for step in range(n_steps):
         feeds = [

@@ -67,10 +67,7 @@ WITHOUT_VECTOR = {
         (
             "http-server.is-serving",
             "http-server.next-request",
-            *(
-                f"http-server.incoming-request.{name}"
-                for name in ("head", "read", "respond", "write-part", "finish", "abandon", "gone")
-            ),
+            *(f"http-server.incoming-request.{name}" for name in ("head", "read", "respond", "write-part", "finish", "abandon", "gone")),
         ),
         "who asks is a client of a test: tests/e2e/test_http_in.py has the programs",
     ),

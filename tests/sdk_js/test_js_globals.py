@@ -166,7 +166,9 @@ def test_a_map_is_read_from_where_it_lies(dummy: Engine) -> None:
     assert "at main (src/main.ts:2:1)" in outcome.traceback
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"sources": [1], "mappings": "AAAA;AAAA"}', '{"sources": ["a"], "mappings": "!!!!;zzzzzzzz"}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "null", "[]", '{"sources": [1], "mappings": "AAAA;AAAA"}', '{"sources": ["a"], "mappings": "!!!!;zzzzzzzz"}']
+)
 def test_a_damaged_map_leaves_the_places_as_they_are(dummy: Engine, text: str) -> None:
     files = {"main.js": "export function main() {\n  throw new Error('no');\n}\n", "main.js.map": text}
     outcome = run(dummy, Source("javascript", tuple((path, content.encode()) for path, content in files.items()), "main.js"))

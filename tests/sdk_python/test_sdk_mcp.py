@@ -54,7 +54,12 @@ def test_every_method_blocks_until_its_answer_is_there(monkeypatch, clock):
     session = mcp.connect("files")
     assert session.server_info == '{"serverInfo": {}}'
     answers = [session.list_tools(), session.call_tool("a", {"x": [1, "ü"]}), session.call_tool("a", '{"x": 1}'), session.call_tool("a")]
-    answers += [session.list_resources(), session.read_resource("memo://x"), session.list_prompts(), session.get_prompt("p", {"who": "Ada"})]
+    answers += [
+        session.list_resources(),
+        session.read_resource("memo://x"),
+        session.list_prompts(),
+        session.get_prompt("p", {"who": "Ada"}),
+    ]
     assert answers == [f'"{name}"' for name, *_ in raw.asked]
     assert raw.asked == [
         ("list_tools",),
@@ -101,9 +106,14 @@ def test_a_call_that_is_cancelled_is_given_up(monkeypatch, clock):
 @pytest.mark.rows("PY-195")
 def test_a_session_is_closed_at_the_end_of_its_block(monkeypatch, clock):
     raw = known(monkeypatch, Raw(clock))
-    with pytest.raises(KeyError), mcp.connect("files") as session:
-        assert isinstance(session, mcp.McpSession)
-        raise KeyError
+
+    def fail():
+        with mcp.connect("files") as session:
+            assert isinstance(session, mcp.McpSession)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert raw.n_closed == 1
 
 

@@ -35,7 +35,7 @@ _INVALID_PARAMS = -32602
 _METHOD_NOT_FOUND = -32601
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """What a request is refused for."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -67,7 +67,7 @@ class Server:
             print("a log line", '{"level": "info", "message": "another"}', '{"id": 77, "result": {}}', '{"id":', sep="\n", flush=True)
         try:
             result = self.result(message["id"], message["method"], message.get("params", {}))
-        except Refused as refused:
+        except RefusedError as refused:
             send({"jsonrpc": "2.0", "id": message["id"], "error": {"code": refused.code, "message": str(refused)}})
             return
         if result is not None:
@@ -88,14 +88,14 @@ class Server:
                 return {"resources": RESOURCES}
             case "resources/read":
                 if params["uri"] != RESOURCES[0]["uri"]:
-                    raise Refused(_INVALID_PARAMS, f"there is no resource {params['uri']}")
+                    raise RefusedError(_INVALID_PARAMS, f"there is no resource {params['uri']}")
                 return {"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": "ü one"}]}
             case "prompts/list":
                 return {"prompts": PROMPTS}
             case "prompts/get":
                 said = f"Hello, {params['arguments'].get('who', 'nobody')}"
                 return {"messages": [{"role": "user", "content": {"type": "text", "text": said}}]}
-        raise Refused(_METHOD_NOT_FOUND, f"there is no method {method}")
+        raise RefusedError(_METHOD_NOT_FOUND, f"there is no method {method}")
 
     def call(self, request: int, name: str, arguments: Json) -> Json | None:
         """The result of a tool."""
@@ -126,7 +126,7 @@ class Server:
             case "await_hanging" | "await_cancelled" | "together":
                 self.waiting[name.removeprefix("await_")].append(request)
                 return None
-        raise Refused(_INVALID_PARAMS, f"there is no tool {name}")
+        raise RefusedError(_INVALID_PARAMS, f"there is no tool {name}")
 
     def wake(self) -> None:
         """Answers the calls that have waited long enough: two together, or for what they wait for."""

@@ -75,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # as the library calls it
+    def log_message(self, format: str, *args: Any) -> None:  # as the library calls it
         """Says nothing."""
 
 

@@ -2,7 +2,7 @@
 
 import type * as host from 'pie:host';
 import type { Output } from './output.js';
-import type { Pending } from './pending.js';
+import type { Interest, Pending } from './pending.js';
 
 /**
  * Gives the tokens of a generation, or throws what ended it, which need not be an error of the engine.
@@ -15,7 +15,7 @@ export type Collected = () => Uint32Array;
  * cancelled; whoever asks for the answer again has the generation go on from there.
  * @internal
  */
-export class Collector implements host.Wait {
+export class Collector implements Interest {
   readonly #begin: () => Pending<Output, host.Output> | undefined;
   readonly #settle: host.Settle<Collected>;
   readonly #tokens: number[] = [];

@@ -12,7 +12,7 @@ import { InferletError } from './errors.js';
 import { GrammarConstraint, type SchemaText } from './grammar.js';
 import type { Model } from './model.js';
 import { Output, ProbeHandle, SampleHandle, type FinishReason, type Places } from './output.js';
-import { Pending } from './pending.js';
+import { type Interest, Pending } from './pending.js';
 import { probeRecord, type Probe } from './probes.js';
 import { samplerRecord, type Sampler } from './sampler.js';
 import { toSpeculator, type Speculator } from './speculator.js';
@@ -383,7 +383,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /** Runs step by step to the end, because the program has a part in each. */
   #collect<T>(convert: (tokens: Uint32Array) => T | Promise<T>): Promise<T> {
-    const begin = (settle: host.Settle<Collected>): host.Wait => new Collector(() => this.#open()?.begin(), settle);
+    const begin = (settle: host.Settle<Collected>): Interest => new Collector(() => this.#open()?.begin(), settle);
     return new Pending(begin, (collected) => convert(collected()));
   }
 

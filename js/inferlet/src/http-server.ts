@@ -14,7 +14,7 @@
  */
 
 import * as host from 'pie:host';
-import { bytesOf } from './bodies.js';
+import { bytesOf } from './bytes.js';
 import { InferletError } from './errors.js';
 import { toJson } from './json.js';
 import { Request, Response, type Signal } from './request.js';

@@ -3,6 +3,9 @@
 import type { Settle, Wait } from 'pie:host';
 import { leadsThroughProgram } from './errors.js';
 
+/** Interest in an answer: of the engine, or of a generator that the program takes part in. */
+export type Interest = Pick<Wait, 'subscribe' | 'unsubscribe'>;
+
 /** Every step of a generator makes a promise: what they have in common is made once. */
 const NEVER_SETTLED = (): void => {};
 
@@ -17,13 +20,13 @@ const NEVER_SETTLED = (): void => {};
  */
 export class Pending<T, A = T> extends Promise<T> {
   readonly #answer: Promise<T>;
-  readonly #wait: Wait;
+  readonly #wait: Interest;
 
   /**
    * @param begin starts what is waited for.
    * @param convert makes the promise's value of the answer.
    */
-  constructor(begin: (settle: Settle<A>) => Wait, convert: (answer: A) => T | PromiseLike<T>) {
+  constructor(begin: (settle: Settle<A>) => Interest, convert: (answer: A) => T | PromiseLike<T>) {
     super(NEVER_SETTLED);
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     // An answer comes out of the event loop, where no frame of the program is left; this is where it was asked for.

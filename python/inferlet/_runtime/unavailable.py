@@ -52,13 +52,13 @@ _MODULES = {
 _OS_NAMES = """
     execl execle execlp execlpe execv execve execvp execvpe fork forkpty kill killpg pipe2 popen posix_spawn posix_spawnp
     spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe startfile system wait wait3 wait4 waitid waitpid
-""".split()
+""".split()  # noqa: SIM905
 _SIGNAL_NAMES = """
     alarm getitimer pause pthread_kill pthread_sigmask raise_signal set_wakeup_fd setitimer siginterrupt sigpending sigtimedwait
     sigwait sigwaitinfo
-""".split()
-_SOCKET_NAMES = "create_connection create_server fromfd getaddrinfo gethostbyaddr gethostbyname getnameinfo socketpair".split()
-_LOOP_SOCKETS = "create_connection create_datagram_endpoint create_server create_unix_connection create_unix_server".split()
+""".split()  # noqa: SIM905
+_SOCKET_NAMES = "create_connection create_server fromfd getaddrinfo gethostbyaddr gethostbyname getnameinfo socketpair".split()  # noqa: SIM905
+_LOOP_SOCKETS = "create_connection create_datagram_endpoint create_server create_unix_connection create_unix_server".split()  # noqa: SIM905
 _LOOP_PROCESSES = ("subprocess_exec", "subprocess_shell")
 
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
@@ -377,7 +377,7 @@ class Client:
     install_program = install
     launch_process = launch
     attach_process = attach
-    list_processes = list
+    list_processes = list  # noqa: A003  # the method of this class, as its older name has it
     terminate_process = terminate
     """Longer names of the same methods."""
 

@@ -24,7 +24,8 @@ def written_servers(file: File) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, values in servers.items():
         where = file.origin(("mcp",), name)
         if not _NAME.fullmatch(name):
-            message = f"{where}: {shortened(repr(name))} cannot be the name of an MCP server; give 1 to 64 letters, digits, '.', '_' and '-'"
+            given = shortened(repr(name))
+            message = f"{where}: {given} cannot be the name of an MCP server; give 1 to 64 letters, digits, '.', '_' and '-'"
             raise PieError("invalid-config", message)
         if not isinstance(values, dict):
             raise PieError("invalid-config", f"{where} is not a table; write [mcp.NAME] for each server, with command or url below it")
