@@ -46,6 +46,8 @@ impl Launchpad<'_> {
         };
         let launcher = Launcher {
             user: asked.user,
+            // Whoever asks it comes from any address.
+            address: None,
             connection: None,
             detached: true,
             window_bytes: None,
