@@ -196,6 +196,8 @@ async def _end(process: Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
+    # What it has written and nobody reads would keep its pipes open, beyond the loop.
+    process._transport.close()  # type: ignore[attr-defined]
 
 
 def _too_long(request_id: int, most: int) -> str:
