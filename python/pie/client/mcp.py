@@ -41,7 +41,7 @@ class Command:
 
     argv: tuple[str, ...]
     env: Mapping[str, str] | None = None
-    """Variables beside those of the client."""
+    """All its variables; None: those of the client."""
     cwd: Path | None = None
 
 
@@ -128,10 +128,9 @@ class _Link:
 
     async def _serve(self, command: Command) -> str:
         """Runs a process to its end; why it has ended."""
-        env = None if command.env is None else {**os.environ, **command.env}
         try:
             process = await asyncio.create_subprocess_exec(
-                *command.argv, stdin=PIPE, stdout=PIPE, env=env, cwd=command.cwd, start_new_session=True
+                *command.argv, stdin=PIPE, stdout=PIPE, env=command.env, cwd=command.cwd, start_new_session=True
             )
         except (OSError, ValueError) as error:
             return f"it cannot be started ({error})"
