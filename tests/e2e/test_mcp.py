@@ -251,3 +251,20 @@ def test_a_server_by_http(tmp_path: Path, streams: bool) -> None:
         assert all(headers["authorization"] == "Bearer abc" for _, headers in web.seen)
         asked = [headers for method, headers in web.seen if method == "tools/call"]
         assert {(headers["mcp-session-id"], headers["mcp-protocol-version"]) for headers in asked} == {(SESSION, "2025-06-18")}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_server_on_the_library_of_others(tmp_path: Path, language: str) -> None:
+    real = McpServerConfig(command=(sys.executable, str(ROOT / "tests/support/real_mcp_server.py")))
+    with engine(tmp_path, mcp={"real": real}) as one:
+        ops = [connect("real"), ask("server_info"), ask("list_tools"), call("add", a=1, b=2), call("add", a="x")]
+        ops += [ask("list_resources"), ask("read_resource", "memo://one"), ask("list_prompts"), ask("get_prompt", "greet", {"who": "Ada"})]
+        _, info, listed, sum_, wrong, resources, memo, prompts, greeting = run(one, *ops, language=language)
+    assert info["serverInfo"]["name"] == "real"
+    assert [(tool["name"], sorted(tool["inputSchema"]["properties"])) for tool in listed["tools"]] == [("add", ["a", "b"])]
+    assert text_of(sum_) == "3"
+    assert wrong.get("isError") or wrong == error("mcp-error")
+    assert [resource["uri"] for resource in resources["resources"]] == ["memo://one"]
+    assert memo["contents"][0]["text"] == "ü one"
+    assert [prompt["name"] for prompt in prompts["prompts"]] == ["greet"]
+    assert greeting["messages"][0]["content"]["text"] == "Hello, Ada"

@@ -50,24 +50,29 @@ class _Handler(BaseHTTPRequestHandler):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         method = message["method"]
         web.seen.append((method, {name.lower(): value for name, value in self.headers.items()}))
-        if method != "initialize" and web.status is not None:
-            status, web.status = web.status, None
-            return self.say(status, b"", "text/plain")
-        if "id" not in message:
+        status, web.status = (web.status, None) if method != "initialize" else (None, web.status)
+        if status is not None:
+            self.say(status, b"", "text/plain")
+        elif "id" in message:
+            self.answer(web, {"jsonrpc": "2.0", "id": message["id"]} | _answered(message))
+        else:
+            self.say(202, b"", "text/plain")
             if method == "notifications/cancelled":
                 web.cancelled.set()
-            return self.say(202, b"", "text/plain")
-        answer = {"jsonrpc": "2.0", "id": message["id"]} | _answered(message)
+
+    def answer(self, web: McpWeb, answer: dict[str, Any]) -> None:
+        """Answers a call; one that hangs is never answered."""
         if answer.get("result", answer) is None:
             web.cancelled.wait(60)
-            return None
-        if not web.streams:
-            return self.say(200, json.dumps(answer).encode(), "application/json")
-        noise = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
-        events = [": a comment\n\n", *(f"event: message\r\ndata: {json.dumps(one)}\r\n\r\n" for one in (noise, answer))]
-        return self.say(200, "".join(events).encode(), "text/event-stream")
+        elif web.streams:
+            noise = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+            events = [": a comment\n\n", *(f"event: message\r\ndata: {json.dumps(one)}\r\n\r\n" for one in (noise, answer))]
+            self.say(200, "".join(events).encode(), "text/event-stream")
+        else:
+            self.say(200, json.dumps(answer).encode(), "application/json")
 
     def say(self, status: int, body: bytes, kind: str) -> None:
+        """Writes an answer."""
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))

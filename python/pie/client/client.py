@@ -354,7 +354,7 @@ class Client:
             raise checks.refused("transport", transport, "'stdio'; servers that speak HTTP are configured at the server of Pie")
         checks.text("name", name)
         argv = (checks.text("command", command), *checks.texts("args", args))
-        variables = None if env is None else {checks.text("env", key): checks.text(f"env[{key!r}]", value) for key, value in env.items()}
+        variables = None if env is None else _with_own({key: checks.text(f"env[{key!r}]", value) for key, value in env.items()})
         self._connection.mcp.register(name, Command(argv, variables, None if cwd is None else Path(cwd)))
         try:
             await self._connection.request("register_mcp_server", {"name": name}, nothing)
@@ -406,6 +406,14 @@ def _everybody(all_users: bool) -> dict[str, bool]:
 
 def _of(user: str | None) -> dict[str, str]:
     return {} if user is None else {"user": checks.text("user", user)}
+
+
+def _with_own(variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables beside those of this process."""
+    # The configuration brings the engine along, which is large.
+    from pie.config.environment import environment  # noqa: PLC0415
+
+    return {**environment(), **variables}
 
 
 def _read(program: Path | bytes, manifest: str | None) -> Package:

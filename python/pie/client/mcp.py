@@ -41,7 +41,7 @@ class Command:
 
     argv: tuple[str, ...]
     env: Mapping[str, str] | None = None
-    """Variables beside those of the client."""
+    """All its variables; None: those of the client."""
     cwd: Path | None = None
 
 
@@ -128,10 +128,9 @@ class _Link:
 
     async def _serve(self, command: Command) -> str:
         """Runs a process to its end; why it has ended."""
-        env = None if command.env is None else {**os.environ, **command.env}
         try:
             process = await asyncio.create_subprocess_exec(
-                *command.argv, stdin=PIPE, stdout=PIPE, env=env, cwd=command.cwd, start_new_session=True
+                *command.argv, stdin=PIPE, stdout=PIPE, env=command.env, cwd=command.cwd, start_new_session=True
             )
         except (OSError, ValueError) as error:
             return f"it cannot be started ({error})"
@@ -196,6 +195,8 @@ async def _end(process: Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
+    # What it has written and nobody reads would keep its pipes open, beyond the loop.
+    process._transport.close()  # type: ignore[attr-defined]
 
 
 def _too_long(request_id: int, most: int) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import connect as connect_socket
 
 from pie.client import Client
 from support.launching import ROOT
@@ -106,3 +110,50 @@ async def test_calls_fail_once_the_client_has_gone(tmp_path: Path) -> None:
             again = await other.attach(process.pid)
             await again.close_input()
             assert await again.result() == ["3", "mcp-unavailable"]
+
+
+async def told(socket: ClientConnection, kind: str) -> dict[str, Any]:
+    """The next message of that type."""
+    while True:
+        message: dict[str, Any] = json.loads(await socket.recv())
+        if message.get("type") == kind:
+            return message
+
+
+@scenario
+async def test_a_client_that_plays_a_server_badly_fails_its_own_calls(server: Served, tmp_path: Path) -> None:
+    async with client_of(server) as client, connect_socket(server.url, compression=None, max_size=None) as socket:
+
+        async def say(**message: Any) -> None:
+            await socket.send(json.dumps(message))
+
+        await install_source(client, tmp_path, ASKING, "asking")
+        await say(type="hello", protocol=1, user="alice")
+        # Lines and ends of links that there are not are passed over.
+        await say(type="mcp_line", link=7, text="{}")
+        await say(type="mcp_end", link=7, text="")
+        await say(id=1, type="register_mcp_server", name="files")
+        await say(id=2, type="launch", program="asking", input={"tool": "add", "args": {}}, attach=True)
+        started = await told(socket, "mcp_start")
+        assert started["server"] == "files"
+        link = started["link"]
+        asked = json.loads((await told(socket, "mcp_line"))["text"])
+        assert asked["method"] == "initialize"
+        foreign = [json.dumps({"id": number, "result": {}}) for number in (99, str(asked["id"]))]
+        for noise in ("", "x", "[]", "\u0000", "[" * 100_000, *foreign):
+            await say(type="mcp_line", link=link, text=noise)
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        await say(type="mcp_line", link=link, text=json.dumps({"id": asked["id"], "result": hello}))
+        assert json.loads((await told(socket, "mcp_line"))["text"])["method"] == "notifications/initialized"
+        called = json.loads((await told(socket, "mcp_line"))["text"])
+        assert called["params"] == {"name": "add", "arguments": {}}
+        # An answer that is longer than any process may have fails this call.
+        long = json.dumps({"id": called["id"], "result": "x" * (9 << 20)})
+        await say(type="mcp_line", link=link, text=long)
+        returned = await told(socket, "event")
+        assert json.loads(returned["value"]) == "limit-mcp-bytes"
+        await say(type="mcp_end", link=link, text="it was enough")
+        await say(type="mcp_end", link=link, text="again")
+        await say(id=3, type="ping")
+        while json.loads(await socket.recv()).get("id") != 3:
+            pass

@@ -147,7 +147,58 @@ impl IdFinder {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
     use super::*;
+
+    /// The lines of a text that is there as a whole; none for one that is too long.
+    fn naive(bytes: &[u8], most: usize) -> Vec<Option<Vec<u8>>> {
+        let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+        if lines.last().is_some_and(|last| last.is_empty()) {
+            lines.pop();
+        }
+        let kept = |line: &[u8]| (line.len() <= most).then(|| line.to_vec());
+        lines.into_iter().map(kept).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn lines_in_pieces_are_those_of_the_whole(
+            bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..200),
+            most in 0_usize..20,
+            n in 1_usize..30,
+        ) {
+            let (mut lines, mut taken) = (Lines::new(most), Vec::new());
+            for piece in bytes.chunks(n) {
+                lines.feed(piece, |line| taken.push(line));
+            }
+            taken.extend(lines.rest());
+            let kept = |line| match line {
+                Line::Whole(line) => Some(line),
+                Line::TooLong(_) => None,
+            };
+            let taken: Vec<_> = taken.into_iter().map(kept).collect();
+            prop_assert_eq!(taken, naive(&bytes, most));
+        }
+
+        #[test]
+        fn the_id_is_found_wherever_it_stands(
+            id in any::<u32>(),
+            text in any::<String>(),
+            is_first in any::<bool>(),
+        ) {
+            let result = json!({ "id": 0, "text": text, "list": [text, { "id": 1 }] });
+            let mut members = vec![("id", json!(id)), ("result", result)];
+            if !is_first {
+                members.reverse();
+            }
+            let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
+            let line = Value::Object(Map::from_iter(members)).to_string();
+            let found = Line::too_long(line.as_bytes());
+            prop_assert_eq!(found, Line::TooLong(Some(id.to_string())));
+        }
+    }
 
     fn lines(most: usize, pieces: &[&str]) -> Vec<Line> {
         let (mut lines, mut taken) = (Lines::new(most), Vec::new());
