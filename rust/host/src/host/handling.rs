@@ -1,5 +1,6 @@
-//! Components that export `wasi:http/incoming-handler`: the host takes the requests of their process, and has an instance
-//! answer one after the other. Where the client of one goes, the instance ends with it, and another one takes the next.
+//! Components that export `wasi:http/incoming-handler`: the host takes the requests of their process, and has an
+//! instance answer one after the other. Where the client of one goes, the instance ends with it, and another one takes
+//! the next.
 
 use std::pin::pin;
 use std::sync::Arc;
