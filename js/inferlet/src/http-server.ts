@@ -171,8 +171,8 @@ async function send(incoming: host.IncomingRequestHandle, body: ReadableStream, 
       }
     }
   } catch (error) {
-    // What the stream holds, as a context, is given up with it.
-    await reader.cancel(error).catch(() => {});
+    // What the stream holds, as a context, is given up with it, once what it waits for has come.
+    reader.cancel(error).catch(() => {});
     throw error;
   }
 }
