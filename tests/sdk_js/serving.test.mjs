@@ -75,6 +75,9 @@ test('events have a line of data for each line of their text', async () => {
   assert.equal(response.headers.get('content-type'), 'text/event-stream');
   const said = await response.text();
   assert.equal(said, 'data: plain\n\ndata: {"n":1}\n\nevent: text\nid: 7\nretry: 1500\ndata: a\ndata: b\n\n');
+  assert.equal(await httpServer.events([httpServer.serverEvent({})]).text(), 'data: \n\n');
+  const made = httpServer.events([], { status: 203, headers: { 'cache-control': 'no-cache' } });
+  assert.deepEqual([made.status, made.headers.get('cache-control')], [203, 'no-cache']);
   assert.throws(() => httpServer.serverEvent({ event: 'a\nb' }), { code: 'invalid-argument' });
 });
 
