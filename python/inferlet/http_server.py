@@ -160,7 +160,7 @@ def is_serving() -> bool:
 
 
 async def serve(fetch: Handler) -> None:
-    """Answers requests by `fetch` until no more come, side by side. A module with a function `fetch` needs no call of it.
+    """Answers requests by `fetch` until no more come, side by side. A module with that function needs no call of it.
 
     Raises `InferletError` `not-serving` where the program was not launched to answer requests.
     """

@@ -1,4 +1,4 @@
-"""Programs that serve HTTP: what clients get of them, what is refused, and what becomes of a request whose client goes."""
+"""Programs that serve HTTP: what clients get, what is refused, and what becomes of a request whose client goes."""
 
 from __future__ import annotations
 

@@ -146,7 +146,20 @@ export const exchangeStart = (request) => {
 export const encodeUtf8 = (text) => new TextEncoder().encode(text);
 export const decodeUtf8 = (bytes) => [new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes), 0];
 export const isServing = () => record('isServing') ?? false;
-export const nextRequest = (settle) => record('nextRequest', settle);
+export const nextRequest = (settle) => (record('nextRequest'), wait(settle));
+
+/** A request as `nextRequest` gives it, and what settles its waits, by the names of their methods. */
+export function incomingRequest(head) {
+  const pending = {};
+  const waits = (name) => (...values) => {
+    pending[name] = values.pop();
+    record(`incoming.${name}`, ...values);
+    return { subscribe: () => {}, unsubscribe: () => {} };
+  };
+  const methods = { head: () => head, read: waits('read'), writePart: waits('writePart'), gone: waits('gone') };
+  return [handle('incoming', methods), pending];
+}
+
 export const refusal = () => record('refusal');
 
 // Addresses as Node has them, which follows the same rules.

@@ -17,7 +17,7 @@ import * as host from 'pie:host';
 import { bytesOf } from './bytes.js';
 import { InferletError } from './errors.js';
 import { toJson } from './json.js';
-import { Request, Response, type Signal } from './request.js';
+import { Request, Response, type ResponseInit, type Signal } from './request.js';
 import { ReadableStream } from './streams.js';
 
 /** What a program exports as its default. */
@@ -68,10 +68,11 @@ export async function serve(handler: Handler): Promise<void> {
  * An answer that is a stream of server-sent events. `source` gives them: each is the data of one, or a `ServerEvent`
  * that `serverEvent` has made.
  */
-export function events(source: AsyncIterable<unknown> | Iterable<unknown>, headers: Readonly<Record<string, string>> = {}): Response {
-  return new Response(ReadableStream.from(texts(source)), {
-    headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', ...headers },
-  });
+export function events(source: AsyncIterable<unknown> | Iterable<unknown>, init: ResponseInit = {}): Response {
+  const response = new Response(ReadableStream.from(texts(source)), init);
+  if (!response.headers.has('content-type')) response.headers.set('content-type', 'text/event-stream');
+  if (!response.headers.has('cache-control')) response.headers.set('cache-control', 'no-store');
+  return response;
 }
 
 /** An event with more than data, for `events`. */
@@ -171,8 +172,8 @@ async function send(incoming: host.IncomingRequestHandle, body: ReadableStream, 
       }
     }
   } catch (error) {
-    // What the stream holds, as a context, is given up with it.
-    await reader.cancel(error).catch(() => {});
+    // What the stream holds, as a context, is given up with it, once what it waits for has come.
+    reader.cancel(error).catch(() => {});
     throw error;
   }
 }

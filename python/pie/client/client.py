@@ -158,6 +158,30 @@ class Client:
         await self._connection.request("install", fields | ({} if package.manifest is None else {"manifest": package.manifest}), nothing)
         return f"{name}@{version}"
 
+    async def launch_daemon(  # noqa: PLR0913  # those of `install`, and how it serves
+        self,
+        program: str | Path | bytes,
+        *,
+        name: str | None = None,
+        version: str | None = None,
+        manifest: str | None = None,
+        shared: bool = True,
+        public: bool = False,
+    ) -> str:
+        """Installs a program that serves HTTP, and returns the path by which the server answers with it.
+
+        The path is on the port of the server, as in `/http/chat@0.1.0/`. One instance answers all requests, which
+        begins with the first of them; without `shared` each has its own. With `public` anybody may ask, and otherwise
+        only this user, by their key. It serves until it is uninstalled. The errors are those of `install`, and `invalid-argument`
+        where the table `[http]` of its manifest says otherwise.
+        """
+        shared, public = checks.flag("shared", shared), checks.flag("public", public)
+        if manifest is not None:
+            checks.text("manifest", manifest)
+        text = await asyncio.to_thread(_serving, checks.program(program), manifest, shared, public)
+        installed = await self.install(program, name=name, version=version, manifest=text)
+        return f"/http/~{self.user}/{installed}/" if public else f"/http/{installed}/"
+
     async def uninstall(self, name: str, version: str, *, user: str | None = None) -> None:
         """Removes an installed program; processes that run it are left alone. An operator may name another `user`."""
         fields = {"name": checks.text("name", name), "version": checks.text("version", version)} | _of(user)
@@ -421,6 +445,15 @@ def _read(program: Path | bytes, manifest: str | None) -> Package:
     from pie.client.programs import read_package  # noqa: PLC0415
 
     return read_package(program, manifest)
+
+
+def _serving(program: Path | bytes, manifest: str | None, shared: bool, public: bool) -> str:
+    """The text of the manifest of a program, with a table `[http]`."""
+    from pie.bakery.manifest import new_manifest, parse_manifest, with_http  # noqa: PLC0415  # as above
+
+    package = _read(program, manifest)
+    described = new_manifest(package.name) if package.manifest is None else parse_manifest(package.manifest)
+    return with_http(described, shared=shared, public=public).text
 
 
 def _launchable(program: Path, manifest: str | None) -> bytes:

@@ -228,6 +228,13 @@ impl ClientPlaces {
         Ok((place, lost))
     }
 
+    /// What the clients of an address have of the threads that ask programs by HTTP. Who they are shows with each
+    /// request.
+    pub(crate) fn part_of(&self, address: Address) -> Arc<Part> {
+        // No user is called so.
+        self.threads.part(&format!("{address:?}"))
+    }
+
     /// A user of whom nobody is connected.
     fn user(&self, name: &str) -> User {
         User {

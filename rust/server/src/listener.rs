@@ -152,7 +152,8 @@ async fn serve(
         Ok(Greeted::ForPrograms(wire)) => {
             // It has a place among those that ask programs.
             drop((giving_up, charge));
-            http_in::serve(wire, peer, shared).await;
+            let part = shared.places.part_of(peer.into());
+            part.doing(http_in::serve(wire, peer, shared)).await;
         }
         Ok(Greeted::Refused(wire)) => {
             let Wire { reader, writer } = wire;

@@ -136,6 +136,20 @@ async def test_a_client_that_goes_ends_the_process_of_its_request(server: Served
         assert await pages_in_use(client) == 0
 
 
+@scenario
+async def test_a_daemon_is_launched_by_a_client(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "daemon.py").write_text(TELLS)
+    async with client_of(server, "emil") as client:
+        path = await client.launch_daemon(tmp_path / "daemon.py", public=True)
+        assert path == "/http/~emil/daemon@0.1.0/"
+        for _ in range(2):
+            assert ask(server, f"{path}a").value["user"] == "emil"
+        # One instance has answered both.
+        assert [process.program for process in await client.list()] == ["daemon@0.1.0"]
+        await client.uninstall("daemon", "0.1.0")
+        assert ask(server, path).status == 404
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("keys")

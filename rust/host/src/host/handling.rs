@@ -1,5 +1,6 @@
-//! Components that export `wasi:http/incoming-handler`: the host takes the requests of their process, and has an instance
-//! answer one after the other. Where the client of one goes, the instance ends with it, and another one takes the next.
+//! Components that export `wasi:http/incoming-handler`: the host takes the requests of their process, and has an
+//! instance answer one after the other. Where the client of one goes, the instance ends with it, and another one takes
+//! the next.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,11 +16,21 @@ use crate::Error;
 use crate::event::Failure;
 use crate::http_in::queue::RequestQueue;
 use crate::http_in::wasi::{Handling, Sent};
+use crate::interface::linkers::Prepared;
 use crate::network::running::Running;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::stdio::Output;
 use crate::sandbox::fault;
+
+/// How a process answers, where it does so: requests are sent to it, or its component does nothing else.
+pub(super) fn handler<'a>(
+    prepared: &'a Prepared,
+    record: &ProcessRecord,
+) -> Option<&'a ProxyPre<ProcessState>> {
+    let is_asked = record.requests.is_some() || prepared.program.is_none();
+    prepared.handler.as_ref().filter(|_| is_asked)
+}
 
 /// A process that answers so.
 pub(super) struct HandledProcess<'a> {

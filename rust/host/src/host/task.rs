@@ -142,17 +142,17 @@ async fn execute(
     // What a running process holds of its program is what it can start again.
     drop((program, opened));
     let (stack_bytes, is_source) = (host.config.stack_bytes, source.is_some());
-    let pre = match &*prepared {
-        Prepared::Program(pre) => pre,
-        Prepared::Handler(pre) => {
-            let handled = handling::HandledProcess {
-                host: &host,
-                record: &record,
-                program: &name,
-                outputs,
-            };
-            return handled.answer_all(pre).await;
-        }
+    if let Some(handler) = handling::handler(&prepared, &record) {
+        let handled = handling::HandledProcess {
+            host: &host,
+            record: &record,
+            program: &name,
+            outputs,
+        };
+        return handled.answer_all(handler).await;
+    }
+    let Some(pre) = &prepared.program else {
+        return Err(Error::internal("a program was bound that exports nothing").into());
     };
     let mut store = new_store(&host, record.clone(), name, source, outputs);
     if is_own {

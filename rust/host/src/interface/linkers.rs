@@ -14,21 +14,19 @@ use crate::Error;
 use crate::process::state::ProcessState;
 use crate::program::artefact::{Binder, World, causes, invalid};
 
-/// A program that is ready to be instantiated, by what it exports.
-pub(crate) enum Prepared {
-    /// `pie:inferlet/run`.
-    Program(ProgramPre<ProcessState>),
-    /// `wasi:http/incoming-handler` alone: it answers requests and does nothing else.
-    Handler(ProxyPre<ProcessState>),
+/// A program that is ready to be instantiated. It exports one of these at least.
+pub(crate) struct Prepared {
+    instance: InstancePre<ProcessState>,
+    /// By `pie:inferlet/run`.
+    pub(crate) program: Option<ProgramPre<ProcessState>>,
+    /// By `wasi:http/incoming-handler`, which answers requests.
+    pub(crate) handler: Option<ProxyPre<ProcessState>>,
 }
 
 impl Prepared {
     /// The instance to be, whatever it exports.
-    pub(crate) fn instance_pre(&self) -> &InstancePre<ProcessState> {
-        match self {
-            Self::Program(program) => program.instance_pre(),
-            Self::Handler(handler) => handler.instance_pre(),
-        }
+    pub(crate) const fn instance_pre(&self) -> &InstancePre<ProcessState> {
+        &self.instance
     }
 }
 
@@ -92,14 +90,22 @@ impl Binder for Linkers {
                 causes(&error)
             ))
         })?;
-        match (ProgramPre::new(instance.clone()), ProxyPre::new(instance)) {
-            (Ok(program), _) => Ok(Prepared::Program(program)),
-            (Err(_), Ok(handler)) => Ok(Prepared::Handler(handler)),
-            (Err(error), Err(_)) => Err(invalid(format!(
-                "the component does not fit the world pie:inferlet: {}; a program exports pie:inferlet/run@0.1.0, or wasi:http/incoming-handler to answer requests",
-                causes(&error)
-            ))),
-        }
+        let handler = ProxyPre::new(instance.clone()).ok();
+        let program = match ProgramPre::new(instance.clone()) {
+            Ok(program) => Some(program),
+            Err(_) if handler.is_some() => None,
+            Err(error) => {
+                return Err(invalid(format!(
+                    "the component does not fit the world pie:inferlet: {}; a program exports pie:inferlet/run@0.1.0, or wasi:http/incoming-handler to answer requests",
+                    causes(&error)
+                )));
+            }
+        };
+        Ok(Prepared {
+            instance,
+            program,
+            handler,
+        })
     }
 
     fn image_bytes(prepared: &Prepared) -> u64 {

@@ -91,7 +91,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0.take() {
             // Those that have ended cannot be killed.
-            drop(kill_process_group(group, Signal::KILL));
+            let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }

@@ -15,7 +15,7 @@ use pie_host::{
     AnswerBody, ArrivedRequest, Asking, Error, ErrorCode, HttpService, Launch, Purpose,
     ServedProcess,
 };
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 use super::bodies::{
@@ -60,8 +60,10 @@ pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
         tracing::warn!("the engine has no memory left for one more connection");
         return;
     };
-    let place = shared.http.places.connect(peer.into());
-    let refused = place.as_ref().err().cloned();
+    let (place, mut lost, refused) = match shared.http.places.connect(peer.into()) {
+        Ok((place, lost)) => (Some(place), Some(lost), None),
+        Err(refused) => (None, None, Some(refused)),
+    };
     let (read, write, ahead) = wire.into_parts();
     let stream = ClientStream::new((read, write), ahead, config.http_idle, (place, charge));
     let mut builder = http1::Builder::new();
@@ -85,11 +87,22 @@ pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
     // How a connection ends is told to whoever reads from it.
     tokio::select! {
         _ = connection.as_mut() => return,
+        () = taken_away(&mut lost) => return,
         () = reached(&mut phase, Phase::Draining) => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = connection.as_mut() => {}
+        () = taken_away(&mut lost) => {}
         () = reached(&mut phase, Phase::Closing) => {}
+    }
+}
+
+/// Waits until the connection has lost its place to another one.
+async fn taken_away(lost: &mut Option<oneshot::Receiver<()>>) {
+    match lost {
+        // Nothing is sent: it ends.
+        Some(lost) => drop(lost.await),
+        None => std::future::pending().await,
     }
 }
 

@@ -8,6 +8,8 @@ use pie_host::{
     ServedProcess,
 };
 
+use tokio::sync::MutexGuard;
+
 use crate::ServerConfig;
 use crate::processes::{Launcher, Processes};
 use crate::sync::lock;
@@ -149,9 +151,11 @@ impl HttpInstances {
     /// The program was removed: its instance finishes what it works on, and ends.
     pub(crate) async fn retire(&self, user: &str, label: &str) {
         let slot = lock(&self.slots).remove(&(user.to_owned(), label.to_owned()));
-        if let Some(slot) = slot
-            && let Some(instance) = slot.lock().await.take()
-        {
+        let Some(slot) = slot else {
+            return;
+        };
+        let instance = slot.lock().await.take();
+        if let Some(instance) = instance {
             instance.queue.end();
         }
     }
@@ -175,12 +179,11 @@ impl HttpInstances {
             return slot.clone();
         }
         // Those whose instance has ended are forgotten, unless somebody launches another one.
+        let is_open = |instance: &Instance| instance.queue.is_open();
         slots.retain(|_, slot| {
-            let is_open = |held: &Option<Instance>| {
-                held.as_ref()
-                    .is_some_and(|instance| instance.queue.is_open())
-            };
-            Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|held| is_open(&*held))
+            let is_needed =
+                |held: MutexGuard<'_, Option<Instance>>| held.as_ref().is_some_and(is_open);
+            Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(is_needed)
         });
         slots.entry(key).or_default().clone()
     }

@@ -1,0 +1,41 @@
+"""Requests by HTTP to a Rust program, beside a bare server of hyper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from benchmarks.harness import Figure, Row, rust_bench, save
+
+CASES = ["one instance", "an instance each"]
+
+ROW = Row(
+    name="requests",
+    title="Requests by HTTP that a program answers, a second, over 16 connections",
+    driver="none",
+    path="client -> server -> queue -> Rust program (one instance for all, or one for each) -> client",
+    peer="a server of hyper alone, on which axum stands, that answers with the same bytes on two threads",
+)
+
+
+def measure() -> Iterator[Figure]:
+    """The samples of `rust/server/benches/requests.rs`."""
+    for line in rust_bench("requests", package="pie-server", timeout_s=600):
+        yield Figure(line["case"], line["unit"], line["ours"], line["peer"])
+
+
+class HttpRequests:
+    """Requests that are answered in a second."""
+
+    params: ClassVar[list[str]] = CASES
+    param_names: ClassVar[list[str]] = ["case"]
+    timeout = 600
+    unit = "requests/s"
+
+    def setup_cache(self) -> dict[str, Figure]:
+        """Measures all cases once."""
+        return save(ROW, measure())
+
+    def track_rate(self, figures: dict[str, Figure], case: str) -> float:
+        """Median of the rounds."""
+        return figures[case].median("ours")
