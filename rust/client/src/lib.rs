@@ -38,6 +38,11 @@ mod stream;
 mod sync;
 mod wire;
 
+/// The snippet of the guide compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/clients.md")]
+pub struct Guide;
+
 pub use client::{Client, ConnectOptions, LaunchOptions};
 pub use error::Error;
 pub use event::{Event, Failure, Form, Outcome, Returned};
