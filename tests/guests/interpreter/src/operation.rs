@@ -322,7 +322,7 @@ pub enum Operation {
     },
     Receive {},
     SendJson {
-        value: Value,
+        value: serde_json::Value,
     },
     Message {
         text: String,
