@@ -105,7 +105,8 @@ TEXT_LAYERS = [
 ]
 
 CLIENT_LAYERS = [
-    {"error.rs", "sync.rs"},
+    {"error_codes.rs", "sync.rs"},
+    {"error.rs"},
     {"event.rs", "info.rs", "wire.rs", "private_key.rs"},
     {"stream.rs"},
     {"shared.rs"},

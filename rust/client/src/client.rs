@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::error_codes::ErrorCode;
 use crate::event::{Outcome, event_of};
 use crate::info::{ConnectionInfo, Logs, ProcessInfo, ProgramInfo, SnapshotInfo, TopicInfo};
 use crate::opening;
@@ -197,7 +198,7 @@ impl Client {
             "{:?} has no program {program:?}; install it first (`programs` lists those that are installed)",
             self.user()
         );
-        Err(Error::new("unknown-program", message).with("program", program))
+        Err(Error::new(ErrorCode::UnknownProgram, message).with("program", program))
     }
 
     /// The snapshots that programs of this user have saved; for an operator, with `all_users`, those of everybody.

@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::error::Error;
+use crate::error_codes::ErrorCode;
 use crate::opening::Socket;
 use crate::shared::{Answer, Expected, Shared, Unclaimed, Waiting};
 use crate::sync::lock;
@@ -163,7 +164,7 @@ impl Connection {
         let message = format!(
             "a message of {n_bytes} bytes is larger than the server takes ({limit}); send it in parts"
         );
-        Err(Error::new("limit-message", message))
+        Err(Error::new(ErrorCode::LimitMessage, message))
     }
 
     /// Sends the frames of one request and waits for the answer. `cut` ends it early at the server, if not all were
@@ -338,13 +339,13 @@ fn silent() -> Error {
         "nothing was heard from the server for {} s; {REMEDY}",
         SILENCE.as_secs()
     );
-    Error::new("connection-failed", message)
+    Error::new(ErrorCode::ConnectionFailed, message)
 }
 
 fn broken(error: &tungstenite::Error) -> Error {
     match error {
         tungstenite::Error::Capacity(_) => Error::new(
-            "protocol-error",
+            ErrorCode::ProtocolError,
             "the server sent a frame that is larger than this client takes; send less at once",
         ),
         _ => closed(None),
@@ -355,14 +356,14 @@ fn broken(error: &tungstenite::Error) -> Error {
 fn closed(frame: Option<&CloseFrame>) -> Error {
     let Some(CloseFrame { code, reason }) = frame else {
         return Error::new(
-            "connection-failed",
+            ErrorCode::ConnectionFailed,
             format!("the connection to the server broke; {REMEDY}"),
         );
     };
     let (code, reason) = (u16::from(*code), reason.as_str());
     if code == u16::from(CloseCode::Policy) && reason == KEY_GONE {
         let message = "the server closed the connection: the key was revoked or has expired; ask the operator of the server for another one";
-        return Error::new("authentication-failed", message);
+        return Error::new(ErrorCode::AuthenticationFailed, message);
     }
     let said = if reason.is_empty() {
         code.to_string()
@@ -370,7 +371,7 @@ fn closed(frame: Option<&CloseFrame>) -> Error {
         format!("{code}: {reason}")
     };
     Error::new(
-        "connection-failed",
+        ErrorCode::ConnectionFailed,
         format!("the server closed the connection ({said}); {REMEDY}"),
     )
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::error_codes::ErrorCode;
+
 /// A mistake or a failure with a stable code, the same in every client: `connection-failed`, `unknown-program`,
 /// `limit-cpu` and so on. The message names the value, the limit and the remedy.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +22,12 @@ pub(crate) struct Parts {
 }
 
 impl Error {
-    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self::coded(code.as_str(), message)
+    }
+
+    /// With a code that a server gave.
+    pub(crate) fn coded(code: &str, message: impl Into<String>) -> Self {
         Self(Box::new(Parts {
             code: code.to_owned(),
             message: message.into(),
@@ -30,7 +37,7 @@ impl Error {
 
     /// An argument that cannot be what it is.
     pub(crate) fn argument(name: &str, message: impl Into<String>) -> Self {
-        Self::new("invalid-argument", message).with("argument", name)
+        Self::new(ErrorCode::InvalidArgument, message).with("argument", name)
     }
 
     /// A server that sent what is not a message.
@@ -38,7 +45,7 @@ impl Error {
         let message = format!(
             "the server sent what is not a message of protocol 1: {what}; check that the address is that of `pie serve`"
         );
-        Self::new("protocol-error", message)
+        Self::new(ErrorCode::ProtocolError, message)
     }
 
     /// The same, with one more of the values behind it.
@@ -50,6 +57,11 @@ impl Error {
     /// The code, of `docs/reference/errors.md`.
     pub fn code(&self) -> &str {
         &self.0.code
+    }
+
+    /// The code, where this client knows it: a server of a later version may have others.
+    pub fn error_code(&self) -> Option<ErrorCode> {
+        ErrorCode::from_name(self.code())
     }
 
     /// For people: names the value, the limit and the remedy.

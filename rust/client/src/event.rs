@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::error_codes::ErrorCode;
 
 /// What a text that was sent is.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -133,7 +134,7 @@ impl Event {
             } => value_of(text, "sent"),
             Self::Return(returned) => returned.value(),
             _ => Err(Error::new(
-                "invalid-argument",
+                ErrorCode::InvalidArgument,
                 "the event holds no value; ask events of the form JSON, and the return",
             )),
         }
@@ -168,7 +169,7 @@ impl Outcome {
     pub(crate) fn into_result(self, pid: u64) -> Result<Returned, Error> {
         match self {
             Self::Return(returned) => Ok(returned),
-            Self::Error(failure) => Err(Error::new(&failure.code, described(&failure))
+            Self::Error(failure) => Err(Error::coded(&failure.code, described(&failure))
                 .with("kind", failure.kind)
                 .with("message", failure.message)
                 .with("traceback", failure.traceback)
@@ -198,7 +199,7 @@ fn value_of<T: DeserializeOwned>(text: &str, how: &str) -> Result<T, Error> {
         let message = format!(
             "the value that the program {how} cannot be held by the type that was asked for ({error}); read the text of the event"
         );
-        Error::new("invalid-argument", message)
+        Error::new(ErrorCode::InvalidArgument, message)
     })
 }
 

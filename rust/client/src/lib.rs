@@ -26,6 +26,7 @@
 mod client;
 mod connection;
 mod error;
+mod error_codes;
 mod event;
 mod info;
 mod opening;
@@ -45,6 +46,7 @@ pub struct Guide;
 
 pub use client::{Client, ConnectOptions, LaunchOptions};
 pub use error::Error;
+pub use error_codes::ErrorCode;
 pub use event::{Event, Failure, Form, Outcome, Returned};
 pub use info::{ConnectionInfo, Logs, ProcessInfo, ProgramInfo, SnapshotInfo, TopicInfo};
 #[cfg(feature = "keys")]

@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::error::Error;
+use crate::error_codes::ErrorCode;
 use crate::shared::fields;
 use crate::signing::Identity;
 use crate::wire::{Fields, Hello, PROTOCOL, decode, encode, error_of, read};
@@ -138,7 +139,7 @@ async fn encrypted(address: &str, name: &str, stream: TcpStream) -> Result<Box<d
 async fn encrypted(_: &str, _: &str, _: TcpStream) -> Result<Box<dyn Io>, Error> {
     let message =
         "this client was built without TLS; build it with the feature `tls`, or use ws://";
-    Err(Error::new("unsupported", message))
+    Err(Error::new(ErrorCode::Unsupported, message))
 }
 
 async fn greet(
@@ -168,7 +169,7 @@ async fn greet(
         let message = format!(
             "the server {server:?} speaks protocol {protocol}, and this client protocol {PROTOCOL}; install the same version of both"
         );
-        return Err(Error::new("protocol-version", message));
+        return Err(Error::new(ErrorCode::ProtocolVersion, message));
     }
     read(answer)
 }
@@ -238,5 +239,5 @@ fn header(request: &Request<()>, name: &str) -> String {
 
 fn failed(address: &str, reason: impl std::fmt::Display) -> Error {
     let message = format!("cannot connect to {address:?}: {reason}");
-    Error::new("connection-failed", message).with("address", address)
+    Error::new(ErrorCode::ConnectionFailed, message).with("address", address)
 }

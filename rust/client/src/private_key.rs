@@ -12,6 +12,7 @@ use ring::signature::{
 };
 
 use crate::error::Error;
+use crate::error_codes::ErrorCode;
 
 const OPENSSH: &str = "OPENSSH PRIVATE KEY";
 const OPENSSH_MAGIC: &[u8] = b"openssh-key-v1\0";
@@ -84,7 +85,12 @@ impl PrivateKey {
 
     /// The signature of a message, in base64.
     pub(crate) fn sign(&self, message: &[u8]) -> Result<String, Error> {
-        let failed = |_| Error::new("internal", "the system gives no random bytes to sign with");
+        let failed = |_| {
+            Error::new(
+                ErrorCode::Internal,
+                "the system gives no random bytes to sign with",
+            )
+        };
         let signature = match &self.pair {
             Pair::Ed25519(pair) => pair.sign(message).as_ref().to_vec(),
             Pair::P256(pair) | Pair::P384(pair) => pair

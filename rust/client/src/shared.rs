@@ -11,6 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::error::Error;
+use crate::error_codes::ErrorCode;
 use crate::event::event_of;
 use crate::stream::{Acknowledged, Stream};
 use crate::sync::lock;
@@ -127,7 +128,7 @@ impl Shared {
         let failure = lock(&self.state).failure.clone();
         failure.unwrap_or_else(|| {
             Error::new(
-                "connection-failed",
+                ErrorCode::ConnectionFailed,
                 "the connection to the server broke; connect again",
             )
         })
@@ -342,7 +343,7 @@ impl Shared {
         if let Some(stream) = stream.as_ref().and_then(Weak::upgrade) {
             let message =
                 format!("this client has detached from process {pid}; attach to it again");
-            stream.abandon(Error::new("session-closed", message));
+            stream.abandon(Error::new(ErrorCode::SessionClosed, message));
         }
     }
 
@@ -354,7 +355,7 @@ impl Shared {
     /// This side ends the connection: what answers undo stays known. False where it has ended before.
     pub(crate) fn begin_closing(&self) -> bool {
         let message = "this client has closed the connection; connect again";
-        self.end(Error::new("connection-failed", message), true)
+        self.end(Error::new(ErrorCode::ConnectionFailed, message), true)
     }
 
     fn end(&self, error: Error, is_closing: bool) -> bool {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 use crate::error::Error;
+use crate::error_codes::ErrorCode;
 use crate::event::{Event, Outcome};
 use crate::sync::lock;
 
@@ -82,7 +83,7 @@ impl Stream {
         let most_bytes = self.window_bytes.saturating_mul(WINDOWS_TOLERATED);
         if state.waiting_bytes > most_bytes || state.waiting.len() >= MAX_WAITING {
             return Err(Error::new(
-                "protocol-error",
+                ErrorCode::ProtocolError,
                 format!(
                     "the server sent {} events of process {} with {} bytes before they were read, beyond its window of {} bytes",
                     state.waiting.len(),
@@ -239,7 +240,7 @@ mod tests {
         for event in [stdout(1, 1), stdout(2, 1), stdout(2, 1), end(3)] {
             stream.push(event).unwrap();
         }
-        stream.fail(Error::new("connection-failed", "broken"));
+        stream.fail(Error::new(ErrorCode::ConnectionFailed, "broken"));
         assert_eq!(stream.take().await.unwrap(), Some(stdout(2, 1)));
         assert_eq!(stream.take().await.unwrap(), Some(end(3)));
         assert_eq!(stream.take().await.unwrap(), None);
@@ -262,7 +263,7 @@ mod tests {
         for (is_abandoned, n_read) in [(false, 1), (true, 0)] {
             let (stream, _) = stream(100, 0);
             stream.push(stdout(1, 1)).unwrap();
-            let error = Error::new("session-closed", "detached");
+            let error = Error::new(ErrorCode::SessionClosed, "detached");
             if is_abandoned {
                 stream.abandon(error.clone());
             } else {
