@@ -312,7 +312,7 @@ async fn an_end_of_the_connection_is_told_to_everybody_who_waits() {
         (
             |_| {
                 Message::Close(Some(CloseFrame {
-                    code: 1008.into(),
+                    code: 1008_u16.into(),
                     reason: "the key is no longer good".into(),
                 }))
             },
