@@ -295,31 +295,20 @@ async fn detaching_acknowledges_first_and_leaves_the_rest() {
 
 #[tokio::test]
 async fn an_end_of_the_connection_is_told_to_everybody_who_waits() {
-    type End = fn(&mut Peer) -> Message;
-    let cases: [(End, &str); 4] = [
-        (|_| Message::text("hello"), "protocol-error"),
-        (
-            |_| Message::text(json!({ "id": 999, "ok": {} }).to_string()),
-            "protocol-error",
-        ),
-        (
-            |_| {
-                let error = json!({ "code": "limit-connections", "message": "too many" });
-                Message::text(json!({ "type": "error", "error": error }).to_string())
-            },
-            "limit-connections",
-        ),
-        (
-            |_| {
-                Message::Close(Some(CloseFrame {
-                    code: 1008_u16.into(),
-                    reason: "the key is no longer good".into(),
-                }))
-            },
-            "authentication-failed",
-        ),
+    let unknown = json!({ "id": 999, "ok": {} });
+    let full =
+        json!({ "type": "error", "error": { "code": "limit-connections", "message": "too many" } });
+    let revoked = CloseFrame {
+        code: 1008_u16.into(),
+        reason: "the key is no longer good".into(),
+    };
+    let cases = [
+        (Message::text("hello"), "protocol-error"),
+        (Message::text(unknown.to_string()), "protocol-error"),
+        (Message::text(full.to_string()), "limit-connections"),
+        (Message::Close(Some(revoked)), "authentication-failed"),
     ];
-    for (end, code) in cases {
+    for (message, code) in cases {
         let (client, mut peer, process) = launched().await;
         let mut events = process.events();
         let outcomes = async {
@@ -329,7 +318,6 @@ async fn an_end_of_the_connection_is_told_to_everybody_who_waits() {
         };
         let (outcomes, _peer) = tokio::join!(outcomes, async {
             peer.expect("ping").await;
-            let message = end(&mut peer);
             peer.socket.send(message).await.unwrap();
             peer
         });
