@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import msgspec
 
@@ -419,6 +419,12 @@ class Connecting:
     async def __aexit__(self, *_error: object) -> None:
         if self._client is not None:
             await self._client.close()
+
+    if not TYPE_CHECKING:  # type checkers say it better
+
+        def __getattr__(self, name: str) -> NoReturn:
+            remedy = "open it by `async with connect(...) as client`, or by `client = await connect(...)`"
+            raise AttributeError(f"a connection that is not open has no {name!r}; {remedy}")
 
     async def _open(self) -> Client:
         checks.text("address", self._address, "a str, as in 'ws://127.0.0.1:8080'")
