@@ -60,7 +60,7 @@ test-js: js/inferlet/node_modules js/client/node_modules
 	cd js/inferlet && npm test --silent
 	cd js/client && npm test --silent
 
-test-python: build guests $(STAMPS)/test-requirements
+test-python: build guests $(STAMPS)/js-client $(STAMPS)/test-requirements
 	$(BIN)/python -m pytest
 
 bench: build guests $(STAMPS)/bench-requirements ## Runs the benchmarks (a quarter of an hour) and writes docs/benchmarks.md; ROWS=Tax runs one.
@@ -137,6 +137,11 @@ $(STAMPS)/sdk: $(WIT) $(shell find js/inferlet/src rust/inferlet rust/inferlet-m
 $(STAMPS)/engine: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python-runtime $(STAMPS)/js-runtime $(STAMPS)/sdk
 	@echo "Building the engine (minutes the first time)"
 	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+$(STAMPS)/js-client: $(wildcard js/client/src/*.ts) js/client/tsconfig.json js/client/node_modules
+	@mkdir -p $(STAMPS)
+	cd js/client && npm run --silent build
 	@touch $@
 
 js/inferlet/node_modules: js/inferlet/package.json js/inferlet/package-lock.json

@@ -1,6 +1,6 @@
 """Builds the Rust examples and the programs of the tests and benchmarks to `build/programs/<name>.wasm`.
 
-Cargo skips what is unchanged.
+Also the script of the Rust client, which runs here, to `build/programs/client-script`. Cargo skips what is unchanged.
 """
 
 from __future__ import annotations
@@ -34,13 +34,22 @@ def build(workspace: Path, environment: dict[str, str]) -> list[Path]:
     return [Path(name) for name in files if name.endswith(".wasm")]
 
 
-def publish(component: Path) -> bool:
+def build_client_script(environment: dict[str, str]) -> Path:
+    """Builds the script of the Rust client, which the test of the three clients runs."""
+    command = ["cargo", "build", "--release", "--locked", "--package", "pie-client", "--example", "script"]
+    if subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=False).returncode != 0:
+        raise ToolchainError("cargo could not build the script of rust/client; its messages stand above")
+    return target_folder() / "release" / "examples" / "script"
+
+
+def publish(component: Path, name: str | None = None) -> bool:
     """Puts a component in place at once, so that nobody reads half of it; false where it already lies there."""
-    target, content = TARGET / component.name, component.read_bytes()
+    target, content = TARGET / (name or component.name), component.read_bytes()
     if target.exists() and target.read_bytes() == content:
         return False
     fresh = target.with_suffix(".new")
     fresh.write_bytes(content)
+    fresh.chmod(component.stat().st_mode)
     fresh.replace(target)
     return True
 
@@ -52,12 +61,14 @@ def main() -> int:
     try:
         environment = {**cargo_environment(PROGRAMS), "CARGO_TARGET_DIR": str(target_folder())}
         components = [component for workspace in WORKSPACES for component in build(workspace, environment)]
+        script = build_client_script({"CARGO_TARGET_DIR": str(target_folder())})
     except ToolchainError as error:
         print(error, file=sys.stderr)
         return 1
     for component in sorted(components, key=lambda path: path.name):
         state = "built" if publish(component) else "is current"
         print(f"{TARGET.relative_to(ROOT) / component.name} {state}: {component.stat().st_size / 1e3:.0f} kB")
+    publish(script, "client-script")
     print(f"{len(components)} programs in {time.monotonic() - started:.1f} s")
     return 0
 

@@ -53,7 +53,7 @@ def load(source: Path = SOURCE) -> list[ErrorCode]:
 
 
 def rust(rows: list[ErrorCode]) -> str:
-    """The Rust enum: the same text serves the core and the SDK, which share no crate."""
+    """The Rust enum: the same text serves the core, the SDK and the client, which share no crate."""
     variants = "\n".join(f"{generated.wrapped(row.summary, '    /// ')}\n    {row.camel}," for row in rows)
     names = "\n".join(f"            Self::{row.camel} => {row.code!r},".replace("'", '"') for row in rows)
     every = "\n".join(f"        Self::{row.camel}," for row in rows)
@@ -153,8 +153,10 @@ def outputs(rows: list[ErrorCode]) -> dict[Path, str]:
     return {
         ROOT / "rust/core/src/errors/codes.rs": rust(rows),
         ROOT / "rust/inferlet/src/error_codes.rs": rust(rows),
+        ROOT / "rust/client/src/error_codes.rs": rust(rows),
         ROOT / "python/inferlet/_error_codes.py": python(rows),
         ROOT / "js/inferlet/src/error-codes.ts": typescript(rows),
+        ROOT / "js/client/src/error-codes.ts": typescript(rows),
         ROOT / "docs/reference/errors.md": reference(rows),
     }
 

@@ -144,6 +144,8 @@ TARGETS = {
             f".venv/bin/python tools/build_js_runtime.py && {PYTEST} {{pytest tests/vectors@javascript tests/e2e/test_grammars.py}}",
         ),
     ),
+    "client": _crate("client"),
+    "js-client": Target(("js/client/src/*.ts",), ("cd js/client && npm test --silent",), "cd js/client && npm run --silent build"),
     "pie": Target(("python/pie/**/*.py",), (f"{PYTEST} tests/backends tests/config tests/client",), env={"PYTHONPATH": "python"}),
 }
 

@@ -223,10 +223,17 @@ async def test_an_upload_arrives_whole_and_one_that_is_refused_stops() -> None:
         install = await peer.expect("install")
         assert (install["name"], install["version"], install["digest"]) == ("n", "2", f"sha256:{hashlib.sha256(data).hexdigest()}")
         await peer.answer(install)
-        await peer.refuse(await peer.expect("upload"), "limit-upload")
-        while (message := await peer.receive())["type"] == "upload":
-            pass
-        await peer.answer(message)
+        refused = await peer.expect("upload")
+        await peer.refuse(refused, "limit-upload")
+        ping = last = None
+        while ping is None or last is None:  # in either order
+            message = await peer.receive()
+            if message["type"] == "ping":
+                ping = message
+            elif message["last"]:
+                last = message
+        assert (last["id"], last["payload"]) == (refused["id"], b""), "the last part frees the number, and the rest is not sent"
+        await peer.answer(ping)
 
     async with fake_server(script) as address, connect(address) as client:
         assert await client.install(data, manifest='[package]\nname = "n"\nversion = "2"') == "n@2"

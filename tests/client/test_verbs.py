@@ -81,6 +81,11 @@ def test_longer_names_are_names_of_the_same_methods() -> None:
         assert getattr(Client, longer) is getattr(Client, name)
 
 
+def test_who_forgets_to_open_a_connection_is_told_how() -> None:
+    with pytest.raises(AttributeError, match="not open has no 'launch'; open it by `async with connect"):
+        connect().launch  # type: ignore[attr-defined]  # noqa: B018
+
+
 @scenario
 async def test_a_connection_that_was_awaited_is_closed_by_its_client_and_every_wait_is_told() -> None:
     pinged = asyncio.Event()

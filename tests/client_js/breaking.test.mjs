@@ -194,6 +194,7 @@ test('a message that is too large is refused here', async () => {
 const OPENINGS = [
   ['nobody answers', () => undefined, 'connection-failed', /no answer within 0\.01 s/],
   ['a socket that closes', (peer) => peer.close(), 'connection-failed', /nothing that speaks WebSocket answers there/],
+  ['a socket that fails and tells of no end', (_, socket) => socket.onerror({}), 'connection-failed', /nothing that speaks WebSocket answers there/],
   [
     'a server that closes after the hello',
     async (peer, socket) => {

@@ -40,7 +40,7 @@ ABSENT |= {
     (language, "messaging.subscription.pollable"): "the reference has it in Rust alone; the others wait by `next`"
     for language in ("python", "typescript")
 }
-ABSENT |= {(language, "session.print"): "standard output is as fast there" for language in ("typescript", "rust")}
+ABSENT |= {(language, "session.print"): "runtimes make standard output of it; programs print" for language in LANGUAGES}
 ABSENT |= {("rust", "http.exchange.cancel"): "what is dropped is given up, and a program in Rust says when that is"}
 ABSENT |= {("rust", "http-server.incoming-request.abandon"): "what is dropped is given up, and a program in Rust says when that is"}
 ABSENT |= {("typescript", "http.refusal"): "an error of `fetch` has the code itself, and no other client goes by `wasi:http` there"}

@@ -107,6 +107,20 @@ TEXT_LAYERS = [
     {"lib.rs"},
 ]
 
+CLIENT_LAYERS = [
+    {"error_codes.rs", "sync.rs"},
+    {"error.rs"},
+    {"event.rs", "info.rs", "wire.rs", "private_key.rs"},
+    {"stream.rs"},
+    {"shared.rs"},
+    {"signing.rs"},
+    {"opening.rs"},
+    {"connection.rs"},
+    {"process.rs"},
+    {"client.rs"},
+    {"lib.rs"},
+]
+
 KERNELS_LAYERS = [
     {"error.rs", "memory.rs", "float_env.rs"},
     {"simd/"},
@@ -133,7 +147,7 @@ def of(crate: str) -> Imports:
     return {file: set() if file == GENERATED else targets for file, targets in arrows.items()}
 
 
-CRATES = ("channel", "core", "host", "inferlet", "js-runtime", "kernels", "python", "server", "text")
+CRATES = ("channel", "client", "core", "host", "inferlet", "js-runtime", "kernels", "python", "server", "text")
 
 
 @pytest.mark.parametrize("crate", [f"rust/{crate}/src" for crate in CRATES])
@@ -144,6 +158,7 @@ def test_no_files_take_names_from_each_other_in_a_circle(crate: str) -> None:
 @pytest.mark.parametrize(
     ("crate", "layers", "n_files"),
     [
+        ("rust/client/src", CLIENT_LAYERS, 10),
         ("rust/core/src", CORE_LAYERS, 80),
         ("rust/host/src", HOST_LAYERS, 40),
         ("rust/inferlet/src", INFERLET_LAYERS, 20),

@@ -22,6 +22,7 @@ CRATE_LAYERS = {
     "pie-channel": set(),
     "pie-text": set(),
     "pie-kernels": set(),
+    "pie-client": set(),
     "pie-host": {"pie-core", "pie-text"},
     "pie-server": {"pie-host"},
     "pie-python": {"pie-channel", "pie-core", "pie-host", "pie-kernels", "pie-server"},
@@ -90,7 +91,7 @@ def function_lengths(text: str) -> dict[str, int]:
 
 def test_functions_are_read_on_a_screen() -> None:
     long = {}
-    for crate in ("core", "host", "server", "text"):
+    for crate in ("client", "core", "host", "server", "text"):
         files = {path: path.read_text() for path in sorted((ROOT / "rust" / crate / "src").rglob("*.rs"))}
         tests = {
             (path.parent if path.stem in ("mod", "lib") else path.with_suffix("")) / name
@@ -188,7 +189,7 @@ def test_the_environment_is_read_in_one_place() -> None:
     in_rust = re.compile(r"\benv::(var|vars|var_os|vars_os|home_dir|temp_dir)\b")
     found = [
         f"{path.relative_to(ROOT)}:{number}"
-        for crate in ("core", "text", "kernels", "host", "server", "python")
+        for crate in ("core", "text", "kernels", "host", "server", "python", "client")
         for path in sorted((ROOT / "rust" / crate / "src").rglob("*.rs"))
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if in_rust.search(line)

@@ -1,5 +1,7 @@
 /** The error of the client. */
 
+import type { ErrorCode } from './error-codes.js';
+
 /** What `details` of an error holds: the values behind its message. */
 export type Details = Readonly<Record<string, unknown>>;
 
@@ -9,10 +11,11 @@ export type Details = Readonly<Record<string, unknown>>;
  */
 export class PieError extends Error {
   override readonly name = 'PieError';
-  readonly code: string;
+  /** A code of `docs/reference/errors.md`; a server of a later version may have others. */
+  readonly code: ErrorCode | (string & {});
   readonly details: Details;
 
-  constructor(code: string, message: string, details: Details = {}) {
+  constructor(code: ErrorCode | (string & {}), message: string, details: Details = {}) {
     super(message);
     this.code = code;
     this.details = details;

@@ -14,6 +14,7 @@ export {
   type AttachOptions, Client, type ConnectOptions, type InstallOptions, type LaunchOptions, type ListOptions, type LogsOptions,
   type OwnerOptions, connect,
 } from './client.js';
+export { ERROR_CODES, type ErrorCode } from './error-codes.js';
 export { type Details, PieError } from './errors.js';
 export type {
   ErrorEvent, FileEvent, LastEvent, MessageEvent, NoticeEvent, ProcessEvent, ReturnEvent, StderrEvent, StdoutEvent,

@@ -10,6 +10,7 @@ export const CLIENT_NAME = 'pie-js/0.1.0';
 
 const SCHEMES = ['ws:', 'wss:'];
 const CLOSE_NORMAL = 1000;
+const CLOSE_ABNORMAL = 1006;
 
 /** What a client uses of a WebSocket: that of the platform has it, and so has that of the package `ws`. */
 export interface WebSocketLike {
@@ -50,11 +51,13 @@ type Told = { readonly data: unknown } | { readonly code: number; readonly reaso
 export class Incoming {
   #told: Told[] = [];
   #hear: ((told: Told) => void) | null = null;
+  #hasEnded = false;
 
   constructor(socket: WebSocketLike) {
     socket.onmessage = ({ data }) => this.#tell({ data });
-    socket.onclose = ({ code, reason }) => this.#tell({ code, reason });
-    socket.onerror = () => undefined; // the end follows
+    socket.onclose = ({ code, reason }) => this.#end(code, reason);
+    // The end follows, and says more; but for Node 20, which tells of no end where a socket could not be opened.
+    socket.onerror = () => void setTimeout(() => this.#end(CLOSE_ABNORMAL, ''));
   }
 
   /** The next that it tells. */
@@ -75,6 +78,12 @@ export class Incoming {
     const before = this.#told;
     this.#told = [];
     for (const told of before) this.#hear(told);
+  }
+
+  #end(code: number, reason: string): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#tell({ code, reason });
   }
 
   #tell(told: Told): void {

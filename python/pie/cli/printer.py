@@ -31,7 +31,10 @@ class Printer:
         """One event."""
         match event:
             case Event.Stdout(text):
-                self.sent(text) if event.form == "json" else self.stdout(text)
+                if event.form == "json":
+                    self.sent(text)
+                else:
+                    self.stdout(text)
             case Event.Stderr(text):
                 self.stderr(text)
             case Event.Message():

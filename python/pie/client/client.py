@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 import msgspec
 
@@ -461,6 +461,8 @@ def _launchable(program: Path, manifest: str | None) -> bytes:
 
 
 def _identity(user: str | None, key: str | None, private_key: PrivateKey | str | Path | None) -> Identity:
+    if user is not None:
+        checks.text("user", user)
     if key is not None:
         key = check_key(checks.secret("key", key))
     if private_key is None:
@@ -477,11 +479,9 @@ def _identity(user: str | None, key: str | None, private_key: PrivateKey | str |
 class Connecting:
     """A connection that is about to be opened, from `connect`."""
 
-    def __init__(
-        self, address: str, user: str | None, key: str | None, private_key: PrivateKey | str | Path | None, timeout_s: float
-    ) -> None:
+    def __init__(self, address: str, who: Callable[[], Identity], timeout_s: float) -> None:
         self._address = address
-        self._who = (user, key, private_key)
+        self._who = who
         self._timeout_s = timeout_s
         self._client: Client | None = None
 
@@ -496,14 +496,16 @@ class Connecting:
         if self._client is not None:
             await self._client.close()
 
+    if not TYPE_CHECKING:  # type checkers say it better
+
+        def __getattr__(self, name: str) -> NoReturn:
+            remedy = "open it by `async with connect(...) as client`, or by `client = await connect(...)`"
+            raise AttributeError(f"a connection that is not open has no {name!r}; {remedy}")
+
     async def _open(self) -> Client:
-        user, key, private_key = self._who
         checks.text("address", self._address, "a str, as in 'ws://127.0.0.1:8080'")
-        if user is not None:
-            checks.text("user", user)
         checks.time_s("timeout_s", self._timeout_s)
-        who = _identity(user, key, private_key)
-        return Client(await Connection.open(self._address, who, timeout_s=self._timeout_s))
+        return Client(await Connection.open(self._address, self._who(), timeout_s=self._timeout_s))
 
 
 def connect(
@@ -526,4 +528,4 @@ def connect(
     let one in, `connection-failed` where there is no server, `protocol-version` where it is of another version,
     `invalid-argument` for what is no address, user, key or time.
     """
-    return Connecting(address, user, key, private_key, timeout_s)
+    return Connecting(address, lambda: _identity(user, key, private_key), timeout_s)

@@ -138,7 +138,10 @@ impl Served {
         ];
         let heard = talk(self, &steps);
         assert!(
-            holds(&heard, br#""seq":1,"kind":"stdout","text":"hello?""#),
+            holds(
+                &heard,
+                br#""seq":1,"kind":"stdout","form":"text","text":"hello?""#
+            ),
             "{}",
             String::from_utf8_lossy(&heard)
         );

@@ -26,6 +26,9 @@ pub(crate) const SESSION: &str = r#"
   (import "pie:core/session@0.1.0" (instance $session
     (alias outer 1 $future (type $f)) (export "future-string" (type $future (eq $f)))
     (export "send" (func (param "message" string)))
+    (export "send-json" (func (param "value" string)))
+    (export "print" (func (param "text" string)))
+    (export "message" (func (param "text" string)))
     (export "receive" (func (result (own $future))))))
   (core module $libc_module
     (memory (export "memory") 1 2000)
@@ -37,6 +40,9 @@ pub(crate) const SESSION: &str = r#"
       (local.get $at)))
   (core instance $libc (instantiate $libc_module))
   (core func $send (canon lower (func $session "send") (memory (core memory $libc "memory")) (realloc (core func $libc "realloc"))))
+  (core func $send_json (canon lower (func $session "send-json") (memory (core memory $libc "memory")) (realloc (core func $libc "realloc"))))
+  (core func $print (canon lower (func $session "print") (memory (core memory $libc "memory")) (realloc (core func $libc "realloc"))))
+  (core func $message (canon lower (func $session "message") (memory (core memory $libc "memory")) (realloc (core func $libc "realloc"))))
   (core func $receive (canon lower (func $session "receive")))
   (core func $pollable (canon lower (func $futures "[method]future-string.pollable")))
   (core func $get (canon lower (func $futures "[method]future-string.get") (memory (core memory $libc "memory")) (realloc (core func $libc "realloc"))))
@@ -48,11 +54,15 @@ pub(crate) const SESSION: &str = r#"
 /// The arguments with which a program that uses [`SESSION`] is instantiated, and its imports as a core module sees
 /// them.
 pub(crate) const SESSION_ARGUMENTS: &str = r#"(with "libc" (instance $libc)) (with "host" (instance
-    (export "send" (func $send)) (export "receive" (func $receive)) (export "pollable" (func $pollable)) (export "get" (func $get))
+    (export "send" (func $send)) (export "send-json" (func $send_json)) (export "print" (func $print)) (export "message" (func $message))
+    (export "receive" (func $receive)) (export "pollable" (func $pollable)) (export "get" (func $get))
     (export "block" (func $block)) (export "drop-pollable" (func $drop_pollable)) (export "drop-future" (func $drop_future))))"#;
 pub(crate) const SESSION_IMPORTS: &str = r#"
     (import "libc" "memory" (memory 1))
     (import "host" "send" (func $send (param i32 i32)))
+    (import "host" "send-json" (func $send_json (param i32 i32)))
+    (import "host" "print" (func $print (param i32 i32)))
+    (import "host" "message" (func $message (param i32 i32)))
     (import "host" "receive" (func $receive (result i32)))
     (import "host" "pollable" (func $pollable (param i32) (result i32)))
     (import "host" "get" (func $get (param i32 i32)))

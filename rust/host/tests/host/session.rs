@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pie_host::Event;
+use pie_host::{Event, Form};
 
 use crate::guest::{
     ECHO, PATIENCE, check, events, failure_of, host, host_with, launch, sent, talking,
@@ -23,6 +23,29 @@ fn a_program_waits_for_a_message() {
     assert_eq!(
         process.send("late".to_owned()).unwrap_err().code.as_str(),
         "session-closed"
+    );
+}
+
+#[test]
+fn what_is_sent_is_marked_and_what_is_printed_or_said_beside_is_told_apart() {
+    let each = talking(
+        r#"(func (export "run") (param i32 i32) (result i32)
+            (call $send (i32.const 1024) (i32.const 4))
+            (call $send_json (i32.const 1024) (i32.const 4))
+            (call $print (i32.const 1024) (i32.const 4))
+            (call $message (i32.const 1024) (i32.const 4))
+            (call $ok (i32.const 1024) (i32.const 4)))"#,
+    );
+    let text = || "true".to_owned();
+    assert_eq!(
+        events(&launch(&host(), &each, "null")),
+        [
+            Event::Sent(text(), Form::Text),
+            Event::Sent(text(), Form::Json),
+            Event::Stdout(text()),
+            Event::Message(text()),
+            Event::Return(text()),
+        ]
     );
 }
 

@@ -146,7 +146,7 @@ fn unread_output_is_dropped_and_counted_and_the_end_is_kept() {
         let first = client.event(pid).await;
         assert_eq!(
             (&first["kind"], &first["seq"]),
-            (&json!("message"), &json!(47))
+            (&json!("notice"), &json!(47))
         );
         assert_eq!(
             first["text"],

@@ -148,7 +148,7 @@ fn events_come_in_order_after_the_answer() {
         let pid = answer["ok"]["pid"].as_u64().unwrap();
         for seq in 1..=300 {
             let event = client.event(pid).await;
-            assert_eq!(event, json!({"type": "event", "pid": pid, "seq": seq, "kind": "stdout", "text": "hello"}));
+            assert_eq!(event, json!({"type": "event", "pid": pid, "seq": seq, "kind": "stdout", "form": "text", "text": "hello"}));
         }
         let last = client.event(pid).await;
         assert_eq!((&last["kind"], &last["value"]), (&json!("return"), &json!("true")));

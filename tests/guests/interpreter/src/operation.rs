@@ -323,7 +323,7 @@ pub enum Operation {
     },
     Receive {},
     SendJson {
-        value: Value,
+        value: serde_json::Value,
     },
     Message {
         text: String,

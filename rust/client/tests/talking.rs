@@ -1,0 +1,361 @@
+//! The client against a server that says what a test wants: it knows frames, and no engine.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use pie_client::{Client, ConnectOptions, Error, Event, Form, LaunchOptions, Process};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const WINDOW_BYTES: u64 = 4096;
+
+/// The server's end of one connection.
+struct Peer {
+    socket: WebSocketStream<TcpStream>,
+    acks: Vec<(u64, u64)>,
+}
+
+impl Peer {
+    /// The next message but for acks, which are noted; a binary one has its bytes beside.
+    async fn receive(&mut self) -> (Value, Vec<u8>) {
+        loop {
+            let frame = tokio::time::timeout(PATIENCE, self.socket.next());
+            let (message, payload) = match frame.await.unwrap().unwrap().unwrap() {
+                Message::Text(text) => (serde_json::from_str(text.as_str()).unwrap(), Vec::new()),
+                Message::Binary(data) => {
+                    let length = u32::from_le_bytes(data[..4].try_into().unwrap());
+                    let (header, payload) = data[4..].split_at(usize::try_from(length).unwrap());
+                    (serde_json::from_slice(header).unwrap(), payload.to_vec())
+                }
+                Message::Close(_) => (json!({ "type": "closed" }), Vec::new()),
+                _ => continue,
+            };
+            let message: Value = message;
+            if message["type"] == "ack" {
+                self.acks.push((
+                    message["pid"].as_u64().unwrap(),
+                    message["seq"].as_u64().unwrap(),
+                ));
+            } else {
+                return (message, payload);
+            }
+        }
+    }
+
+    /// The next message, which must be of that type.
+    async fn expect(&mut self, kind: &str) -> Value {
+        let (message, _) = self.receive().await;
+        assert_eq!(message["type"], kind, "{message}");
+        message
+    }
+
+    async fn tell(&mut self, message: Value) {
+        self.socket
+            .send(Message::text(message.to_string()))
+            .await
+            .unwrap();
+    }
+
+    async fn answer(&mut self, request: &Value, ok: Value) {
+        self.tell(json!({ "id": request["id"], "ok": ok })).await;
+    }
+
+    async fn refuse(&mut self, request: &Value, code: &str) {
+        let error = json!({ "code": code, "message": "no", "details": { "n": 1 } });
+        self.tell(json!({ "id": request["id"], "error": error }))
+            .await;
+    }
+
+    async fn event(&mut self, seq: u64, fields: Value) {
+        let mut event = json!({ "type": "event", "pid": 5, "seq": seq });
+        for (name, value) in fields.as_object().unwrap() {
+            event[name] = value.clone();
+        }
+        self.tell(event).await;
+    }
+}
+
+/// A connected client and its peer.
+async fn connected() -> (Client, Peer) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("ws://{}", listener.local_addr().unwrap());
+    let accepting = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+        let mut peer = Peer {
+            socket,
+            acks: Vec::new(),
+        };
+        let hello = peer.expect("hello").await;
+        let limits = json!({
+            "frame_bytes": 1 << 20, "message_bytes": 1 << 20, "upload_bytes": 8 << 20, "window_bytes": WINDOW_BYTES, "open_requests": 64,
+        });
+        peer.tell(json!({
+            "type": "hello", "protocol": 1, "server": "fake/1", "instance": "i", "user": hello["user"], "role": "user", "limits": limits,
+        }))
+        .await;
+        peer
+    });
+    let options = ConnectOptions {
+        user: Some("ada".to_owned()),
+        ..ConnectOptions::default()
+    };
+    let client = Client::connect(&address, options).await.unwrap();
+    (client, accepting.await.unwrap())
+}
+
+/// A launched process, its client and its peer.
+async fn launched() -> (Client, Peer, Process) {
+    let (client, mut peer) = connected().await;
+    let (process, ()) = tokio::join!(client.launch("p", LaunchOptions::default()), async {
+        let launch = peer.expect("launch").await;
+        peer.answer(&launch, json!({ "pid": 5, "launch_seed": u64::MAX }))
+            .await;
+    });
+    (client, peer, process.unwrap())
+}
+
+#[tokio::test]
+async fn events_come_in_order_and_each_says_what_it_is() {
+    let (client, mut peer, process) = launched().await;
+    assert_eq!(
+        (client.user(), client.role(), client.server()),
+        ("ada", "user", "fake/1")
+    );
+    assert_eq!((process.pid(), process.launch_seed()), (5, Some(u64::MAX)));
+    let said = [
+        json!({ "kind": "stdout", "text": "{\"n\":1}", "form": "json" }),
+        json!({ "kind": "stdout", "text": "printed" }),
+        json!({ "kind": "stderr", "text": "e" }),
+        json!({ "kind": "message", "text": "m" }),
+        json!({ "kind": "notice", "text": "n" }),
+        json!({ "kind": "return", "value": "[1]" }),
+    ];
+    for (seq, fields) in (1..).zip(said) {
+        peer.event(seq, fields).await;
+    }
+    let mut events = process.events();
+    let mut read = Vec::new();
+    while let Some(event) = events.next().await.unwrap() {
+        read.push(event);
+    }
+    assert_eq!(
+        read.iter().map(Event::seq).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5, 6]
+    );
+    assert!(matches!(
+        &read[0],
+        Event::Stdout {
+            form: Some(Form::Json),
+            ..
+        }
+    ));
+    assert_eq!(read[0].value::<Value>().unwrap(), json!({ "n": 1 }));
+    assert!(matches!(&read[1], Event::Stdout { form: None, .. }));
+    let value: Vec<u8> = process.result().await.unwrap().value().unwrap();
+    assert_eq!(value, [1]);
+    let (pinged, ()) = tokio::join!(client.ping(), async {
+        let ping = peer.expect("ping").await;
+        peer.answer(&ping, json!({})).await;
+    });
+    pinged.unwrap();
+    assert_eq!(peer.acks.last(), Some(&(5, 6)));
+}
+
+#[tokio::test]
+async fn an_error_of_the_server_has_its_code_and_its_details() {
+    let (_client, mut peer, process) = launched().await;
+    let (refused, ()) = tokio::join!(process.send("a"), async {
+        let send = peer.expect("send").await;
+        assert_eq!((&send["pid"], &send["text"]), (&json!(5), &json!("a")));
+        peer.refuse(&send, "limit-queue").await;
+    });
+    let error = refused.unwrap_err();
+    assert_eq!((error.code(), error.message()), ("limit-queue", "no"));
+    assert_eq!(error.details()["n"], 1);
+}
+
+#[tokio::test]
+async fn a_file_is_one_binary_frame() {
+    let (_client, mut peer, process) = launched().await;
+    let (sent, ()) = tokio::join!(process.transfer_file(&[0, 255]), async {
+        let (header, payload) = peer.receive().await;
+        assert_eq!(
+            (&header["type"], &header["pid"]),
+            (&json!("file"), &json!(5))
+        );
+        assert_eq!(payload, [0, 255]);
+        peer.answer(&header, json!({})).await;
+    });
+    sent.unwrap();
+    let error = process.transfer_file(&vec![0; 1 << 20]).await.unwrap_err();
+    assert_eq!(error.code(), "limit-message");
+}
+
+#[tokio::test]
+async fn a_launch_that_was_dropped_is_ended_when_its_answer_comes() {
+    let (client, mut peer) = connected().await;
+    let launching = tokio::spawn({
+        let client = client.clone();
+        async move { client.launch("p", LaunchOptions::default()).await.map(drop) }
+    });
+    let launch = peer.expect("launch").await;
+    launching.abort();
+    assert!(launching.await.unwrap_err().is_cancelled());
+    peer.answer(&launch, json!({ "pid": 6, "launch_seed": 1 }))
+        .await;
+    let undoing = peer.expect("terminate").await;
+    assert_eq!(undoing["pid"], 6);
+    peer.answer(&undoing, json!({})).await;
+}
+
+#[tokio::test]
+async fn closing_takes_back_an_unanswered_launch_and_tells_its_caller() {
+    let (client, mut peer) = connected().await;
+    let launching = tokio::spawn({
+        let client = client.clone();
+        async move { client.launch("p", LaunchOptions::default()).await.map(drop) }
+    });
+    let launch = peer.expect("launch").await;
+    let ((), ()) = tokio::join!(client.close(), async {
+        peer.answer(&launch, json!({ "pid": 6, "launch_seed": 1 }))
+            .await;
+        let undoing = peer.expect("terminate").await;
+        peer.answer(&undoing, json!({})).await;
+        peer.expect("closed").await;
+        // The closing handshake ends by reading on.
+        assert!(peer.socket.next().await.is_none());
+    });
+    assert_eq!(
+        launching.await.unwrap().unwrap_err().code(),
+        "connection-failed"
+    );
+    assert_eq!(client.ping().await.unwrap_err().code(), "connection-failed");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn an_upload_is_made_of_parts_and_one_that_is_refused_is_ended() {
+    let (client, mut peer) = connected().await;
+    let program: Vec<u8> = (0..600_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+    let (digest, ()) = tokio::join!(client.upload(&program), async {
+        let mut whole = Vec::new();
+        loop {
+            let (part, payload) = peer.receive().await;
+            assert_eq!(part["offset"], whole.len());
+            whole.extend(payload);
+            if part["last"] == true {
+                peer.answer(&part, json!({})).await;
+                break;
+            }
+        }
+        assert_eq!(whole, program);
+    });
+    assert!(digest.unwrap().starts_with("sha256:"));
+    let large = vec![0; 32 << 20];
+    let (refused, ()) = tokio::join!(client.upload(&large), async {
+        let (first, _) = peer.receive().await;
+        peer.refuse(&first, "limit-upload").await;
+        loop {
+            let (part, payload) = peer.receive().await;
+            assert_eq!(part["id"], first["id"]);
+            if part["last"] == true {
+                assert!(payload.is_empty(), "the rest was not sent");
+                break;
+            }
+        }
+    });
+    assert_eq!(refused.unwrap_err().code(), "limit-upload");
+}
+
+#[tokio::test]
+async fn detaching_acknowledges_first_and_leaves_the_rest() {
+    let (_client, mut peer, process) = launched().await;
+    peer.event(1, json!({ "kind": "stdout", "text": "one" }))
+        .await;
+    let mut events = process.events();
+    assert!(events.next().await.unwrap().is_some());
+    let (detached, ()) = tokio::join!(process.detach(), async {
+        let detach = peer.expect("detach").await;
+        assert_eq!(peer.acks, [(5, 1)]);
+        peer.answer(&detach, json!({})).await;
+    });
+    detached.unwrap();
+    assert_eq!(events.next().await.unwrap_err().code(), "session-closed");
+}
+
+#[tokio::test]
+async fn an_end_of_the_connection_is_told_to_everybody_who_waits() {
+    let unknown = json!({ "id": 999, "ok": {} });
+    let full =
+        json!({ "type": "error", "error": { "code": "limit-connections", "message": "too many" } });
+    let revoked = CloseFrame {
+        code: 1008_u16.into(),
+        reason: "the key is no longer good".into(),
+    };
+    let cases = [
+        (Message::text("hello"), "protocol-error"),
+        (Message::text(unknown.to_string()), "protocol-error"),
+        (Message::text(full.to_string()), "limit-connections"),
+        (Message::Close(Some(revoked)), "authentication-failed"),
+    ];
+    for (message, code) in cases {
+        let (client, mut peer, process) = launched().await;
+        let mut events = process.events();
+        let outcomes = async {
+            let (pinged, read, ended) =
+                tokio::join!(client.ping(), events.next(), process.result());
+            [pinged.err(), read.err(), ended.err()]
+        };
+        let (outcomes, _peer) = tokio::join!(outcomes, async {
+            peer.expect("ping").await;
+            peer.socket.send(message).await.unwrap();
+            peer
+        });
+        for error in outcomes {
+            assert_eq!(error.as_ref().map(Error::code), Some(code));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_speak_the_protocol_is_told() {
+    for address in ["http://127.0.0.1:1", "127.0.0.1:1", "ws://", ""] {
+        let error = Client::connect(address, ConnectOptions::default()).await;
+        let error = error.err().unwrap();
+        assert_eq!(error.code(), "connection-failed");
+        assert!(
+            error.message().contains("write it as ws://HOST:PORT"),
+            "{error}"
+        );
+    }
+    let key = ConnectOptions {
+        key: Some("pie_0".to_owned()),
+        ..ConnectOptions::default()
+    };
+    let error = Client::connect("ws://127.0.0.1:1", key)
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(error.code(), "invalid-argument");
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("ws://{}", silent.local_addr().unwrap());
+    let options = ConnectOptions {
+        timeout: Some(Duration::from_millis(10)),
+        ..ConnectOptions::default()
+    };
+    let error = Client::connect(&address, options).await.err().unwrap();
+    assert!(
+        error.message().contains("no answer within 0.01 s"),
+        "{error}"
+    );
+}

@@ -1,0 +1,61 @@
+"""The guide to clients: its snippets run, and print the same. That of Rust is compiled as a test of its crate."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from client.test_three_clients import commands
+from pie.client import connect
+from support.command import PATIENCE_S, environment
+from support.launching import ROOT
+from support.serving import serving
+
+GUIDE = (ROOT / "docs/guide/clients.md").read_text(encoding="utf-8")
+SERVING = (ROOT / "docs/guide/serving.md").read_text(encoding="utf-8")
+ADDRESS = "ws://127.0.0.1:8080"
+
+
+def block(page: str, language: str) -> str:
+    """The first snippet of a language."""
+    found = re.search(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_snippets_run_and_print_the_same(tmp_path: Path) -> None:
+    (tmp_path / "shout.py").write_text(block(SERVING, "python"))
+    package = tmp_path / "node_modules/pie-client"
+    package.parent.mkdir()
+    package.symlink_to(ROOT / "js/client")
+
+    async def install(url: str) -> None:
+        async with connect(url, user="ada") as client:
+            assert await client.install(tmp_path / "shout.py", version="1.0") == "shout@1.0"
+
+    with serving(tmp_path / "server") as served:
+        asyncio.run(install(served.url))
+        for language, name, of in (("python", "talk.py", "python"), ("js", "talk.mjs", "javascript")):
+            (tmp_path / name).write_text(block(GUIDE, language).replace(ADDRESS, served.url))
+            command = [*commands()[of][:-1], name]
+            done = subprocess.run(
+                command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=PATIENCE_S, env=environment()
+            )
+            assert done.returncode == 0, done.stderr
+            assert done.stdout == "Hello\nHEY\nreturned 1\n"
+
+
+def test_the_guide_names_every_verb_of_each_client() -> None:
+    """Those of JavaScript by its sources; those of Rust are the same."""
+    process, client = ((ROOT / f"js/client/src/{name}.ts").read_text(encoding="utf-8") for name in ("process", "client"))
+    verbs = set(re.findall(r"^  async ([a-zA-Z]+)[(<]", client + process, re.MULTILINE)) - {"next"}
+    assert len(verbs) > 25
+    assert {verb for verb in verbs if f"`{verb}(" not in GUIDE} == set()
+    rust = "".join((ROOT / f"rust/client/src/{name}.rs").read_text(encoding="utf-8") for name in ("client", "process"))
+    of_rust = set(re.findall(r"^    pub async fn (\w+)", rust, re.MULTILINE)) - {"connect", "next"}
+    assert of_rust == {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", verb) for verb in verbs}
+    version = json.loads((ROOT / "js/client/package.json").read_text(encoding="utf-8"))["version"]
+    assert f"pie-js/{version}" in (ROOT / "js/client/src/opening.ts").read_text(encoding="utf-8")
