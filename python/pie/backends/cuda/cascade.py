@@ -91,8 +91,8 @@ class CascadeGraphs:
         """What a graph of that size is captured with; `own` is planned for the same size."""
         device = self._device.name
         n, n_indices = _n_prefixes(size), self._n_indices + MOST_PREFIXES
-        full = [np.arange(size, dtype=np.int32)] * 2
-        sent = as_sent(self._send(size, *full, np.ones(size, np.bool_), np.full(n_indices, self._nobody, np.int32)), size)
+        numbers, nobody = np.arange(size, dtype=np.int32), np.full(n_indices, self._nobody, np.int32)
+        sent = as_sent(self._send(size, numbers, numbers, np.ones(size, np.bool_), nobody), size)
         wrapper = self._wrappers[size] = self._planner.graphed(
             size + MOST_PREFIXES,
             qo_indptr_buf=torch.zeros(n + 1, dtype=torch.int32, device=device),
