@@ -12,17 +12,15 @@ import numpy as np
 import torch
 
 from gpu.place import SHAPE_06B, SMALL, Place, Row, judged
-from gpu.speed import run_steps
+from gpu.speed import decode_steps, pages_of_each, run_steps
 from pie.backends.base import Capabilities
 from pie.backends.cuda.attention import Planner
 from pie.backends.cuda.cascade import Cascade, as_sent, words_of_prefixes
 from pie.backends.cuda.graphs import GraphRecorder
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.prefixes import Lists, Prefixes
-from pie.batch import Batch
 from pie.models.loader import read_config
 from pie.models.spec import Attention
-from support.arenas import Draw, Feed, batch
 
 PAGE_SIZE = 16
 LEAST = 0.9
@@ -146,37 +144,21 @@ def _finding(heads: Attention) -> Iterator[Row]:
 def _steps(place: Place) -> Iterator[Row]:
     """Whole steps of the driver with free bits, where the prefix is shared, and where each has its own."""
     model = place.model("shape-06b", SHAPE_06B) if place.is_gpu else place.model("small", SMALL)
-    n_seqs, n_prefix, n_steps = (64, 128, 100) if place.is_gpu else (3, 2, 3)
-    n_own = -(-n_steps // PAGE_SIZE) + 1
-    sizes = {"n_pages": n_seqs * (n_prefix + n_own), "max_batch_tokens": 512, "graph_seqs": n_seqs, "graph_bytes": 4 << 30}
+    n_seqs, prompt, n_steps = (64, 2048, 100) if place.is_gpu else (3, 32, 3)
+    n_pages = n_seqs * pages_of_each(n_steps, prompt)
+    sizes = {"n_pages": n_pages, "max_batch_tokens": 512, "graph_seqs": n_seqs, "graph_bytes": 4 << 30}
     driver = place.driver(model, deterministic=False, cascade_bytes=(32 << 20) if place.is_gpu else 0, **sizes)
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(ROUNDS if place.is_gpu else 1):
         for is_shared, found in times.items():
-            steps = _decode_steps(n_seqs, n_prefix, n_own, n_steps, is_shared=is_shared)
+            steps = decode_steps(n_seqs, n_steps, prompt=prompt, is_shared=is_shared)
             start_s = time.perf_counter()
             run_steps(driver, steps)
             found.append((time.perf_counter() - start_s) / n_steps)
     driver.close()
     apart, together = (1e6 * statistics.median(found) for found in times.values())
-    name = f"a step of {n_seqs} sequences behind {n_prefix * PAGE_SIZE} tokens"
+    name = f"a step of {n_seqs} sequences behind {prompt} tokens"
     yield (name, f"{apart:.0f} us apart, {together:.0f} us where they share them", "" if place.is_gpu else "not run on a GPU")
-
-
-def _decode_steps(n_seqs: int, n_prefix: int, n_own: int, n_steps: int, *, is_shared: bool) -> list[Batch]:
-    """Steps that follow each other; what is stored in the pages does not matter for their time."""
-    n_each, start = n_prefix + n_own, n_prefix * PAGE_SIZE
-    pages = [[*range(n_each * (0 if is_shared else seq), n_each * (0 if is_shared else seq) + n_prefix)] for seq in range(n_seqs)]
-    for seq, mine in enumerate(pages):
-        mine += range(n_each * seq + n_prefix, n_each * (seq + 1))
-    steps = []
-    for step in range(n_steps):
-        feeds = [
-            Feed([1], mine, start=start + step, rows=[0], draws=[Draw(seed=7)], follows=seq if step else None)
-            for seq, mine in enumerate(pages)
-        ]
-        steps.append(batch(feeds, page_size=PAGE_SIZE, batch_id=step + 1, before=step))
-    return steps
 
 
 def _on_device(call: Callable[[], object]) -> float:
