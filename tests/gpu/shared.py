@@ -21,6 +21,8 @@ from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.prefixes import Lists, Prefixes
 from pie.models.loader import read_config
 from pie.models.spec import Attention
+from support.arenas import Feed, batch
+from support.conformance import RowsOf
 
 PAGE_SIZE = 16
 LEAST = 0.9
@@ -35,6 +37,7 @@ def shared(place: Place) -> Iterator[Row]:
     heads = read_config(place.model(*(("shape-06b", SHAPE_06B) if place.is_gpu else ("small", SMALL)))).attention
     for n_seqs, n_prefix in ((64, 512), (256, 64), (8, 2048)) if place.is_gpu else ((3, 2),):
         yield from _attention(place, heads, n_seqs, n_prefix)
+    yield from _rows(place)
     yield from _finding(heads)
     yield from _steps(place)
 
@@ -67,6 +70,31 @@ def _attention(place: Place, heads: Attention, n_seqs: int, n_prefix: int) -> It
         cascade = clock(_cascade(heads, q, kv, prefix, own))
     ours = (apart - together) / (apart - cascade)
     yield judged(f"{name}: share of the cascade's saving", f"{ours:.2f} (it takes {1e6 * cascade:.0f} us)", is_right=ours >= LEAST)
+
+
+def _rows(place: Place) -> Iterator[Row]:
+    """Rows of a driver whose sequences share prefixes, by graphs and without, against one that reads each by itself.
+
+    Three trees of two sequences, and a seventh one: a graph of eight has rows that no prefix is computed for.
+    """
+    model, n_steps = place.model("small", SMALL), 20 if place.is_gpu else 2
+    prompts = [[(7 * token + tree) % 160 for token in range(32)] for tree in range(3)]
+    pages = [[*range(2 * (seq % 3), 2 * (seq % 3) + 2), *range(6 + 3 * seq, 9 + 3 * seq)] for seq in range(7)]
+    pages[6] = [28, 29, *range(24, 27)]
+    begin = [Feed(prompt, [2 * tree, 2 * tree + 1]) for tree, prompt in enumerate(prompts)] + [Feed(prompts[0][::-1], [28, 29])]
+    batches = [batch(begin, page_size=PAGE_SIZE)]
+    for step in range(n_steps):
+        feeds = [Feed([(seq + 3 * step) % 160], mine, start=32 + step, rows=[0]) for seq, mine in enumerate(pages)]
+        batches.append(batch(feeds, page_size=PAGE_SIZE))
+    for graph_seqs in (0, 8):
+        sizes = {"n_pages": 30, "max_batch_tokens": 256, "graph_seqs": graph_seqs, "deterministic": False}
+        drivers = [RowsOf(place.driver(model, cascade_bytes=least, **sizes)) for least in (0, 1 << 50)]
+        ours, theirs = (np.concatenate([driver.run(asked).copy() for asked in batches]) for driver in drivers)
+        for driver in drivers:
+            driver.close()
+        error = float(np.abs(ours - theirs).max() / theirs.std())
+        what = f"rows of sequences that share, graphs up to {graph_seqs}: largest difference from each by itself"
+        yield judged(what, f"{error:.1e} of the spread", is_right=error < 0.1)
 
 
 def _planner(place: Place, heads: Attention, *, deterministic: bool) -> Planner:
@@ -127,13 +155,18 @@ def _cascade(heads: Attention, q: torch.Tensor, kv: torch.Tensor, prefix: torch.
 
 
 def _finding(heads: Attention) -> Iterator[Row]:
-    """What the host takes to find what 512 sequences share, who all grow; 150 us are its part of a step."""
+    """What the host takes to find what 512 sequences share, of whom every sixteenth has a page more in each step."""
     n_seqs, n_prefix, n_steps = 512, 64, 40
-    finding = Prefixes(heads, PAGE_SIZE, n_prefix + n_seqs * (n_steps + 1), 2, 0)
-    own = n_prefix + np.arange(n_seqs * (n_steps + 1)).reshape(n_seqs, n_steps + 1)
-    shared_pages, times = np.broadcast_to(np.arange(n_prefix), (n_seqs, n_prefix)), []
+    n_each = n_prefix + n_steps // PAGE_SIZE + 2
+    finding = Prefixes(heads, PAGE_SIZE, n_seqs * n_each, 2, 0)
+    pages, seqs = np.arange(n_seqs * n_each, dtype=np.uint32).reshape(n_seqs, n_each), np.arange(n_seqs)
+    pages[:, :n_prefix] = pages[0, :n_prefix]
+    times = []
     for step in range(n_steps):
-        lists = _lists(np.concatenate([shared_pages, own[:, : step + 1]], axis=1))
+        n_own = 1 + (step + seqs % PAGE_SIZE) // PAGE_SIZE
+        is_used = np.arange(n_each) < n_prefix + n_own[:, None]
+        ends = np.concatenate([[0], np.cumsum(n_prefix + n_own)]).astype(np.uint32)
+        lists = Lists(np.arange(n_seqs + 1, dtype=np.uint32), ends, pages[is_used], np.ones(n_seqs, np.uint32))
         start_s = time.perf_counter()
         found = finding.find(lists)
         times.append(time.perf_counter() - start_s)
