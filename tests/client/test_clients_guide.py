@@ -41,9 +41,7 @@ def test_the_snippets_run_and_print_the_same(tmp_path: Path) -> None:
         for language, name, of in (("python", "talk.py", "python"), ("js", "talk.mjs", "javascript")):
             (tmp_path / name).write_text(block(GUIDE, language).replace(ADDRESS, served.url))
             command = [*commands()[of][:-1], name]
-            done = subprocess.run(
-                command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=PATIENCE_S, env=environment()
-            )
+            done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=PATIENCE_S, env=environment())
             assert done.returncode == 0, done.stderr
             assert done.stdout == "Hello\nHEY\nreturned 1\n"
 

@@ -12,17 +12,17 @@ import numpy as np
 import torch
 
 from gpu.place import SHAPE_06B, SMALL, Place, Row, judged
-from gpu.speed import run_steps
+from gpu.speed import decode_steps, pages_of_each, run_steps
 from pie.backends.base import Capabilities
 from pie.backends.cuda.attention import Planner
 from pie.backends.cuda.cascade import Cascade, as_sent, words_of_prefixes
 from pie.backends.cuda.graphs import GraphRecorder
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.prefixes import Lists, Prefixes
-from pie.batch import Batch
 from pie.models.loader import read_config
 from pie.models.spec import Attention
-from support.arenas import Draw, Feed, batch
+from support.arenas import Feed, batch
+from support.conformance import RowsOf
 
 PAGE_SIZE = 16
 LEAST = 0.9
@@ -37,6 +37,7 @@ def shared(place: Place) -> Iterator[Row]:
     heads = read_config(place.model(*(("shape-06b", SHAPE_06B) if place.is_gpu else ("small", SMALL)))).attention
     for n_seqs, n_prefix in ((64, 512), (256, 64), (8, 2048)) if place.is_gpu else ((3, 2),):
         yield from _attention(place, heads, n_seqs, n_prefix)
+    yield from _rows(place)
     yield from _finding(heads)
     yield from _steps(place)
 
@@ -69,6 +70,31 @@ def _attention(place: Place, heads: Attention, n_seqs: int, n_prefix: int) -> It
         cascade = clock(_cascade(heads, q, kv, prefix, own))
     ours = (apart - together) / (apart - cascade)
     yield judged(f"{name}: share of the cascade's saving", f"{ours:.2f} (it takes {1e6 * cascade:.0f} us)", is_right=ours >= LEAST)
+
+
+def _rows(place: Place) -> Iterator[Row]:
+    """Rows of a driver whose sequences share prefixes, by graphs and without, against one that reads each by itself.
+
+    Three trees of two sequences, and a seventh one: a graph of eight has rows that no prefix is computed for.
+    """
+    model, n_steps = place.model("small", SMALL), 20 if place.is_gpu else 2
+    prompts = [[(7 * token + tree) % 160 for token in range(32)] for tree in range(3)]
+    pages = [[*range(2 * (seq % 3), 2 * (seq % 3) + 2), *range(6 + 3 * seq, 9 + 3 * seq)] for seq in range(7)]
+    pages[6] = [28, 29, *range(24, 27)]
+    begin = [Feed(prompt, [2 * tree, 2 * tree + 1]) for tree, prompt in enumerate(prompts)] + [Feed(prompts[0][::-1], [28, 29])]
+    batches = [batch(begin, page_size=PAGE_SIZE)]
+    for step in range(n_steps):
+        feeds = [Feed([(seq + 3 * step) % 160], mine, start=32 + step, rows=[0]) for seq, mine in enumerate(pages)]
+        batches.append(batch(feeds, page_size=PAGE_SIZE))
+    for graph_seqs in (0, 8):
+        sizes = {"n_pages": 30, "max_batch_tokens": 256, "graph_seqs": graph_seqs, "deterministic": False}
+        drivers = [RowsOf(place.driver(model, cascade_bytes=least, **sizes)) for least in (0, 1 << 50)]
+        ours, theirs = (np.concatenate([driver.run(asked).copy() for asked in batches]) for driver in drivers)
+        for driver in drivers:
+            driver.close()
+        error = float(np.abs(ours - theirs).max() / theirs.std())
+        what = f"rows of sequences that share, graphs up to {graph_seqs}: largest difference from each by itself"
+        yield judged(what, f"{error:.1e} of the spread", is_right=error < 0.1)
 
 
 def _planner(place: Place, heads: Attention, *, deterministic: bool) -> Planner:
@@ -129,13 +155,18 @@ def _cascade(heads: Attention, q: torch.Tensor, kv: torch.Tensor, prefix: torch.
 
 
 def _finding(heads: Attention) -> Iterator[Row]:
-    """What the host takes to find what 512 sequences share, who all grow; 150 us are its part of a step."""
+    """What the host takes to find what 512 sequences share, of whom every sixteenth has a page more in each step."""
     n_seqs, n_prefix, n_steps = 512, 64, 40
-    finding = Prefixes(heads, PAGE_SIZE, n_prefix + n_seqs * (n_steps + 1), 2, 0)
-    own = n_prefix + np.arange(n_seqs * (n_steps + 1)).reshape(n_seqs, n_steps + 1)
-    shared_pages, times = np.broadcast_to(np.arange(n_prefix), (n_seqs, n_prefix)), []
+    n_each = n_prefix + n_steps // PAGE_SIZE + 2
+    finding = Prefixes(heads, PAGE_SIZE, n_seqs * n_each, 2, 0)
+    pages, seqs = np.arange(n_seqs * n_each, dtype=np.uint32).reshape(n_seqs, n_each), np.arange(n_seqs)
+    pages[:, :n_prefix] = pages[0, :n_prefix]
+    times = []
     for step in range(n_steps):
-        lists = _lists(np.concatenate([shared_pages, own[:, : step + 1]], axis=1))
+        n_own = 1 + (step + seqs % PAGE_SIZE) // PAGE_SIZE
+        is_used = np.arange(n_each) < n_prefix + n_own[:, None]
+        ends = np.concatenate([[0], np.cumsum(n_prefix + n_own)]).astype(np.uint32)
+        lists = Lists(np.arange(n_seqs + 1, dtype=np.uint32), ends, pages[is_used], np.ones(n_seqs, np.uint32))
         start_s = time.perf_counter()
         found = finding.find(lists)
         times.append(time.perf_counter() - start_s)
@@ -146,37 +177,21 @@ def _finding(heads: Attention) -> Iterator[Row]:
 def _steps(place: Place) -> Iterator[Row]:
     """Whole steps of the driver with free bits, where the prefix is shared, and where each has its own."""
     model = place.model("shape-06b", SHAPE_06B) if place.is_gpu else place.model("small", SMALL)
-    n_seqs, n_prefix, n_steps = (64, 128, 100) if place.is_gpu else (3, 2, 3)
-    n_own = -(-n_steps // PAGE_SIZE) + 1
-    sizes = {"n_pages": n_seqs * (n_prefix + n_own), "max_batch_tokens": 512, "graph_seqs": n_seqs, "graph_bytes": 4 << 30}
+    n_seqs, prompt, n_steps = (64, 2048, 100) if place.is_gpu else (3, 32, 3)
+    n_pages = n_seqs * pages_of_each(n_steps, prompt)
+    sizes = {"n_pages": n_pages, "max_batch_tokens": 512, "graph_seqs": n_seqs, "graph_bytes": 4 << 30}
     driver = place.driver(model, deterministic=False, cascade_bytes=(32 << 20) if place.is_gpu else 0, **sizes)
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(ROUNDS if place.is_gpu else 1):
         for is_shared, found in times.items():
-            steps = _decode_steps(n_seqs, n_prefix, n_own, n_steps, is_shared=is_shared)
+            steps = decode_steps(n_seqs, n_steps, prompt=prompt, is_shared=is_shared)
             start_s = time.perf_counter()
             run_steps(driver, steps)
             found.append((time.perf_counter() - start_s) / n_steps)
     driver.close()
     apart, together = (1e6 * statistics.median(found) for found in times.values())
-    name = f"a step of {n_seqs} sequences behind {n_prefix * PAGE_SIZE} tokens"
+    name = f"a step of {n_seqs} sequences behind {prompt} tokens"
     yield (name, f"{apart:.0f} us apart, {together:.0f} us where they share them", "" if place.is_gpu else "not run on a GPU")
-
-
-def _decode_steps(n_seqs: int, n_prefix: int, n_own: int, n_steps: int, *, is_shared: bool) -> list[Batch]:
-    """Steps that follow each other; what is stored in the pages does not matter for their time."""
-    n_each, start = n_prefix + n_own, n_prefix * PAGE_SIZE
-    pages = [[*range(n_each * (0 if is_shared else seq), n_each * (0 if is_shared else seq) + n_prefix)] for seq in range(n_seqs)]
-    for seq, mine in enumerate(pages):
-        mine.extend(range(n_each * seq + n_prefix, n_each * (seq + 1)))
-    steps = []
-    for step in range(n_steps):
-        feeds = [
-            Feed([1], mine, start=start + step, rows=[0], draws=[Draw(seed=7)], follows=seq if step else None)
-            for seq, mine in enumerate(pages)
-        ]
-        steps.append(batch(feeds, page_size=PAGE_SIZE, batch_id=step + 1, before=step))
-    return steps
 
 
 def _on_device(call: Callable[[], object]) -> float:

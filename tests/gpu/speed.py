@@ -102,15 +102,24 @@ class BareLoop:
         return (time.perf_counter() - start_s) / n_steps
 
 
-def decode_steps(width: int, n_steps: int, sampler: Sampler | None = None) -> list[Batch]:
-    """The arenas of a decode, each step of which follows the one before."""
-    n_each = -(-(PROMPT + n_steps + 8) // PAGE_SIZE)
-    pages = [range(n_each * seq, n_each * (seq + 1)) for seq in range(width)]
+def pages_of_each(n_steps: int, prompt: int = PROMPT) -> int:
+    """Pages of a sequence that is decoded behind so many tokens."""
+    return -(-(prompt + n_steps + 8) // PAGE_SIZE)
+
+
+def decode_steps(width: int, n_steps: int, sampler: Sampler | None = None, *, prompt: int = PROMPT, is_shared: bool = False) -> list[Batch]:
+    """The arenas of a decode, each step of which follows the one before.
+
+    With `is_shared` the full pages of the prompt are those of the first sequence. What they hold does not matter for
+    the time.
+    """
+    n_each, n_shared = pages_of_each(n_steps, prompt), prompt // PAGE_SIZE if is_shared else 0
+    pages = [[*range(n_shared), *range(n_each * seq + n_shared, n_each * (seq + 1))] for seq in range(width)]
     draws = [Draw(sampler or Sampler(), seed=7)]
     steps = []
     for step in range(n_steps):
         feeds = [
-            Feed([1], mine, start=PROMPT + step, rows=[0], draws=draws, follows=seq if step else None) for seq, mine in enumerate(pages)
+            Feed([1], mine, start=prompt + step, rows=[0], draws=draws, follows=seq if step else None) for seq, mine in enumerate(pages)
         ]
         steps.append(batch(feeds, page_size=PAGE_SIZE, batch_id=step + 1, before=step))
     return steps

@@ -42,6 +42,15 @@ def test_steps_of_the_host_are_timed_by_graphs_on_a_clock(place: Place) -> None:
     driver.close()
 
 
+def test_steps_of_the_host_are_timed_where_a_prompt_is_shared(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figure says nothing here; that each step has a graph is asserted by the part."""
+    for name, value in {"WIDTHS": (2, 4), "N_STEPS": 20, "ROUNDS": 2}.items():
+        monkeypatch.setattr(hosting, name, value)
+    [(what, _, verdict)] = hosting.sharing_host(place.model("small", SMALL))
+    assert what == "a step of 4 sequences that share a prompt, free bits"
+    assert verdict in {"yes", "no"}
+
+
 def test_a_part_that_fails_keeps_what_it_found(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_: Place) -> Iterator[Row]:
         """Asks something."""

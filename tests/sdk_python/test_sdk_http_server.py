@@ -133,7 +133,12 @@ def test_an_event_has_a_line_of_data_for_each_line_of_its_text(event: ServerEven
 
 
 def test_what_cannot_be_an_answer_is_refused() -> None:
-    for make in (lambda: Response(status=99), lambda: Response(5), lambda: Response.json(object()), lambda: ServerEvent(event="a\nb").text()):
+    for make in (
+        lambda: Response(status=99),
+        lambda: Response(5),
+        lambda: Response.json(object()),
+        lambda: ServerEvent(event="a\nb").text(),
+    ):
         with pytest.raises(InferletError) as error:
             make()
         assert error.value.code == "invalid-argument"

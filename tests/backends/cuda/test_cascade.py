@@ -124,7 +124,7 @@ class Merges:
 
 def opened(folder: Path, merges: Merges, graphs: RecordingGraphs | None = None, **more: Any) -> RowsOf:
     """A driver; what is noted while it is opened is forgotten."""
-    sizes = {"page_size": PAGE_SIZE, "n_pages": N_PAGES, "max_batch_tokens": 64, "swap_bytes": 0, "graph_seqs": 8}
+    sizes: dict[str, Any] = {"page_size": PAGE_SIZE, "n_pages": N_PAGES, "max_batch_tokens": 64, "swap_bytes": 0, "graph_seqs": 8}
     options = CudaOptions(**({"device": "cpu", "deterministic": False, "cascade_bytes": 0} | sizes | more))
     driver = CudaDriver(load_checkpoint(folder), options, parts=Parts(RecordingDevice(), merges.calls(), graphs))
     merges.n_tokens.clear()
@@ -210,7 +210,7 @@ def test_where_bits_are_fixed_shared_pages_change_none(folder: Path, *, has_grap
 
 def test_a_graph_that_found_no_room_leaves_each_its_own_reading(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     merges, device = Merges(), RecordingDevice()
-    sizes = {"page_size": PAGE_SIZE, "n_pages": N_PAGES, "max_batch_tokens": 64, "swap_bytes": 0, "graph_seqs": 2}
+    sizes: dict[str, Any] = {"page_size": PAGE_SIZE, "n_pages": N_PAGES, "max_batch_tokens": 64, "swap_bytes": 0, "graph_seqs": 2}
     # Two sizes, and draws of two kinds from each: the graphs of what is shared would be a seventh.
     options = CudaOptions(device="cpu", deterministic=False, cascade_bytes=0, graph_bytes=(5 << 20) + (1 << 18), **sizes)
     graphs = RecordingGraphs(device, bytes_each=1 << 20)

@@ -179,6 +179,25 @@ def test_what_was_found_holds_while_sequences_grow() -> None:
         assert prefix_of_each(finding.find(lists), lists) == [[1, 2, 3]] * 4
 
 
+def test_what_was_found_is_the_same_object_while_sequences_grow() -> None:
+    """By that it is known that the device has it already. At once, and each apart from the others; others come back."""
+    random, finding = Random(3), prefixes()
+    paths = [[1, 2, 3, 100 * seq] for seq in range(1, 7)]
+    first = finding.find(lists_of(paths))
+    assert first is not None
+    for step in range(1, 40):
+        for seq in random.sample(range(6), random.choice([0, 0, 1, 3, 6])):
+            paths[seq].append(100 * (seq + 1) + step)
+        lists = lists_of(paths)
+        found = finding.find(lists)
+        assert prefix_of_each(found, lists) == [[1, 2, 3]] * 6
+        assert found is not None
+        assert found.rows is first.rows
+    paths[5][3] = 99
+    lists = lists_of(paths)
+    assert prefix_of_each(finding.find(lists), lists) == [[1, 2, 3]] * 6
+
+
 def test_a_page_that_becomes_another_one_is_noticed_at_once() -> None:
     """And those behind it, in the list of one sequence: it was evicted and restored, say."""
     finding, paths = prefixes(), [[1, 2, 3, seq] for seq in range(20, 24)]

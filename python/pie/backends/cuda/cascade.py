@@ -82,6 +82,8 @@ class CascadeGraphs:
         self._nobody = nobody
         self._words = Staging(device, 3 * (n_most + ALIGNED) + n_indices + MOST_PREFIXES + ALIGNED)
         self._wrappers: dict[int, Wrapper] = {}
+        self._planned: tuple[int, I32 | None] = (0, None)
+        """The size that was sent and planned for last, and the rows: the same array, where nothing else has changed."""
 
     def holds(self, shared: Shared) -> bool:
         """Whether there is room for its page indices."""
@@ -91,8 +93,8 @@ class CascadeGraphs:
         """What a graph of that size is captured with; `own` is planned for the same size."""
         device = self._device.name
         n, n_indices = _n_prefixes(size), self._n_indices + MOST_PREFIXES
-        full = [np.arange(size, dtype=np.int32)] * 2
-        sent = as_sent(self._send(size, *full, np.ones(size, np.bool_), np.full(n_indices, self._nobody, np.int32)), size)
+        numbers, nobody = np.arange(size, dtype=np.int32), np.full(n_indices, self._nobody, np.int32)
+        sent = as_sent(self._send(size, numbers, numbers, np.ones(size, np.bool_), nobody), size)
         wrapper = self._wrappers[size] = self._planner.graphed(
             size + MOST_PREFIXES,
             qo_indptr_buf=torch.zeros(n + 1, dtype=torch.int32, device=device),
@@ -100,15 +102,20 @@ class CascadeGraphs:
             paged_kv_indices_buf=sent.kv_indices,
             paged_kv_last_page_len_buf=torch.zeros(n, dtype=torch.int32, device=device),
         )
+        self._planned = (0, None)
         # The first plan says how many rows there may be.
         self._plan(size, wrapper, np.array([0, size], np.int32), np.array([0, 1], np.int32), sent.kv_indices[:n])
         return Cascade(own, wrapper, self._planner.merge, sent.rows, sent.row_of_token, sent.has_row)
 
     def plan(self, size: int, shared: Shared) -> None:
-        """Sends the prefixes of a batch, and plans for them."""
+        """Sends the prefixes of a batch, and plans for them, where they are not those of the batch before."""
+        if self._planned[0] == size and self._planned[1] is shared.rows:
+            return
+        self._planned = (0, None)
         indices = np.append(shared.kv_indices, np.full(_n_prefixes(size) - len(shared.qo_indptr) + 1, self._nobody, np.int32))
         *_, sent = self._send(size, shared.rows, shared.row_of_token, shared.has_row, indices)
         self._plan(size, self._wrappers[size], shared.qo_indptr, shared.kv_indptr, sent)
+        self._planned = (size, shared.rows)
 
     def clear(self) -> None:
         """Forgets what was prepared."""

@@ -34,6 +34,8 @@ _PAGES_EACH, _MOST_PAGES = 8192, 1 << 22
 """Page indices that may be looked at for each batch on average, in 100 us, and the most that are saved up: the lists of
 larger batches are looked at every few batches.
 """
+_MOST_GROWN = 64
+"""Sequences that may have a new page for it to be seen by what is between these; of more, each is looked at."""
 _WORD_BYTES = 4
 
 
@@ -88,13 +90,24 @@ class _Cut(NamedTuple):
     """But for what is left of the sequences; None: nothing is shared, or too little."""
 
 
+class _Latest(NamedTuple):
+    """The last batch of one token a sequence, and what its sequences share."""
+
+    starts: bytes
+    """Its `kv_indptr` as it came."""
+    content: bytes
+    """Its page indices."""
+    kv_indptr: I64
+    shared: Shared | None
+
+
 class Prefixes:
     """Finds what sequences share, batch by batch.
 
-    A decode batch mostly has the sequences of the one before, so that what was found is kept, and holds as long as
-    every page list begins as it did: some tens of nanoseconds a sequence. Where sequences come and go, all page lists
-    are looked at, by operations on whole arrays, or where there are too many to do so each time, it is looked which
-    lists begin with the prefixes that are known.
+    A decode batch mostly has the sequences of the one before, some of them with one page more: then what was found
+    holds, which takes some comparisons of bytes. It holds as well as long as every page list begins as it did, some tens
+    of nanoseconds a sequence. Where sequences come and go, all page lists are looked at, by operations on whole arrays,
+    or where there are too many to do so each time, it is looked which lists begin with the prefixes that are known.
     """
 
     @classmethod
@@ -115,6 +128,7 @@ class Prefixes:
         self._before = np.zeros(self._none, np.int64)
         """The page that a page stands behind, of those that are looked at."""
         self._known: _Cut | None = None
+        self._latest: _Latest | None = None
         self._begins: list[bytes] = []
         """The prefixes that were found when all lists were looked at last, the longest first."""
         self._n_finds = 0
@@ -124,24 +138,40 @@ class Prefixes:
 
     def find(self, lists: Lists) -> Shared | None:
         """What the sequences of a batch share; None: nothing, or too little for what it costs to merge."""
-        kv_indptr = lists.kv_indptr.astype(np.int64)
-        n_possible = self._n_possible(lists, kv_indptr)
-        if len(n_possible) < 2:
+        n_seqs = len(lists.kv_last_page_len)
+        if n_seqs < 2:
             return None
         self._n_finds += 1
         self._n_left = min(self._n_left + _PAGES_EACH, _MOST_PAGES)
-        cut, is_looked_at = self._known, len(lists.kv_indices) <= self._n_left
+        is_looked_at = len(lists.kv_indices) <= self._n_left
         is_due = is_looked_at and self._n_finds > _LOOK_AGAIN
+        if lists.qo_indptr[-1] != n_seqs:
+            kv_indptr = lists.kv_indptr.astype(np.int64)
+            self._latest = None
+            return self._again(lists, kv_indptr, is_looked_at=is_looked_at, is_due=is_due)
+        latest, starts, content = self._latest, lists.kv_indptr.tobytes(), lists.kv_indices.tobytes()
+        if latest is not None and not is_due and starts == latest.starts and content == latest.content:
+            return latest.shared
+        kv_indptr, cut = lists.kv_indptr.astype(np.int64), self._known
+        if latest is not None and cut is not None and not is_due and _has_grown(latest, kv_indptr, content):
+            shared = _completed(cut, lists, kv_indptr)
+        else:
+            shared = self._again(lists, kv_indptr, is_looked_at=is_looked_at, is_due=is_due)
+        self._latest = _Latest(starts, content, kv_indptr, shared)
+        return shared
+
+    def _again(self, lists: Lists, kv_indptr: I64, *, is_looked_at: bool, is_due: bool) -> Shared | None:
+        """What is shared by sequences of which it is not known that they are those of the batch before.
+
+        All lists may be looked at, and have to be where that is due.
+        """
+        cut, n_possible = self._known, self._n_possible(lists, kv_indptr)
         if cut is None or is_due or not _holds(cut, lists, kv_indptr, n_possible):
             looking = self._by_all if is_looked_at else self._by_known
             cut = self._known = self._cut(lists, kv_indptr, n_possible, looking(lists, kv_indptr, n_possible))
             if is_looked_at:
                 self._begins = sorted(set(cut.begins) - {b""}, key=lambda begin: (-len(begin), begin))
-        if cut.shared is None:
-            return None
-        own_indptr = kv_indptr - cut.ends
-        at = np.arange(own_indptr[-1]) + np.repeat(cut.ends[1:], own_indptr[1:] - own_indptr[:-1])
-        return cut.shared._replace(own_indptr=_i32(own_indptr), own_indices=_i32(lists.kv_indices.take(at)))
+        return _completed(cut, lists, kv_indptr)
 
     def _n_possible(self, lists: Lists, kv_indptr: I64) -> I64:
         """Full pages in front of the first token of each sequence that the batch computes."""
@@ -264,6 +294,32 @@ def _holds(cut: _Cut, lists: Lists, kv_indptr: I64, n_possible: I64) -> bool:
         return True
     content, at = lists.kv_indices.tobytes(), (kv_indptr[:-1] * _WORD_BYTES).tolist()
     return all(map(content.startswith, cut.begins, at))
+
+
+def _has_grown(latest: _Latest, kv_indptr: I64, content: bytes) -> bool:
+    """Whether the page lists are those of the batch before, some of them with one page more.
+
+    All that stands between two new pages is then what it was, only moved.
+    """
+    if len(kv_indptr) != len(latest.kv_indptr):
+        return False
+    moved = kv_indptr - latest.kv_indptr
+    n_more = moved[1:] - moved[:-1]
+    grown = np.flatnonzero(n_more)
+    if len(grown) > _MOST_GROWN or (n_more[grown] != 1).any():
+        return False
+    ends = [*(latest.kv_indptr[grown + 1] * _WORD_BYTES).tolist(), len(latest.content)]
+    at = [0, *(kv_indptr[grown + 1] * _WORD_BYTES).tolist()]
+    return all(content.startswith(latest.content[first:end], place) for first, end, place in zip([0, *ends[:-1]], ends, at, strict=True))
+
+
+def _completed(cut: _Cut, lists: Lists, kv_indptr: I64) -> Shared | None:
+    """What is shared, with what is left of each sequence."""
+    if cut.shared is None:
+        return None
+    own_indptr = kv_indptr - cut.ends
+    at = np.arange(own_indptr[-1]) + np.repeat(cut.ends[1:], own_indptr[1:] - own_indptr[:-1])
+    return cut.shared._replace(own_indptr=_i32(own_indptr), own_indices=_i32(lists.kv_indices.take(at)))
 
 
 def _best_nodes(pages: I64, starts: I64, none: int) -> tuple[I64, I64]:
