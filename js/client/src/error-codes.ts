@@ -108,6 +108,8 @@ export const ERROR_CODES = [
   'limit-files',
   /** The engine gives programs no folder of their own, `/scratch`. */
   'files-off',
+  /** Work on files of programs does not end: the disk under them does not answer. */
+  'files-stalled',
   /** The operator has not allowed programs to send requests to that server, or to an address that it has. */
   'net-denied',
   /** A server cannot be reached: its name is not known, it refuses connections, or TLS fails. */
@@ -116,7 +118,7 @@ export const ERROR_CODES = [
   'http-protocol',
   /** A server redirected a request too often, to no place that a request can go, or though the program refuses it. */
   'http-redirects',
-  /** Too many HTTP requests are under way, of the program, of its user or in the engine. */
+  /** Too many HTTP requests are under way or wait, of the program, of its user or in the engine. */
   'limit-http-requests',
   /** The body of an HTTP request or of its answer is longer than it may be. */
   'limit-http-bytes',
@@ -124,6 +126,32 @@ export const ERROR_CODES = [
   'limit-http-headers',
   /** An HTTP request took longer than it may: to connect, to be answered, between two parts, or in all. */
   'limit-http-time',
+  /** There is no MCP server of this name for the program. */
+  'unknown-mcp-server',
+  /** An MCP server cannot be started or reached, has ended, or is of a client that has gone. */
+  'mcp-unavailable',
+  /** An MCP server did not answer as the protocol has it. */
+  'mcp-protocol',
+  /**
+   * An MCP server refused a call: it does not know the tool, the resource or the prompt, or the arguments are wrong.
+   */
+  'mcp-error',
+  /** A call was made by a session with an MCP server that is closed, or was closed while the call was under way. */
+  'mcp-closed',
+  /** Too many sessions with MCP servers are open, or too many calls under way, of the program or of its user. */
+  'limit-mcp-calls',
+  /** A call of an MCP server, or its answer, is longer than it may be. */
+  'limit-mcp-bytes',
+  /** An MCP server took longer than it may: to start, or to answer a call. */
+  'limit-mcp-time',
+  /** The program asked for requests by HTTP, and was not launched to answer any. */
+  'not-serving',
+  /** A program that serves HTTP ended, or failed, before it had answered a request. */
+  'http-no-answer',
+  /** The client of a request by HTTP has gone, or its time was over, before it had all of the answer. */
+  'client-gone',
+  /** A client asked a program that serves HTTP for a WebSocket. */
+  'websocket-unsupported',
   /** The program wrote more than one process may write in its life. */
   'limit-output',
   /** The program made more calls to the engine than one process may make. */

@@ -45,6 +45,7 @@ class FakedEngine:
             "entry": lambda: self.entry,
             "models": lambda: ["rehearsal"],
             "send": lambda message: None,
+            "print": lambda text: None,
             "send_file": lambda data: None,
             "receive": lambda: self._future(futures.FutureString, "message"),
             "receive_file": lambda: self._future(futures.FutureBlob, b"file"),

@@ -69,8 +69,8 @@ def replica_configs(config: Config, port: int, inner_header: str) -> list[Config
         changed(config.engine, data_dir=config.engine.data_dir / "replicas" / str(index), memory_bytes=memory_bytes)
         for index in range(server.replicas)
     ]
-    plain = {"origins": dict(config.origins), "limits": dict(config.limits), "mcp": dict(config.mcp)}
-    return [replace(config, server=inner, engine=engine, **plain) for engine in engines]
+    origins_of, limits, mcp = dict(config.origins), dict(config.limits), dict(config.mcp)
+    return [replace(config, server=inner, engine=engine, origins=origins_of, limits=limits, mcp=mcp) for engine in engines]
 
 
 def asks_who(config: Config) -> bool:

@@ -108,6 +108,8 @@ pub enum ErrorCode {
     LimitFiles,
     /// The engine gives programs no folder of their own, `/scratch`.
     FilesOff,
+    /// Work on files of programs does not end: the disk under them does not answer.
+    FilesStalled,
     /// The operator has not allowed programs to send requests to that server, or to an address that it has.
     NetDenied,
     /// A server cannot be reached: its name is not known, it refuses connections, or TLS fails.
@@ -116,7 +118,7 @@ pub enum ErrorCode {
     HttpProtocol,
     /// A server redirected a request too often, to no place that a request can go, or though the program refuses it.
     HttpRedirects,
-    /// Too many HTTP requests are under way, of the program, of its user or in the engine.
+    /// Too many HTTP requests are under way or wait, of the program, of its user or in the engine.
     LimitHttpRequests,
     /// The body of an HTTP request or of its answer is longer than it may be.
     LimitHttpBytes,
@@ -124,6 +126,30 @@ pub enum ErrorCode {
     LimitHttpHeaders,
     /// An HTTP request took longer than it may: to connect, to be answered, between two parts, or in all.
     LimitHttpTime,
+    /// There is no MCP server of this name for the program.
+    UnknownMcpServer,
+    /// An MCP server cannot be started or reached, has ended, or is of a client that has gone.
+    McpUnavailable,
+    /// An MCP server did not answer as the protocol has it.
+    McpProtocol,
+    /// An MCP server refused a call: it does not know the tool, the resource or the prompt, or the arguments are wrong.
+    McpError,
+    /// A call was made by a session with an MCP server that is closed, or was closed while the call was under way.
+    McpClosed,
+    /// Too many sessions with MCP servers are open, or too many calls under way, of the program or of its user.
+    LimitMcpCalls,
+    /// A call of an MCP server, or its answer, is longer than it may be.
+    LimitMcpBytes,
+    /// An MCP server took longer than it may: to start, or to answer a call.
+    LimitMcpTime,
+    /// The program asked for requests by HTTP, and was not launched to answer any.
+    NotServing,
+    /// A program that serves HTTP ended, or failed, before it had answered a request.
+    HttpNoAnswer,
+    /// The client of a request by HTTP has gone, or its time was over, before it had all of the answer.
+    ClientGone,
+    /// A client asked a program that serves HTTP for a WebSocket.
+    WebsocketUnsupported,
     /// The program wrote more than one process may write in its life.
     LimitOutput,
     /// The program made more calls to the engine than one process may make.
@@ -253,6 +279,7 @@ impl ErrorCode {
         Self::Internal,
         Self::LimitFiles,
         Self::FilesOff,
+        Self::FilesStalled,
         Self::NetDenied,
         Self::NetUnreachable,
         Self::HttpProtocol,
@@ -261,6 +288,18 @@ impl ErrorCode {
         Self::LimitHttpBytes,
         Self::LimitHttpHeaders,
         Self::LimitHttpTime,
+        Self::UnknownMcpServer,
+        Self::McpUnavailable,
+        Self::McpProtocol,
+        Self::McpError,
+        Self::McpClosed,
+        Self::LimitMcpCalls,
+        Self::LimitMcpBytes,
+        Self::LimitMcpTime,
+        Self::NotServing,
+        Self::HttpNoAnswer,
+        Self::ClientGone,
+        Self::WebsocketUnsupported,
         Self::LimitOutput,
         Self::LimitCalls,
         Self::LimitTimers,
@@ -354,6 +393,7 @@ impl ErrorCode {
             Self::Internal => "internal",
             Self::LimitFiles => "limit-files",
             Self::FilesOff => "files-off",
+            Self::FilesStalled => "files-stalled",
             Self::NetDenied => "net-denied",
             Self::NetUnreachable => "net-unreachable",
             Self::HttpProtocol => "http-protocol",
@@ -362,6 +402,18 @@ impl ErrorCode {
             Self::LimitHttpBytes => "limit-http-bytes",
             Self::LimitHttpHeaders => "limit-http-headers",
             Self::LimitHttpTime => "limit-http-time",
+            Self::UnknownMcpServer => "unknown-mcp-server",
+            Self::McpUnavailable => "mcp-unavailable",
+            Self::McpProtocol => "mcp-protocol",
+            Self::McpError => "mcp-error",
+            Self::McpClosed => "mcp-closed",
+            Self::LimitMcpCalls => "limit-mcp-calls",
+            Self::LimitMcpBytes => "limit-mcp-bytes",
+            Self::LimitMcpTime => "limit-mcp-time",
+            Self::NotServing => "not-serving",
+            Self::HttpNoAnswer => "http-no-answer",
+            Self::ClientGone => "client-gone",
+            Self::WebsocketUnsupported => "websocket-unsupported",
             Self::LimitOutput => "limit-output",
             Self::LimitCalls => "limit-calls",
             Self::LimitTimers => "limit-timers",

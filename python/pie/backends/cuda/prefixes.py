@@ -177,7 +177,8 @@ class Prefixes:
         """Full pages in front of the first token of each sequence that the batch computes."""
         qo_indptr = lists.qo_indptr.astype(np.int64)
         lengths = (kv_indptr[1:] - kv_indptr[:-1] - 1) * self._page_size + lists.kv_last_page_len
-        return (lengths - (qo_indptr[1:] - qo_indptr[:-1])) // self._page_size
+        n_pages: I64 = (lengths - (qo_indptr[1:] - qo_indptr[:-1])) // self._page_size
+        return n_pages
 
     def _by_all(self, lists: Lists, kv_indptr: I64, n_possible: I64) -> tuple[I64, I64]:
         """Looks at all page lists: how many pages of each sequence are a prefix, and which one, by its last page."""
@@ -237,7 +238,8 @@ class Prefixes:
         # The last one of those that begin alike is marked by the earlier ones.
         self._last[pages] = 0
         self._last[pages[is_earlier]] = 1
-        return candidates[self._last[pages] == 1]
+        marked: I64 = candidates[self._last[pages] == 1]
+        return marked
 
     def _paths(self, kv_indices: Words, firsts: I64, lengths: I64) -> tuple[I64, I64]:
         """The leading pages of some sequences, side by side, and where those of each begin, with the end behind them.
