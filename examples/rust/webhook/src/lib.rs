@@ -47,7 +47,7 @@ async fn label(ticket: &Ticket) -> Result<String> {
         ticket.subject, ticket.text
     ));
     let labels = LABELS.join("|");
-    ctx.generate(Sampler::argmax())
+    ctx.generate(Sampler::Argmax)
         .constrain_with(Regex(&labels))?
         .max_tokens(16)
         .collect_text()

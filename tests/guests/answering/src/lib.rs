@@ -103,7 +103,7 @@ async fn tokens(mut body: BodyWriter) -> Result<()> {
     ctx.user("Tell me something without an end.");
     loop {
         let mut g = ctx
-            .generate(Sampler::argmax())
+            .generate(Sampler::Argmax)
             .max_tokens(64)
             .ignore_eos(true);
         while let Some(step) = g.next()? {

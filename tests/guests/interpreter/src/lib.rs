@@ -396,7 +396,8 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
             return mcp::give_up(handles, ask, meanwhile).await;
         }
         Operation::McpEquip { ctx, session } => {
-            let listed = mcp::tools(&handles.session(session)?)?;
+            let session = handles.session(session)?;
+            let listed = mcp::tools(&session)?;
             let tools: Vec<&dyn tools::Tool> = listed.iter().map(|each| each as _).collect();
             handles.context(ctx, |ctx| ctx.equip(&tools).check())??;
         }
