@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Iterator
 
 import pytest
 
-from pie.config import EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig
+from pie.config import EngineConfig, ModelConfig, RuntimeConfig
 from pie.engine import Engine
-from support.engines import started
-from support.launching import ROOT
+from support.engines import mcp_server, started
 
 
 def pytest_configure() -> None:
@@ -24,8 +22,7 @@ def pytest_configure() -> None:
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """The embedded model on the `cpu` back end, and an MCP server."""
     runtime = RuntimeConfig(allow_net=("127.0.0.1",))
-    server = McpServerConfig(command=(sys.executable, str(ROOT / "tests/support/price_server.py")))
-    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("tiny")), runtime=runtime, mcp={"prices": server})
+    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("tiny")), runtime=runtime, mcp={"prices": mcp_server("price_server.py")})
     engine.add_model()
     with started(engine):
         yield engine
@@ -34,8 +31,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def dummy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """The dummy driver with the embedded tokenizer, and an MCP server."""
-    server = McpServerConfig(command=(sys.executable, str(ROOT / "tests/support/mcp_server.py")))
-    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("dummy")), mcp={"tests": server})
+    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("dummy")), mcp={"tests": mcp_server("mcp_server.py")})
     engine.add_model(options=ModelConfig(driver="dummy"))
     with started(engine):
         yield engine

@@ -22,7 +22,7 @@ function textOf(body: unknown): string | undefined {
 async function titleOf(text: string): Promise<string> {
   using ctx = new Context(Model.load('default'));
   ctx.user(`Give this text a title of a few words:\n\n${text}`);
-  return ctx.generate(Sampler.topP(0.6, 0.95), { maxTokens: 16 }).collectText();
+  return await ctx.generate(Sampler.topP(0.6, 0.95), { maxTokens: 16 }).collectText();
 }
 
 function refused(status: number, message: string): Response {

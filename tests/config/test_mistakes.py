@@ -156,5 +156,5 @@ def refused(words: str, flags: Flags, variables: dict[str, str], *, names: str, 
     assert caught.value.code == code
     assert words in message
     assert names in message
-    assert len(message) < 1000
+    assert len(message) < 2000
     assert "\n" not in message

@@ -260,7 +260,8 @@ def test_who_drips_is_given_up(tmp_path: Path) -> None:
         said = opened.raw("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
         assert said.startswith(b"HTTP/1.1 408 ")
         assert b"limit-http-time" in said
-        assert opened.ask("/code").body == b"limit-http-time"
+        # The program is cancelled, or meets the error where it reads: it answers others in any case.
+        assert opened.ask("/count").status == 200
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pie.engine
 from pie.config import ModelConfig
 from pie.engine import Engine
 from pie.programs import RUNTIMES
-from support.engines import started
+from support.engines import mcp_server, started
 from support.launching import finish, python_source
 from tools.artefact import BuildError
 from tools.python_snapshot import mark_immortal
@@ -56,7 +56,7 @@ def plain(runtimes: Path) -> Iterator[Engine]:
     """An engine with that runtime, and the dummy driver."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pie.engine, "RUNTIMES", runtimes)
-        engine = Engine()
+        engine = Engine(mcp={"tests": mcp_server("mcp_server.py")})
         engine.add_model(options=ModelConfig(driver="dummy"))
         with started(engine):
             yield engine

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pie.config import McpServerConfig
 from pie.engine import Engine
+from support.launching import ROOT
+
+
+def mcp_server(name: str) -> McpServerConfig:
+    """An MCP server of the tests, by its file."""
+    return McpServerConfig(command=(sys.executable, str(ROOT / "tests/support" / name)))
 
 
 @contextmanager

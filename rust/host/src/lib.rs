@@ -39,7 +39,7 @@ pub use config::HostConfig;
 pub use event::{Event, Failure, Form};
 pub use host::{Check, Host};
 pub use http_in::answer::AnswerBody;
-pub use http_in::incoming::{ArrivedRequest, Asking};
+pub use http_in::incoming::{ArrivedRequest, Asked, Asking, IncomingRequest, Outcome};
 pub use http_in::queue::RequestQueue;
 pub use identity::effective_user;
 pub use limits::Limits;

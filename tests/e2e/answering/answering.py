@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from inferlet import Context, InferletError, Model, Sampler, messaging
+from inferlet import Context, Model, Sampler, messaging
 from inferlet.http_server import Request, Response, ServerEvent
 
 PART = b"x" * (64 << 10)
@@ -32,11 +32,7 @@ async def count(request: Request) -> Response:
 
 
 async def length(request: Request) -> Response:
-    try:
-        return Response.json(len(await request.body()))
-    except InferletError as error:
-        messaging.push("codes", error.code)
-        raise
+    return Response.json(len(await request.body()))
 
 
 async def stream(request: Request) -> Response:
@@ -97,10 +93,6 @@ async def gone(request: Request) -> Response:
     return Response(await messaging.pull("gone"))
 
 
-async def code(request: Request) -> Response:
-    return Response(await messaging.pull("codes"))
-
-
 async def flood(request: Request) -> Response:
     def parts() -> Iterator[bytes]:
         for _ in range(N_PARTS):
@@ -119,5 +111,5 @@ async def empty(request: Request) -> Response:
 
 
 TASKS = {
-    task.__name__: task for task in (echo, count, length, stream, go, events, fail, broken, silent, tokens, gone, code, flood, parts, empty)
+    task.__name__: task for task in (echo, count, length, stream, go, events, fail, broken, silent, tokens, gone, flood, parts, empty)
 }

@@ -1,6 +1,6 @@
 /** A program that serves HTTP: one function a path. */
 
-import { Context, InferletError, Model, Sampler, httpServer, messaging } from 'inferlet';
+import { Context, Model, Sampler, httpServer, messaging } from 'inferlet';
 
 const PART = new Uint8Array(64 << 10).fill(120);
 const N_PARTS = 1024;
@@ -28,12 +28,7 @@ async function count(): Promise<Response> {
 }
 
 async function length(request: Request): Promise<Response> {
-  try {
-    return Response.json((await request.bytes()).length);
-  } catch (error) {
-    messaging.push('codes', error instanceof InferletError ? error.code : String(error));
-    throw error;
-  }
+  return Response.json((await request.bytes()).length);
 }
 
 async function stream(): Promise<Response> {
@@ -92,10 +87,6 @@ async function gone(): Promise<Response> {
   return new Response(await messaging.pull('gone'));
 }
 
-async function code(): Promise<Response> {
-  return new Response(await messaging.pull('codes'));
-}
-
 async function flood(): Promise<Response> {
   async function* parts(): AsyncGenerator<Uint8Array> {
     for (let n = 0; n < N_PARTS; n += 1) {
@@ -117,5 +108,5 @@ async function empty(): Promise<Response> {
 type Task = (request: Request, path: string) => Promise<Response>;
 
 const TASKS: Readonly<Record<string, Task>> = {
-  echo, count, length, stream, go, events, fail, broken, silent, tokens, gone, code, flood, parts, empty,
+  echo, count, length, stream, go, events, fail, broken, silent, tokens, gone, flood, parts, empty,
 };

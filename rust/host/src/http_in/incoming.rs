@@ -68,6 +68,8 @@ pub struct IncomingRequest {
     pub(crate) answering: Answering,
     parts: Arc<Parts>,
     gone: Arc<Gone>,
+    /// Where it goes once, should nobody take it.
+    returns: Option<oneshot::Sender<Self>>,
     /// Reads the body.
     _reading: Running,
     _charge: Charge,
@@ -98,6 +100,7 @@ impl IncomingRequest {
         let (gone, parts) = (Arc::<Gone>::default(), Arc::<Parts>::default());
         let (answering, answered) = Answering::new(&method, gone.clone(), account.clone());
         let reading = tokio::spawn(read(body, parts.clone()));
+        let (returns, returned) = oneshot::channel();
         let request = Self {
             head: RequestHead {
                 method,
@@ -108,14 +111,15 @@ impl IncomingRequest {
             answering,
             parts,
             gone: gone.clone(),
+            returns: Some(returns),
             _reading: reading.into(),
             _charge: charge,
         };
-        let asking = Asking {
+        let asked = Asked {
             answered,
             client: Client::new(gone),
         };
-        Ok((request, asking))
+        Ok((request, Asking { asked, returned }))
     }
 
     /// The next part of the body; none at its end.
@@ -136,6 +140,15 @@ impl IncomingRequest {
             _charge: self._charge,
         };
         (self.head, self.parts, self.answering, self.gone, held)
+    }
+
+    /// The program has ended without taking it: whoever has asked gets it back, to ask another instance. The second
+    /// time it gets no answer.
+    pub(super) fn give_back(mut self) {
+        if let Some(returns) = self.returns.take() {
+            // A client that has gone asks nobody else.
+            drop(returns.send(self));
+        }
     }
 
     /// True once nobody wants the answer.
@@ -169,21 +182,75 @@ async fn read(mut body: UnsyncBoxBody<Bytes, Error>, parts: Arc<Parts>) {
 /// The wait of whoever has asked. Dropping it tells the program that the client has gone.
 #[derive(Debug)]
 pub struct Asking {
-    answered: oneshot::Receiver<Response<AnswerBody>>,
-    client: Client,
+    asked: Asked,
+    returned: oneshot::Receiver<IncomingRequest>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The head of the answer, whose body comes as the program writes it.
+    Answered(Response<AnswerBody>),
+    /// The program has ended before it took the request, which another instance may answer.
+    NotTaken(IncomingRequest, Asked),
 }
 
 impl Asking {
-    /// Waits for the head of the answer, whose body comes as the program writes it.
+    /// Waits for the answer, or for the end of a program that has not taken the request.
+    ///
+    /// # Errors
+    /// `http-no-answer` where the program ends, or drops the request, after it took it.
+    pub async fn outcome(self) -> Result<Outcome, Error> {
+        let Self {
+            mut asked,
+            returned,
+        } = self;
+        tokio::select! {
+            biased;
+            answered = &mut asked.answered => match answered {
+                Ok(response) => Ok(Outcome::Answered(asked.hand_over(response))),
+                Err(_) => Err(no_answer()),
+            },
+            Ok(request) = returned => Ok(Outcome::NotTaken(request, asked)),
+        }
+    }
+
+    /// Waits for the head of the answer.
     ///
     /// # Errors
     /// `http-no-answer` where the program ends, or drops the request, without answering it.
     pub async fn answer(self) -> Result<Response<AnswerBody>, Error> {
-        let Self { answered, client } = self;
-        let response = answered.await.map_err(|_| no_answer())?;
-        // The body stands for the client from now on.
-        client.hand_over();
-        Ok(response)
+        match self.outcome().await? {
+            Outcome::Answered(response) => Ok(response),
+            Outcome::NotTaken(request, asked) => {
+                drop(request);
+                asked.answer().await
+            }
+        }
+    }
+}
+
+/// The wait of whoever has asked a second instance. Dropping it tells the program that the client has gone.
+#[derive(Debug)]
+pub struct Asked {
+    answered: oneshot::Receiver<Response<AnswerBody>>,
+    client: Client,
+}
+
+impl Asked {
+    /// Waits for the head of the answer.
+    ///
+    /// # Errors
+    /// `http-no-answer` where the program ends, or drops the request, without answering it.
+    pub async fn answer(mut self) -> Result<Response<AnswerBody>, Error> {
+        let response = (&mut self.answered).await.map_err(|_| no_answer())?;
+        Ok(self.hand_over(response))
+    }
+
+    /// The body stands for the client from now on.
+    fn hand_over(self, response: Response<AnswerBody>) -> Response<AnswerBody> {
+        self.client.hand_over();
+        response
     }
 }
 

@@ -81,12 +81,21 @@ impl RequestQueue {
     /// it, `http-no-answer` once the program has ended.
     pub fn enter(&self, arrived: ArrivedRequest) -> Result<Asking, Error> {
         let (request, asking) = IncomingRequest::open(arrived, &self.account)?;
+        self.enter_again(request)?;
+        Ok(asking)
+    }
+
+    /// Adds a request that another instance has not taken.
+    ///
+    /// # Errors
+    /// `limit-http-requests` where too many wait, `http-no-answer` once the program has ended.
+    pub fn enter_again(&self, request: IncomingRequest) -> Result<(), Error> {
         let mut state = lock(&self.state);
         if state.phase != Phase::Open {
             return Err(no_answer());
         }
         let Some(request) = state.hand(request) else {
-            return Ok(asking);
+            return Ok(());
         };
         let left: VecDeque<_> = std::mem::take(&mut state.waiting);
         state.waiting = left.into_iter().filter(|one| !one.is_gone()).collect();
@@ -100,7 +109,7 @@ impl RequestQueue {
             ));
         }
         state.waiting.push_back(request);
-        Ok(asking)
+        Ok(())
     }
 
     /// True while the program may take requests.
@@ -120,7 +129,7 @@ impl RequestQueue {
         }
     }
 
-    /// The program has ended: what waits gets no answer.
+    /// The program has ended: whoever has asked gets back what waits.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.phase = Phase::Closed;
@@ -129,7 +138,11 @@ impl RequestQueue {
             std::mem::take(&mut state.calls),
         );
         drop(state);
-        drop(left);
+        let (waiting, calls) = left;
+        drop(calls);
+        for request in waiting {
+            request.give_back();
+        }
     }
 
     /// The next request; none when no more come.
@@ -191,9 +204,10 @@ impl Operation for NextRequest {
             return;
         };
         let mut state = lock(&queue.state);
-        if state.phase != Phase::Closed
-            && let Some(request) = state.hand(request)
-        {
+        if state.phase == Phase::Closed {
+            drop(state);
+            request.give_back();
+        } else if let Some(request) = state.hand(request) {
             state.waiting.push_front(request);
         }
     }
@@ -207,6 +221,7 @@ mod tests {
     use super::*;
     use crate::budget::Budget;
     use crate::futures::Awaited;
+    use crate::http_in::incoming::Outcome;
 
     fn arrived(url: &str) -> ArrivedRequest {
         ArrivedRequest {
@@ -275,6 +290,22 @@ mod tests {
             ErrorCode::HttpNoAnswer
         );
         assert!(queue.enter(arrived("http://a/2")).is_err());
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_was_not_taken_goes_to_another_instance_once() {
+        let budget = Budget::new(16 << 20, None);
+        let [first, second] = [(); 2].map(|()| RequestQueue::new(2, budget.account("ada")));
+        let asking = first.enter(arrived("http://a/1")).unwrap();
+        first.close();
+        let Ok(Outcome::NotTaken(request, asked)) = asking.outcome().await else {
+            panic!("it was not taken");
+        };
+        second.enter_again(request).unwrap();
+        second.close();
+        let error = asked.answer().await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::HttpNoAnswer);
         assert_eq!(budget.held_bytes(), 0);
     }
 }

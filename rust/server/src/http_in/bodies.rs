@@ -123,6 +123,8 @@ pub(super) struct AnswerOut {
     /// Bytes that are to come, where the head says how many.
     n_left: Option<u64>,
     is_whole: bool,
+    /// What it fails with when it is asked next: what came before is on its way to the client by then.
+    failing: Option<Error>,
     when_gone: Option<WhenGone>,
     _kept: Box<dyn Any + Send>,
 }
@@ -150,6 +152,7 @@ impl AnswerOut {
             limit: deadline.map_or(Duration::ZERO, |(_, limit)| limit),
             deadline: deadline.map(|(at, _)| Box::pin(sleep_until(at))),
             n_left: n_bytes,
+            failing: None,
             when_gone,
             _kept: kept,
         }
@@ -165,6 +168,9 @@ impl Body for AnswerOut {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = &mut *self;
+        if let Some(error) = this.failing.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
         if let Some(deadline) = &mut this.deadline
             && deadline.as_mut().poll(context).is_ready()
         {
@@ -173,6 +179,12 @@ impl Body for AnswerOut {
         let polled = Pin::new(&mut this.inner).poll_frame(context);
         match &polled {
             Poll::Ready(None) => this.is_whole = true,
+            Poll::Ready(Some(Err(error))) => {
+                // A failure drops what is not written yet, the head included: that goes out while this waits.
+                this.failing = Some(error.clone());
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             Poll::Ready(Some(Ok(frame))) => {
                 let n_bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
                 if let Some(left) = &mut this.n_left {
@@ -180,7 +192,7 @@ impl Body for AnswerOut {
                     this.is_whole = *left == 0;
                 }
             }
-            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
+            Poll::Pending => {}
         }
         polled
     }

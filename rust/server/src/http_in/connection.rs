@@ -12,8 +12,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use pie_host::{
-    AnswerBody, ArrivedRequest, Asking, Error, ErrorCode, HttpService, Launch, Purpose,
-    ServedProcess,
+    AnswerBody, ArrivedRequest, Asking, Error, ErrorCode, HttpInstance, HttpService, Launch,
+    Outcome, Purpose, ServedProcess,
 };
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout};
@@ -183,11 +183,12 @@ impl Client {
             processes: &self.shared.processes,
             host: &self.shared.host,
         };
+        let again = (asked.service.instance == HttpInstance::Shared).then(|| asked.clone());
         let (asking, process) = self.shared.http.instances.ask(pad, asked, arrived).await?;
         let going = Going(process.map(cancelling));
         let answered = tokio::select! {
             biased;
-            answered = self.head(asking) => answered?,
+            answered = self.head(asking, pad, again) => answered?,
             error = fault(told) => {
                 return Err(Refusal {
                     error,
@@ -203,10 +204,29 @@ impl Client {
         Ok(sent(answered, around))
     }
 
-    /// Waits for the head of an answer.
-    async fn head(&self, asking: Asking) -> Result<Response<AnswerBody>, Error> {
+    /// Waits for the head of an answer. Where the program ends before it takes the request, it is asked again once.
+    async fn head(
+        &self,
+        asking: Asking,
+        pad: Launchpad<'_>,
+        again: Option<AskedProgram>,
+    ) -> Result<Response<AnswerBody>, Error> {
         let limit = self.shared.config.http_answer;
-        match timeout(limit, asking.answer()).await {
+        let answered = async {
+            match asking.outcome().await? {
+                Outcome::Answered(response) => Ok(response),
+                Outcome::NotTaken(request, waiting) => {
+                    if let Some(program) = again {
+                        let instances = &self.shared.http.instances;
+                        instances.ask_again(pad, program, request).await?;
+                    } else {
+                        drop(request);
+                    }
+                    waiting.answer().await
+                }
+            }
+        };
+        match timeout(limit, answered).await {
             Ok(answered) => answered,
             Err(_) => Err(no_head(limit)),
         }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use pie_host::{
-    ArrivedRequest, Asking, Error, Host, HttpInstance, HttpService, Launch, Program, RequestQueue,
-    ServedProcess,
+    ArrivedRequest, Asking, Error, Host, HttpInstance, HttpService, IncomingRequest, Launch,
+    Program, RequestQueue, ServedProcess,
 };
 
 use tokio::sync::MutexGuard;
@@ -15,6 +15,7 @@ use crate::processes::{Launcher, Processes};
 use crate::sync::lock;
 
 /// A program that is asked.
+#[derive(Clone)]
 pub(crate) struct AskedProgram {
     /// Whose it is, and who pays for what it does.
     pub(crate) user: String,
@@ -120,6 +121,19 @@ impl HttpInstances {
                 Ok((queue.enter(arrived)?, None))
             }
         }
+    }
+
+    /// Hands a request that an instance which stayed has not taken to the next one.
+    ///
+    /// # Errors
+    /// Those of a launch and of [`RequestQueue::enter_again`].
+    pub(crate) async fn ask_again(
+        &self,
+        pad: Launchpad<'_>,
+        asked: AskedProgram,
+        request: IncomingRequest,
+    ) -> Result<(), Error> {
+        self.staying(pad, asked).await?.enter_again(request)
     }
 
     /// The queue of the instance that stays, which is launched where there is none, or where the program was replaced.

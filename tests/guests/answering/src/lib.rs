@@ -42,7 +42,6 @@ async fn fetch(mut request: Request) -> Result<Response> {
         "silent" => pulled("never").await,
         "tokens" => Ok(Response::stream(tokens)),
         "gone" => pulled("gone").await,
-        "code" => pulled("codes").await,
         "flood" => Ok(Response::stream(flood)),
         "parts" => Response::json(&N_WRITTEN.get()),
         "empty" => Ok(Response::empty(204)),
@@ -66,14 +65,7 @@ async fn echo(request: &mut Request) -> Result<Response> {
 }
 
 async fn length(request: &mut Request) -> Result<Response> {
-    match request.bytes().await {
-        Ok(bytes) => Response::json(&bytes.len()),
-        Err(error) => {
-            let code = inferlet::error_code(&error).map(|code| code.as_str());
-            messaging::push("codes", code.unwrap_or_default())?;
-            Err(error)
-        }
-    }
+    Response::json(&request.bytes().await?.len())
 }
 
 async fn stream(mut body: BodyWriter) -> Result<()> {
