@@ -219,7 +219,7 @@ def test_attach_prints_what_is_left_and_sends_lines(tmp_path: Path, arguments: t
         request = await peer.expect("attach")
         assert request["pid"] == 4
         await peer.answer(request, pid=4, next_seq=1)
-        await peer.event(4, "message", text="5 events were dropped")
+        await peer.event(4, "notice", text="5 events were dropped")
         await peer.event(4, "stdout", text="out")
         await peer.event(4, "file", data=b"abc")
         if not arguments:
@@ -312,7 +312,7 @@ def test_run_sends_a_program_and_prints_as_a_run_here_does(tmp_path: Path) -> No
         await peer.answer(message)
         await peer.event(1, "stdout", text="out")
         await peer.event(1, "stderr", text="err\n")
-        await peer.event(1, "message", text="5 events were dropped")
+        await peer.event(1, "notice", text="5 events were dropped")
         await peer.event(1, "file", data=b"abc")
         await peer.event(1, "return", value='"value"')
         await peer.serve_forever()

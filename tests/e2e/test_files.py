@@ -135,7 +135,7 @@ def test_nothing_outside_is_reached(kept: tuple[Engine, Path], language: str) ->
     for path, stopped in zip(paths, found.value, strict=True):
         assert None not in stopped, path
     assert (data / "secret").read_text() == "TOP-SECRET-42"
-    assert sorted(path.name for path in data.iterdir()) == ["runtimes", "scratch", "secret"]
+    assert sorted(path.name for path in data.iterdir()) == [".lock", "runtimes", "scratch", "secret"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

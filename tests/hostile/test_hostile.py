@@ -81,6 +81,8 @@ def test_a_compilation_that_takes_too_long_ends_by_name(tmp_path: Path) -> None:
     path = tmp_path / "large.wasm"
     path.write_bytes(binaries.component(binaries.module(n_functions=50_000, n_sums=150)))
     with Engine(limits={"compile_s": 0.1}) as engine:
-        outcome = run(engine, Component(path))
+        # Where others had the processor meanwhile, it is told to try again.
+        while (outcome := run(engine, Component(path))).code == "limit-queue":
+            pass
         assert outcome.code == "limit-compile", outcome.message
         assert "limits.compile_s = 0.1" in (outcome.message or "")

@@ -110,6 +110,4 @@ async def empty(request: Request) -> Response:
     return Response(status=204)
 
 
-TASKS = {
-    task.__name__: task for task in (echo, count, length, stream, go, events, fail, broken, silent, tokens, gone, flood, parts, empty)
-}
+TASKS = {task.__name__: task for task in (echo, count, length, stream, go, events, fail, broken, silent, tokens, gone, flood, parts, empty)}
