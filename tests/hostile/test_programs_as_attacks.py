@@ -159,7 +159,9 @@ def test_long_flat_programs_are_read_one_after_the_other(engine: Engine, alone: 
 
 
 def test_a_program_that_takes_for_ever_to_read_is_ended_by_name_and_remembered(hasty: Engine) -> None:
-    first = finish(hasty.launch(bomb()))
+    # Where others had the processor meanwhile, it is told to try again.
+    while (first := finish(hasty.launch(bomb()))).code == "limit-queue":
+        pass
     assert first.code == "limit-compile"
     assert first.message == "bomb.ts: removing its types took longer than limits.compile_s = 1 s; make it smaller, or raise the limit"
     again = finish(hasty.launch(bomb()))
