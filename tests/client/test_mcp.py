@@ -153,6 +153,36 @@ async def test_processes_end_with_the_connection() -> None:
         os.kill(pids[0], 0)
 
 
+# Says its number, and neither ends with its input nor by what could be caught.
+STUBBORN = """
+import json, os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(json.dumps({"pid": os.getpid()}), flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("is_stopped_before", [False, True])
+def test_a_process_that_does_not_end_by_itself_is_killed(is_stopped_before: bool) -> None:
+    """Also where it was told to end before the connection closes: that a link ends twice interrupts nothing."""
+    pids: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        await started(peer)
+        pids.append((await line(peer))["pid"])
+        if is_stopped_before:
+            await peer.tell({"type": "mcp_stop", "link": 1})
+
+    @scenario
+    async def whole() -> None:
+        await run(script, sys.executable, "-c", STUBBORN)
+
+    whole()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
 @scenario
 async def test_a_registration_that_is_refused_leaves_nothing() -> None:
     async def script(peer: Peer) -> None:
