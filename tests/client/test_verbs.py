@@ -111,6 +111,34 @@ async def test_a_connection_that_was_awaited_is_closed_by_its_client_and_every_w
 
 
 @scenario
+async def test_calls_of_close_at_once_take_back_what_an_unanswered_launch_has_done() -> None:
+    asked, closing_begun, taken_back = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        launch = await peer.expect("launch")
+        asked.set()
+        await closing_begun.wait()
+        await peer.answer(launch, pid=6, launch_seed=7)
+        terminate = await peer.expect("terminate")
+        assert terminate["pid"] == 6
+        taken_back.set()
+        await peer.answer(terminate)
+
+    async def close(client: Client) -> None:
+        closing_begun.set()
+        await client.close()
+        assert taken_back.is_set()
+
+    async with fake_server(script) as address:
+        client = await connect(address)
+        launching = asyncio.ensure_future(client.launch("a"))
+        await asked.wait()
+        await asyncio.gather(close(client), close(client))
+        with pytest.raises(PieError, match="this client has closed the connection"):
+            await launching
+
+
+@scenario
 async def test_what_was_sent_is_told_from_what_was_printed() -> None:
     async def script(peer: Peer) -> None:
         await peer.answer(await peer.expect("launch"), pid=1, launch_seed=7)

@@ -106,7 +106,8 @@ test('closing takes back what an unanswered launch has done, and is done once', 
   const { client, peer } = await connected();
   const launching = client.launch('p');
   const request = await peer.expect('launch');
-  const closing = client.close();
+  // One that closes while another does waits with it.
+  const closing = Promise.all([client.close(), client.close()]);
   assert.equal((await refused(launching)).code, 'connection-failed');
   peer.answer(request, { pid: 6, launch_seed: 1 });
   const undoing = await peer.expect('terminate');

@@ -130,8 +130,8 @@ export class Client {
   }
 
   /**
-   * Ends the connection: every call and loop that waits gets `connection-failed`. A second call does nothing. Processes
-   * go on for a while, so that this user can attach to them again; detached ones go on without limit.
+   * Ends the connection: every call and loop that waits gets `connection-failed`. A second call waits for the first.
+   * Processes go on for a while, so that this user can attach to them again; detached ones go on without limit.
    */
   async close(): Promise<void> {
     await this.#connection.close();

@@ -114,7 +114,7 @@ class Client:
         return self._connection.draining
 
     async def close(self) -> None:
-        """Ends the connection: every call and loop that waits gets `connection-failed`. A second call does nothing.
+        """Ends the connection: every call and loop that waits gets `connection-failed`. A second call waits for the first.
 
         Processes go on for a while, so that this user can attach to them again; detached ones go on without limit.
         """

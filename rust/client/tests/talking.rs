@@ -226,7 +226,8 @@ async fn closing_takes_back_an_unanswered_launch_and_tells_its_caller() {
         async move { client.launch("p", LaunchOptions::default()).await.map(drop) }
     });
     let launch = peer.expect("launch").await;
-    let ((), ()) = tokio::join!(client.close(), async {
+    // One that closes while another does waits with it.
+    let ((), (), ()) = tokio::join!(client.close(), client.close(), async {
         peer.answer(&launch, json!({ "pid": 6, "launch_seed": 1 }))
             .await;
         let undoing = peer.expect("terminate").await;
