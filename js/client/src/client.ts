@@ -57,7 +57,7 @@ export interface LaunchOptions extends CallOptions {
   /** Whether it lives without a client, for as long as it likes. */
   readonly detached?: boolean;
   /** Bytes of events that are sent before they are read; more hold the program up. */
-  readonly windowBytes?: number;
+  readonly windowBytes?: number | bigint;
 }
 
 /** How to attach to a process. */
@@ -65,7 +65,7 @@ export interface AttachOptions extends CallOptions {
   /** Events up to it are passed over: what was read on a connection that broke may come again. */
   readonly afterSeq?: number;
   /** As for a launch. */
-  readonly windowBytes?: number;
+  readonly windowBytes?: number | bigint;
 }
 
 /** What to list. */
@@ -234,7 +234,7 @@ export class Client {
    */
   async launch(program: string, options: LaunchOptions = {}): Promise<Process> {
     const fields = launchFields(program, options);
-    const windowBytes = options.windowBytes ?? this.#connection.hello.limits.windowBytes;
+    const windowBytes = Number(options.windowBytes ?? this.#connection.hello.limits.windowBytes);
     return await this.#connection.request(
       'launch',
       fields,
@@ -257,7 +257,7 @@ export class Client {
       'attach',
       fields,
       (ok) => {
-        const window = windowBytes ?? this.#connection.hello.limits.windowBytes;
+        const window = Number(windowBytes ?? this.#connection.hello.limits.windowBytes);
         return new Process(this.#connection, this.#connection.attach(numberOf(ok, 'pid'), window, after), null);
       },
       { signal, undo: (process) => this.#connection.post('detach', { pid: process.pid }) },
@@ -321,7 +321,7 @@ export async function connect(address: string = DEFAULT_ADDRESS, options: Connec
   checks.text('address', address, "a string, as in 'ws://127.0.0.1:8080'");
   const timeoutS = checks.timeS('timeoutS', options.timeoutS ?? DEFAULT_TIMEOUT_S);
   const who = await identity(options);
-  const webSocket = options.webSocket ?? platformWebSocket();
+  const webSocket = options.webSocket === undefined ? platformWebSocket() : checks.classOf('webSocket', options.webSocket);
   const { socket, incoming, hello } = await openSocket(address, who, { timeoutS, webSocket, signal: options.signal });
   return new Client(new Connection(socket, incoming, hello));
 }
@@ -358,7 +358,7 @@ function launchFields(program: string, options: LaunchOptions): Fields {
   };
 }
 
-function windowOf(windowBytes: number | undefined): Fields {
+function windowOf(windowBytes: number | bigint | undefined): Fields {
   return windowBytes === undefined ? {} : { window_bytes: checks.whole('windowBytes', windowBytes, 1n) };
 }
 

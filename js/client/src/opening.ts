@@ -113,7 +113,7 @@ export async function openSocket(
   opening: Opening,
 ): Promise<{ socket: WebSocketLike; incoming: Incoming; hello: Hello }> {
   const host = hostOf(address);
-  const socket = new opening.webSocket(address);
+  const socket = made(opening.webSocket, address);
   socket.binaryType = 'arraybuffer';
   const incoming = new Incoming(socket);
   try {
@@ -122,6 +122,15 @@ export async function openSocket(
   } catch (error) {
     socket.close(CLOSE_NORMAL);
     throw error;
+  }
+}
+
+/** A socket; a page of `https://` may not make one of `ws://`, and no address has a fragment. */
+function made(webSocket: WebSocketClass, address: string): WebSocketLike {
+  try {
+    return new webSocket(address);
+  } catch (error) {
+    throw failed(address, `the platform refuses it (${String(error)}); check the address, and use wss:// in a page of https://`);
   }
 }
 

@@ -33,7 +33,7 @@ pub struct ConnectOptions {
     /// A private key whose public half the operator has added; `user` says whose it is.
     #[cfg(feature = "keys")]
     pub private_key: Option<PrivateKey>,
-    /// How long opening may take; ten seconds if left out.
+    /// How long opening may take, above zero; ten seconds if left out.
     pub timeout: Option<Duration>,
 }
 
@@ -73,9 +73,14 @@ impl Client {
     /// # Errors
     /// `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not let one in,
     /// `connection-failed` where there is no server, `protocol-version` where it is of another version,
-    /// `invalid-argument` for what is no key.
+    /// `invalid-argument` for what is no key, and for no time.
     pub async fn connect(address: &str, options: ConnectOptions) -> Result<Self, Error> {
         let within = options.timeout.unwrap_or(TIMEOUT);
+        if within.is_zero() {
+            let message =
+                "timeout is zero; give a length of time above it, or None for ten seconds";
+            return Err(Error::argument("timeout", message));
+        }
         let who = identity(options)?;
         let (socket, hello) = opening::open(address, &who, within).await?;
         Ok(Self {

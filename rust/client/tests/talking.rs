@@ -348,6 +348,18 @@ async fn what_does_not_speak_the_protocol_is_told() {
         .err()
         .unwrap();
     assert_eq!(error.code(), "invalid-argument");
+    let at_once = ConnectOptions {
+        timeout: Some(Duration::ZERO),
+        ..ConnectOptions::default()
+    };
+    let error = Client::connect("ws://127.0.0.1:1", at_once)
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(
+        (error.code(), &error.details()["argument"]),
+        ("invalid-argument", &json!("timeout"))
+    );
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("ws://{}", silent.local_addr().unwrap());
     let options = ConnectOptions {
