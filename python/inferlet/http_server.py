@@ -41,7 +41,7 @@ _JSON_TYPE = "application/json"
 _TEXT_TYPE = "text/plain;charset=UTF-8"
 _EVENTS_TYPE = "text/event-stream"
 _FIRST_STATUS, _LAST_STATUS = 200, 599
-_WITHOUT_BODY = frozenset({204, 205, 304})
+_STATUSES_WITHOUT_BODY = frozenset({204, 205, 304})
 # A part of a body that is known whole: what is larger is handed on in several, each when the client takes it.
 _STRIDE_BYTES = 64 << 10
 
@@ -98,14 +98,14 @@ class ServerEvent:
     id: str | None = None
     """What a page sends as `Last-Event-ID` when it connects again."""
     retry_ms: int | None = None
-    """How long a page waits before it does."""
+    """How long a page waits before it does, in milliseconds."""
 
     def text(self) -> str:
         """The event as it is sent."""
         data = self.data if isinstance(self.data, str) else _json.dumps(self.data, "the event", ErrorCode.INVALID_ARGUMENT)
         lines = [f"{name}: {_line(name, value)}\n" for name, value in (("event", self.event), ("id", self.id)) if value is not None]
         if self.retry_ms is not None:
-            lines.append(f"retry: {int(self.retry_ms)}\n")
+            lines.append(f"retry: {_arguments.count('retry_ms', self.retry_ms)}\n")
         lines += [f"data: {line}\n" for line in data.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
         return "".join(lines) + "\n"
 
@@ -230,7 +230,7 @@ class _Exchange:
             _arguments.refuse("what fetch returned", response, "an inferlet.http_server.Response")
         whole = b"" if response.body is None else _bytes(response.body) if isinstance(response.body, Part) else None
         pairs = response.headers
-        if whole is not None and response.status not in _WITHOUT_BODY and not _has(pairs, "content-length"):
+        if whole is not None and response.status not in _STATUSES_WITHOUT_BODY and not _has(pairs, "content-length"):
             pairs = [*pairs, ("content-length", str(len(whole)))]
         headers = [_http.Header(_arguments.text("header", name), _arguments.text(f"header {name}", value)) for name, value in pairs]
         host(self._raw.respond, response.status, headers)
@@ -288,6 +288,6 @@ def _bytes(part: object) -> bytes:
 
 
 def _line(name: str, value: str) -> str:
-    if "\n" in value or "\r" in value or "\0" in value:
+    if any(end in _arguments.text(name, value) for end in "\r\n\0"):
         _arguments.refuse(name, value, "a text of one line")
     return value

@@ -3,6 +3,8 @@
 There are those that the operator has configured, and those that the client has registered that launched the program.
 
 ```python
+import json
+
 from inferlet import Context, Model, mcp
 
 with mcp.connect("files") as files:
@@ -42,40 +44,30 @@ def connect(name: str) -> McpSession:
     Raises `InferletError` with the code `unknown-mcp-server`, `mcp-unavailable`, `mcp-protocol`, `limit-mcp-calls` or
     `limit-mcp-time`.
     """
-    session = McpSession(host(_client.connect, _arguments.text("name", name)))
+    raw = host(_client.connect, _arguments.text("name", name))
     try:
-        session.greet()
+        return McpSession(raw, block_on(raw.hello()))
     except BaseException:
-        session.close()
+        raw.close()
         raise
-    return session
 
 
 async def connect_async(name: str) -> McpSession:
     """As `connect`, and lets other tasks run meanwhile."""
-    session = McpSession(host(_client.connect, _arguments.text("name", name)))
+    raw = host(_client.connect, _arguments.text("name", name))
     try:
-        await session.greet_async()
+        return McpSession(raw, await resolve(raw.hello(), raw))
     except BaseException:
-        session.close()
+        raw.close()
         raise
-    return session
 
 
 class McpSession:
     """A session with a server; `connect` opens one. Leaving its `with` closes it, as does dropping it."""
 
-    def __init__(self, raw: _client.McpSession) -> None:
+    def __init__(self, raw: _client.McpSession, server_info: str) -> None:
         self._raw = raw
-        self._server_info = "{}"
-
-    def greet(self) -> None:
-        """Waits until the server is there; `connect` has done so."""
-        self._server_info = block_on(self._raw.hello())
-
-    async def greet_async(self) -> None:
-        """As `greet`, awaited."""
-        self._server_info = await resolve(self._raw.hello(), self)
+        self._server_info = server_info
 
     @property
     def server_info(self) -> str:

@@ -45,7 +45,7 @@ const EVENTS: &str = "text/event-stream";
 const CONTENT_TYPE: &str = "content-type";
 const CONTENT_LENGTH: &str = "content-length";
 /// Statuses whose answers have no body.
-const WITHOUT_BODY: [u16; 3] = [204, 205, 304];
+const STATUSES_WITHOUT_BODY: [u16; 3] = [204, 205, 304];
 /// What is larger is handed on in several parts, each when the client takes it.
 const STRIDE_BYTES: usize = 64 << 10;
 
@@ -320,7 +320,7 @@ impl Response {
         let mut headers = self.headers;
         if let Body::Whole(bytes) = &self.body
             && !has_length
-            && !WITHOUT_BODY.contains(&status)
+            && !STATUSES_WITHOUT_BODY.contains(&status)
         {
             headers.push(Header {
                 name: CONTENT_LENGTH.to_owned(),
