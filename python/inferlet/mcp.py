@@ -75,7 +75,7 @@ class McpSession:
         return self._server_info
 
     def list_tools(self) -> str:
-        """The tools of the server, `{"tools": [...]}`. `equip` and `use` take them as they are."""
+        """The tools of the server, `{"tools": [...]}`. `equip` takes each of them as it is."""
         return block_on(self._raw.list_tools())
 
     async def list_tools_async(self) -> str:
