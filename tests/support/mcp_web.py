@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from support.mcp_server import Refused, Server, hello
+from support.mcp_server import RefusedError, Server, hello
 
 SESSION = "a-session"
 
@@ -89,5 +89,5 @@ def _answered(message: dict[str, Any]) -> dict[str, Any]:
         return {"result": hello()}
     try:
         return {"result": Server().result(message["id"], message["method"], message.get("params", {}))}
-    except Refused as refused:
+    except RefusedError as refused:
         return {"error": {"code": refused.code, "message": str(refused)}}
