@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect } from '../../js/client/dist/index.js';
-import { collected, connected, launched, pack, refused, sockets } from './fake.mjs';
+import { LIMITS, collected, connected, launched, pack, refused, sockets } from './fake.mjs';
 
 const EVENT = { type: 'event', pid: 5, seq: 1 };
 const GARBAGE = [
@@ -236,6 +236,22 @@ for (const [title, greet, code, message] of OPENINGS) {
     assert.match(error.message, message);
   });
 }
+
+test('a server that sends without end while a connection opens is cut off', async () => {
+  let peer;
+  const webSocket = sockets(async (of, socket) => {
+    peer = of;
+    socket.onopen({});
+    await of.expect('hello');
+    const hello = { type: 'hello', protocol: 1, server: 'fake/1', instance: 'i', user: 'nobody', role: 'user', limits: LIMITS };
+    for (let n = 0; n < 1000; n += 1) of.tell(hello);
+  });
+  const client = await connect('ws://fake:1', { webSocket });
+  const error = await refused(client.ping());
+  assert.equal(error.code, 'connection-failed');
+  assert.match(error.message, /it sent more than 16 messages before they were read/);
+  assert.notEqual(peer.closedWith, null);
+});
 
 test('an opening can be given up', async () => {
   const control = new AbortController();
