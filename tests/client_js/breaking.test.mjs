@@ -63,6 +63,17 @@ test('an end whose last event has arrived is told, also when the connection brea
   assert.equal(await process.result(), 1);
 });
 
+test('a result is told of the end of a connection, also beside a loop that is busy with an event', async () => {
+  const { peer, process } = await launched();
+  const looping = process.events();
+  peer.event(5, 'stdout', { text: 'read' });
+  await looping.next();
+  const result = process.result();
+  peer.close(1001, 'the server ends');
+  assert.equal((await refused(result)).code, 'connection-failed');
+  assert.equal((await refused(looping.next())).code, 'connection-failed');
+});
+
 test('the error of a server that closes is the one that counts', async () => {
   const { client, peer } = await connected();
   const ping = refused(client.ping());
