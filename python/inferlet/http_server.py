@@ -76,11 +76,11 @@ class Request:
         return b"".join([part async for part in self])
 
     async def text(self) -> str:
-        """What is left of the body as text in UTF-8; what is none becomes U+FFFD."""
+        """What is left of the body as text; bytes that are not UTF-8 become U+FFFD."""
         return (await self.body()).decode(errors="replace")
 
     async def json(self) -> Any:
-        """What is left of the body as a JSON value; ValueError where it is none."""
+        """What is left of the body as a JSON value; ValueError where it is not JSON."""
         return _json_module.loads(await self.body())
 
     def __repr__(self) -> str:

@@ -315,7 +315,7 @@ export class Client {
  * Connects to the server at `address` (`ws://HOST:PORT`). Close the client when you are done with it.
  * @throws PieError `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not
  * let one in, `connection-failed` where there is no server or it refuses the page, `protocol-version` where it is of
- * another version, `invalid-argument` for what is no address, user, key or time.
+ * another version, `invalid-argument` for what is not an address, a user, a key or a time.
  */
 export async function connect(address: string = DEFAULT_ADDRESS, options: ConnectOptions = {}): Promise<Client> {
   checks.text('address', address, "a string, as in 'ws://127.0.0.1:8080'");

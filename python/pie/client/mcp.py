@@ -59,11 +59,11 @@ class McpServers:
         self._commands[name] = command
 
     def unregister(self, name: str) -> None:
-        """There is no server of that name any more; links that there are stay."""
+        """There is no server of that name any more; links that are open stay."""
         self._commands.pop(name, None)
 
     def take(self, frame: Frame) -> None:
-        """Does what the server of Pie asks for. It never waits."""
+        """Starts a process, hands it a line or ends it, as the server of Pie asks. It never waits."""
         if frame.type == "mcp_start":
             self._links = {number: link for number, link in self._links.items() if not link.is_over}
             self._links[frame.link] = _Link(frame.link, self._commands.get(frame.server), self._say, self._line_bytes)

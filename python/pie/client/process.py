@@ -18,7 +18,7 @@ from pie.events import AnyEvent, Event
 class Events:
     """The events of a process in order, up to its last, `Return` or `Error`.
 
-    Leaving the loop loses nothing that was not given.
+    Leaving the loop loses no event that it was not given.
     """
 
     def __init__(self, stream: Stream) -> None:

@@ -73,7 +73,7 @@ impl Client {
     /// # Errors
     /// `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not let one in,
     /// `connection-failed` where there is no server, `protocol-version` where it is of another version,
-    /// `invalid-argument` for what is no key, and for no time.
+    /// `invalid-argument` for what is not a key, and for a time of zero.
     pub async fn connect(address: &str, options: ConnectOptions) -> Result<Self, Error> {
         let within = options.timeout.unwrap_or(TIMEOUT);
         if within.is_zero() {
@@ -270,7 +270,7 @@ impl Client {
     /// not want: what is not read holds it up.
     ///
     /// # Errors
-    /// `unknown-program`, `limit-processes`, `invalid-argument` for a limit that is no number, `server-draining`.
+    /// `unknown-program`, `limit-processes`, `invalid-argument` for a limit that is not a number, `server-draining`.
     pub async fn launch(&self, program: &str, options: LaunchOptions) -> Result<Process, Error> {
         let window_bytes = self.window(options.window_bytes);
         let asked = fields(launch_fields(program, options)?);
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_no_number_is_refused() {
+    fn a_limit_that_is_not_a_number_is_refused() {
         let options = LaunchOptions {
             limits: BTreeMap::from([("cpu_s".to_owned(), Some(f64::NAN))]),
             ..LaunchOptions::default()

@@ -230,7 +230,7 @@ struct Fields {
 /// The event in a message of a server.
 ///
 /// # Errors
-/// `protocol-error` for what is none.
+/// `protocol-error` for what is not one.
 pub(crate) fn event_of(fields: Value, payload: Vec<u8>) -> Result<Event, Error> {
     let Fields {
         seq,

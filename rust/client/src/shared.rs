@@ -168,7 +168,7 @@ impl Shared {
         Ok(waiting)
     }
 
-    /// A request that was not sent is none.
+    /// Forgets a request that was not sent.
     pub(crate) fn forget(&self, id: u64) {
         let request = lock(&self.state).requests.remove(&id);
         drop(request);
@@ -337,7 +337,7 @@ impl Shared {
         }))
     }
 
-    /// The server sends no more events of a process to this client. It is so also where the caller has gone.
+    /// The server sends no more events of a process to this client, also where the caller has given up.
     fn detached(&self, pid: u64) {
         let stream = lock(&self.state).streams.remove(&pid);
         if let Some(stream) = stream.as_ref().and_then(Weak::upgrade) {

@@ -200,7 +200,7 @@ impl Request {
         Ok(bytes)
     }
 
-    /// What is left of the body, as text in UTF-8; what is none becomes U+FFFD.
+    /// What is left of the body, as text; bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
     /// As [`Request::chunk`].
