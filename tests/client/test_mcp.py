@@ -13,10 +13,10 @@ import pytest
 from client.fake import Peer, fake_server, scenario
 from pie.client import Client, PieError, connect
 
-# Says its number, then echoes messages, each behind a line of no meaning.
+# Says its number and its variables, then echoes messages, each behind a line of no meaning.
 ECHO = """
 import json, os, sys
-print(json.dumps({"pid": os.getpid()}), flush=True)
+print(json.dumps({"pid": os.getpid(), "variables": {name: os.environ.get(name) for name in ("PIE_KEY", "PIE_CLIENT__KEY", "OWN")}}), flush=True)
 for line in sys.stdin:
     message = json.loads(line)
     print("noise", flush=True)
@@ -127,6 +127,21 @@ def test_a_server_that_does_not_run_says_why(command: tuple[str, ...], why: str)
     @scenario
     async def whole() -> None:
         await run(script, *command)
+
+    whole()
+
+
+def test_a_server_has_the_variables_of_its_client_but_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PIE_KEY", "PIE_CLIENT__KEY", "OWN"):
+        monkeypatch.setenv(name, "of the client")
+
+    async def script(peer: Peer) -> None:
+        await started(peer)
+        assert (await line(peer))["variables"] == {"PIE_KEY": None, "PIE_CLIENT__KEY": None, "OWN": "of the client"}
+
+    @scenario
+    async def whole() -> None:
+        await run(script)
 
     whole()
 

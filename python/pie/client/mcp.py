@@ -40,8 +40,8 @@ class Command:
     """How a server is started."""
 
     argv: tuple[str, ...]
-    env: Mapping[str, str] | None = None
-    """All its variables; None: those of the client."""
+    env: Mapping[str, str]
+    """All its variables."""
     cwd: Path | None = None
 
 
