@@ -16,7 +16,8 @@ from pie.client import Client, PieError, connect
 # Says its number and its variables, then echoes messages, each behind a line of no meaning.
 ECHO = """
 import json, os, sys
-print(json.dumps({"pid": os.getpid(), "variables": {name: os.environ.get(name) for name in ("PIE_KEY", "PIE_CLIENT__KEY", "OWN")}}), flush=True)
+variables = {name: os.environ.get(name) for name in ("PIE_KEY", "PIE_CLIENT__KEY", "OWN")}
+print(json.dumps({"pid": os.getpid(), "variables": variables}), flush=True)
 for line in sys.stdin:
     message = json.loads(line)
     print("noise", flush=True)
