@@ -268,7 +268,8 @@ impl Response {
     /// # Errors
     /// `invalid-argument` for a value that JSON cannot hold.
     pub fn json(value: &impl Serialize) -> Result<Self> {
-        Ok(Self::new(to_json(value)?).header(CONTENT_TYPE, JSON))
+        let text = errors::to_json("the body of an answer", value)?;
+        Ok(Self::new(text).header(CONTENT_TYPE, JSON))
     }
 
     /// An answer whose body is written as it is made: each write waits until the client has taken it.
@@ -367,7 +368,8 @@ impl BodyWriter {
     /// # Errors
     /// As [`BodyWriter::write`], and `invalid-argument` for a value that JSON cannot hold.
     pub async fn event(&mut self, data: &impl Serialize) -> Result<()> {
-        self.text_event(None, &to_json(data)?).await
+        let data = errors::to_json("the data of an event", data)?;
+        self.text_event(None, &data).await
     }
 
     /// Sends a server-sent event: a text, with the name by which pages listen to it; none: `message`.
@@ -428,13 +430,6 @@ impl ServerEvent<'_> {
         text.push('\n');
         Ok(text)
     }
-}
-
-fn to_json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| {
-        let message = format!("the body of an answer cannot be JSON: {error}");
-        errors::text(ErrorCode::InvalidArgument, message)
-    })
 }
 
 #[cfg(test)]
