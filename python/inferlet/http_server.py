@@ -91,7 +91,7 @@ class Request:
 class ServerEvent:
     """One event of a stream of server-sent events."""
 
-    data: Any = ""
+    data: object = ""
     """A str as it is, anything else as JSON."""
     event: str | None = None
     """The name by which pages listen to it; None: `message`."""
@@ -136,7 +136,7 @@ class Response:
         return response
 
     @classmethod
-    def events(cls, source: AsyncIterable[Any] | Iterable[Any], *, headers: HeaderPairs = ()) -> Response:
+    def events(cls, source: AsyncIterable[object] | Iterable[object], *, headers: HeaderPairs = ()) -> Response:
         """An answer that is a stream of server-sent events.
 
         `source` gives them: `ServerEvent`, or the data of one, a str as it is and anything else as JSON.
@@ -224,7 +224,7 @@ class _Exchange:
 
     async def answer(self, fetch: Handler) -> None:
         """Answers it with what `fetch` gives."""
-        given: Any = fetch(Request(self._raw))
+        given: object = fetch(Request(self._raw))
         response = await given if inspect.isawaitable(given) else given
         if not isinstance(response, Response):
             _arguments.refuse("what fetch returned", response, "an inferlet.http_server.Response")
@@ -264,7 +264,7 @@ async def _close(source: object) -> None:
         source.close()
 
 
-async def _events(source: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[str]:
+async def _events(source: AsyncIterable[object] | Iterable[object]) -> AsyncIterator[str]:
     def text(item: object) -> str:
         return (item if isinstance(item, ServerEvent) else ServerEvent(item)).text()
 

@@ -78,10 +78,10 @@ export function events(source: AsyncIterable<unknown> | Iterable<unknown>, init:
 
 /** An event with more than data, for `events`. */
 export function serverEvent(event: ServerEvent): ServerEvent {
-  return new Event(event);
+  return new CheckedEvent(event);
 }
 
-class Event implements ServerEvent {
+class CheckedEvent implements ServerEvent {
   readonly data: unknown;
   readonly event: string | undefined;
   readonly id: string | undefined;
@@ -106,7 +106,7 @@ class Event implements ServerEvent {
 }
 
 async function* texts(source: AsyncIterable<unknown> | Iterable<unknown>): AsyncGenerator<Uint8Array, void, undefined> {
-  for await (const item of source) yield host.encodeUtf8((item instanceof Event ? item : new Event({ data: item })).text().toWellFormed());
+  for await (const item of source) yield host.encodeUtf8((item instanceof CheckedEvent ? item : new CheckedEvent({ data: item })).text().toWellFormed());
 }
 
 function line(name: string, value: string): string {
