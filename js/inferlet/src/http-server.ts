@@ -106,7 +106,10 @@ class CheckedEvent implements ServerEvent {
 }
 
 async function* texts(source: AsyncIterable<unknown> | Iterable<unknown>): AsyncGenerator<Uint8Array, void, undefined> {
-  for await (const item of source) yield host.encodeUtf8((item instanceof CheckedEvent ? item : new CheckedEvent({ data: item })).text().toWellFormed());
+  for await (const item of source) {
+    const event = item instanceof CheckedEvent ? item : new CheckedEvent({ data: item });
+    yield host.encodeUtf8(event.text().toWellFormed());
+  }
 }
 
 function line(name: string, value: string): string {
