@@ -44,30 +44,40 @@ def connect(name: str) -> McpSession:
     Raises `InferletError` with the code `unknown-mcp-server`, `mcp-unavailable`, `mcp-protocol`, `limit-mcp-calls` or
     `limit-mcp-time`.
     """
-    raw = host(_client.connect, _arguments.text("name", name))
+    session = McpSession(host(_client.connect, _arguments.text("name", name)))
     try:
-        return McpSession(raw, block_on(raw.hello()))
+        session._greet()
     except BaseException:
-        raw.close()
+        session.close()
         raise
+    return session
 
 
 async def connect_async(name: str) -> McpSession:
     """As `connect`, and lets other tasks run meanwhile."""
-    raw = host(_client.connect, _arguments.text("name", name))
+    session = McpSession(host(_client.connect, _arguments.text("name", name)))
     try:
-        return McpSession(raw, await resolve(raw.hello(), raw))
+        await session._greet_async()
     except BaseException:
-        raw.close()
+        session.close()
         raise
+    return session
 
 
 class McpSession:
     """A session with a server; `connect` opens one. Leaving its `with` closes it, as does dropping it."""
 
-    def __init__(self, raw: _client.McpSession, server_info: str) -> None:
+    def __init__(self, raw: _client.McpSession) -> None:
         self._raw = raw
-        self._server_info = server_info
+        self._server_info = "{}"
+
+    def _greet(self) -> None:
+        """Waits until the server is there."""
+        self._server_info = block_on(self._raw.hello())
+
+    async def _greet_async(self) -> None:
+        """As `_greet`, awaited."""
+        self._server_info = await resolve(self._raw.hello(), self)
 
     @property
     def server_info(self) -> str:
