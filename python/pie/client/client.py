@@ -114,9 +114,10 @@ class Client:
         return self._connection.draining
 
     async def close(self) -> None:
-        """Ends the connection: every call and loop that waits gets `connection-failed`. A second call waits for the first.
+        """Ends the connection: every call and loop that waits gets `connection-failed`.
 
-        Processes go on for a while, so that this user can attach to them again; detached ones go on without limit.
+        A second call waits for the first. Processes go on for a while, so that this user can attach to them again;
+        detached ones go on without limit.
         """
         await self._connection.close()
 
@@ -172,8 +173,8 @@ class Client:
 
         The path is on the port of the server, as in `/http/chat@0.1.0/`. One instance answers all requests, which
         begins with the first of them; without `shared` each has its own. With `public` anybody may ask, and otherwise
-        only this user, by their key. It serves until it is uninstalled. The errors are those of `install`, and `invalid-argument`
-        where the table `[http]` of its manifest says otherwise.
+        only this user, by their key. It serves until it is uninstalled. The errors are those of `install`, and
+        `invalid-argument` where the table `[http]` of its manifest says otherwise.
         """
         shared, public = checks.flag("shared", shared), checks.flag("public", public)
         if manifest is not None:

@@ -2,7 +2,8 @@
 
 Both parts give a state: outputs, and the logarithms of the sums behind them, by which FlashInfer merges the two. A
 merge rounds in other places than attention over the whole sequence does, and which places those are depends on who
-shares what in a batch: so it is for `deterministic = false` alone. Symbols: T tokens, R rows, N prefixes, S sequences that a graph is for.
+shares what in a batch: so it is for `deterministic = false` alone. Symbols: T tokens, R rows, N prefixes, S sequences
+that a graph is for.
 """
 
 from __future__ import annotations
