@@ -270,9 +270,10 @@ impl Client {
     /// not want: what is not read holds it up.
     ///
     /// # Errors
-    /// `unknown-program`, `limit-processes`, `invalid-argument` for a limit that is not a number, `server-draining`.
+    /// `unknown-program`, `limit-processes`, `server-draining`, and `invalid-argument` for a limit that is not a number
+    /// and for a window of zero.
     pub async fn launch(&self, program: &str, options: LaunchOptions) -> Result<Process, Error> {
-        let window_bytes = self.window(options.window_bytes);
+        let window_bytes = self.window(options.window_bytes)?;
         let asked = fields(launch_fields(program, options)?);
         let expected = Expected::Launch { window_bytes };
         let unclaimed = self.connection.attach("launch", asked, expected).await?;
@@ -284,7 +285,7 @@ impl Client {
     /// launch.
     ///
     /// # Errors
-    /// `unknown-process`, or `process-attached` while another client reads.
+    /// `unknown-process`, `process-attached` while another client reads, and `invalid-argument` for a window of zero.
     pub async fn attach(
         &self,
         pid: u64,
@@ -294,7 +295,7 @@ impl Client {
         let mut asked = json!({ "pid": pid });
         set(&mut asked, "window_bytes", window_bytes);
         let expected = Expected::Attach {
-            window_bytes: self.window(window_bytes),
+            window_bytes: self.window(window_bytes)?,
             after_seq,
         };
         let unclaimed = self
@@ -396,8 +397,16 @@ impl Client {
         Ok(programs)
     }
 
-    fn window(&self, asked: Option<u64>) -> u64 {
-        asked.unwrap_or(self.connection.hello.limits.window_bytes)
+    /// Bytes of events that the server sends before they are read.
+    fn window(&self, asked: Option<u64>) -> Result<u64, Error> {
+        match asked {
+            Some(0) => {
+                let message = "window_bytes is 0; give a number of bytes above it, or None for what the server has";
+                Err(Error::argument("window_bytes", message))
+            }
+            Some(window_bytes) => Ok(window_bytes),
+            None => Ok(self.connection.hello.limits.window_bytes),
+        }
     }
 }
 

@@ -185,6 +185,27 @@ async fn an_error_of_the_server_has_its_code_and_its_details() {
 }
 
 #[tokio::test]
+async fn a_window_of_zero_is_refused_before_anything_is_sent() {
+    let (client, mut peer) = connected().await;
+    let options = LaunchOptions {
+        window_bytes: Some(0),
+        ..LaunchOptions::default()
+    };
+    let launched = client.launch("p", options).await.err();
+    let attached = client.attach(5, 0, Some(0)).await.err();
+    for error in [launched, attached] {
+        let error = error.unwrap();
+        assert_eq!(error.code(), "invalid-argument");
+        assert_eq!(error.details()["argument"], "window_bytes");
+    }
+    let (pinged, ()) = tokio::join!(client.ping(), async {
+        let ping = peer.expect("ping").await;
+        peer.answer(&ping, json!({})).await;
+    });
+    pinged.unwrap();
+}
+
+#[tokio::test]
 async fn a_file_is_one_binary_frame() {
     let (_client, mut peer, process) = launched().await;
     let (sent, ()) = tokio::join!(process.transfer_file(&[0, 255]), async {
