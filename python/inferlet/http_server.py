@@ -41,7 +41,7 @@ _JSON_TYPE = "application/json"
 _TEXT_TYPE = "text/plain;charset=UTF-8"
 _EVENTS_TYPE = "text/event-stream"
 _FIRST_STATUS, _LAST_STATUS = 200, 599
-_WITHOUT_BODY = frozenset({204, 205, 304})
+_STATUSES_WITHOUT_BODY = frozenset({204, 205, 304})
 # A part of a body that is known whole: what is larger is handed on in several, each when the client takes it.
 _STRIDE_BYTES = 64 << 10
 
@@ -76,11 +76,11 @@ class Request:
         return b"".join([part async for part in self])
 
     async def text(self) -> str:
-        """What is left of the body as text in UTF-8; what is none becomes U+FFFD."""
+        """What is left of the body as text; bytes that are not UTF-8 become U+FFFD."""
         return (await self.body()).decode(errors="replace")
 
     async def json(self) -> Any:
-        """What is left of the body as a JSON value; ValueError where it is none."""
+        """What is left of the body as a JSON value; ValueError where it is not JSON."""
         return _json_module.loads(await self.body())
 
     def __repr__(self) -> str:
@@ -91,21 +91,21 @@ class Request:
 class ServerEvent:
     """One event of a stream of server-sent events."""
 
-    data: Any = ""
+    data: object = ""
     """A str as it is, anything else as JSON."""
     event: str | None = None
     """The name by which pages listen to it; None: `message`."""
     id: str | None = None
     """What a page sends as `Last-Event-ID` when it connects again."""
     retry_ms: int | None = None
-    """How long a page waits before it does."""
+    """How long a page waits before it does, in milliseconds."""
 
     def text(self) -> str:
         """The event as it is sent."""
         data = self.data if isinstance(self.data, str) else _json.dumps(self.data, "the event", ErrorCode.INVALID_ARGUMENT)
         lines = [f"{name}: {_line(name, value)}\n" for name, value in (("event", self.event), ("id", self.id)) if value is not None]
         if self.retry_ms is not None:
-            lines.append(f"retry: {int(self.retry_ms)}\n")
+            lines.append(f"retry: {_arguments.count('retry_ms', self.retry_ms)}\n")
         lines += [f"data: {line}\n" for line in data.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
         return "".join(lines) + "\n"
 
@@ -136,7 +136,7 @@ class Response:
         return response
 
     @classmethod
-    def events(cls, source: AsyncIterable[Any] | Iterable[Any], *, headers: HeaderPairs = ()) -> Response:
+    def events(cls, source: AsyncIterable[object] | Iterable[object], *, headers: HeaderPairs = ()) -> Response:
         """An answer that is a stream of server-sent events.
 
         `source` gives them: `ServerEvent`, or the data of one, a str as it is and anything else as JSON.
@@ -224,13 +224,13 @@ class _Exchange:
 
     async def answer(self, fetch: Handler) -> None:
         """Answers it with what `fetch` gives."""
-        given: Any = fetch(Request(self._raw))
+        given: object = fetch(Request(self._raw))
         response = await given if inspect.isawaitable(given) else given
         if not isinstance(response, Response):
             _arguments.refuse("what fetch returned", response, "an inferlet.http_server.Response")
         whole = b"" if response.body is None else _bytes(response.body) if isinstance(response.body, Part) else None
         pairs = response.headers
-        if whole is not None and response.status not in _WITHOUT_BODY and not _has(pairs, "content-length"):
+        if whole is not None and response.status not in _STATUSES_WITHOUT_BODY and not _has(pairs, "content-length"):
             pairs = [*pairs, ("content-length", str(len(whole)))]
         headers = [_http.Header(_arguments.text("header", name), _arguments.text(f"header {name}", value)) for name, value in pairs]
         host(self._raw.respond, response.status, headers)
@@ -264,7 +264,7 @@ async def _close(source: object) -> None:
         source.close()
 
 
-async def _events(source: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[str]:
+async def _events(source: AsyncIterable[object] | Iterable[object]) -> AsyncIterator[str]:
     def text(item: object) -> str:
         return (item if isinstance(item, ServerEvent) else ServerEvent(item)).text()
 
@@ -288,6 +288,6 @@ def _bytes(part: object) -> bytes:
 
 
 def _line(name: str, value: str) -> str:
-    if "\n" in value or "\r" in value or "\0" in value:
+    if any(end in _arguments.text(name, value) for end in "\r\n\0"):
         _arguments.refuse(name, value, "a text of one line")
     return value

@@ -3,6 +3,8 @@
 There are those that the operator has configured, and those that the client has registered that launched the program.
 
 ```python
+import json
+
 from inferlet import Context, Model, mcp
 
 with mcp.connect("files") as files:
@@ -44,7 +46,7 @@ def connect(name: str) -> McpSession:
     """
     session = McpSession(host(_client.connect, _arguments.text("name", name)))
     try:
-        session.greet()
+        session._greet()
     except BaseException:
         session.close()
         raise
@@ -55,7 +57,7 @@ async def connect_async(name: str) -> McpSession:
     """As `connect`, and lets other tasks run meanwhile."""
     session = McpSession(host(_client.connect, _arguments.text("name", name)))
     try:
-        await session.greet_async()
+        await session._greet_async()
     except BaseException:
         session.close()
         raise
@@ -69,12 +71,12 @@ class McpSession:
         self._raw = raw
         self._server_info = "{}"
 
-    def greet(self) -> None:
-        """Waits until the server is there; `connect` has done so."""
+    def _greet(self) -> None:
+        """Waits until the server is there."""
         self._server_info = block_on(self._raw.hello())
 
-    async def greet_async(self) -> None:
-        """As `greet`, awaited."""
+    async def _greet_async(self) -> None:
+        """As `_greet`, awaited."""
         self._server_info = await resolve(self._raw.hello(), self)
 
     @property
@@ -83,7 +85,7 @@ class McpSession:
         return self._server_info
 
     def list_tools(self) -> str:
-        """The tools of the server, `{"tools": [...]}`. `equip` and `use` take them as they are."""
+        """The tools of the server, `{"tools": [...]}`. `equip` takes each of them as it is."""
         return block_on(self._raw.list_tools())
 
     async def list_tools_async(self) -> str:

@@ -13,10 +13,11 @@ import pytest
 from client.fake import Peer, fake_server, scenario
 from pie.client import Client, PieError, connect
 
-# Says its number, then echoes messages, each behind a line of no meaning.
+# Says its number and its variables, then echoes messages, each behind a line of no meaning.
 ECHO = """
 import json, os, sys
-print(json.dumps({"pid": os.getpid()}), flush=True)
+variables = {name: os.environ.get(name) for name in ("PIE_KEY", "PIE_CLIENT__KEY", "OWN")}
+print(json.dumps({"pid": os.getpid(), "variables": variables}), flush=True)
 for line in sys.stdin:
     message = json.loads(line)
     print("noise", flush=True)
@@ -131,6 +132,21 @@ def test_a_server_that_does_not_run_says_why(command: tuple[str, ...], why: str)
     whole()
 
 
+def test_a_server_has_the_variables_of_its_client_but_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PIE_KEY", "PIE_CLIENT__KEY", "OWN"):
+        monkeypatch.setenv(name, "of the client")
+
+    async def script(peer: Peer) -> None:
+        await started(peer)
+        assert (await line(peer))["variables"] == {"PIE_KEY": None, "PIE_CLIENT__KEY": None, "OWN": "of the client"}
+
+    @scenario
+    async def whole() -> None:
+        await run(script)
+
+    whole()
+
+
 @scenario
 async def test_a_server_that_is_not_registered_has_ended() -> None:
     async def script(peer: Peer) -> None:
@@ -149,6 +165,36 @@ async def test_processes_end_with_the_connection() -> None:
         pids.append((await line(peer))["pid"])
 
     await run(script)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
+# Says its number, and neither ends with its input nor by what could be caught.
+STUBBORN = """
+import json, os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(json.dumps({"pid": os.getpid()}), flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("is_stopped_before", [False, True])
+def test_a_process_that_does_not_end_by_itself_is_killed(is_stopped_before: bool) -> None:
+    """Also where it was told to end before the connection closes: that a link ends twice interrupts nothing."""
+    pids: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        await started(peer)
+        pids.append((await line(peer))["pid"])
+        if is_stopped_before:
+            await peer.tell({"type": "mcp_stop", "link": 1})
+
+    @scenario
+    async def whole() -> None:
+        await run(script, sys.executable, "-c", STUBBORN)
+
+    whole()
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
 

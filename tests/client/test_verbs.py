@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from client.fake import Peer, fake_server, scenario
-from pie.client import Client, Event, PieError, connect
+from pie.client import Client, Event, PieError, Process, connect
 
 
 def program(name: str, version: str, digest: str) -> dict[str, Any]:
@@ -108,6 +108,63 @@ async def test_a_connection_that_was_awaited_is_closed_by_its_client_and_every_w
         await client.close()
         with pytest.raises(PieError, match="this client has closed the connection"):
             await client.ping()
+
+
+@scenario
+async def test_calls_of_close_at_once_take_back_what_an_unanswered_launch_has_done() -> None:
+    asked, closing_begun, taken_back = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        launch = await peer.expect("launch")
+        asked.set()
+        await closing_begun.wait()
+        await peer.answer(launch, pid=6, launch_seed=7)
+        terminate = await peer.expect("terminate")
+        assert terminate["pid"] == 6
+        taken_back.set()
+        await peer.answer(terminate)
+
+    async def close(client: Client) -> None:
+        closing_begun.set()
+        await client.close()
+        assert taken_back.is_set()
+
+    async with fake_server(script) as address:
+        client = await connect(address)
+        launching = asyncio.ensure_future(client.launch("a"))
+        await asked.wait()
+        await asyncio.gather(close(client), close(client))
+        with pytest.raises(PieError, match="this client has closed the connection"):
+            await launching
+
+
+@scenario
+async def test_a_result_is_told_of_the_end_of_a_connection_beside_a_loop_that_is_busy_with_an_event() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=7)
+        await peer.event(1, "stdout", text="read")
+        await peer.expect("ping")
+        await peer.socket.close(1001, "the server ends")
+
+    has_begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def loop(process: Process) -> None:
+        async for _ in process.events():
+            has_begun.set()
+            await goes_on.wait()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("a")
+        looping = asyncio.ensure_future(loop(process))
+        await has_begun.wait()
+        result = asyncio.ensure_future(process.result())
+        for wait in (client.ping(), result):
+            with pytest.raises(PieError) as raised:
+                await wait
+            assert raised.value.code == "connection-failed"
+        goes_on.set()
+        with pytest.raises(PieError):
+            await looping
 
 
 @scenario

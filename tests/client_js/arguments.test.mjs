@@ -94,6 +94,9 @@ const CONNECTING = [
   ['a number as an address', 5, {}, 'invalid-argument', 'address is 5'],
   ['a number as a user', 'ws://fake:1', { user: 5 }, 'invalid-argument', 'user is 5'],
   ['no time', 'ws://fake:1', { timeoutS: 0 }, 'invalid-argument', 'timeoutS is 0'],
+  ['no end of time', 'ws://fake:1', { timeoutS: Infinity }, 'invalid-argument', 'timeoutS is Infinity; give a number of seconds above 0, and up to'],
+  ['more time than a timer has', 'ws://fake:1', { timeoutS: 2 ** 31 }, 'invalid-argument', 'timeoutS is 2147483648'],
+  ['a text as a class', 'ws://fake:1', { webSocket: 'ws' }, 'invalid-argument', 'webSocket is "ws"; give a class'],
   ['a text as a private key', 'ws://fake:1', { user: 'a', privateKey: 'x' }, 'invalid-argument', 'PrivateKey.parse'],
 ];
 
@@ -104,6 +107,23 @@ for (const [title, address, options, code, message] of CONNECTING) {
     assert.ok(error.message.includes(message), error.message);
   });
 }
+
+test('a socket that the platform does not make is told', async () => {
+  const webSocket = class {
+    constructor() {
+      throw new SyntaxError('it has a fragment');
+    }
+  };
+  const error = await refused(connect('ws://fake:1/#a', { webSocket }));
+  assert.equal(error.code, 'connection-failed');
+  assert.match(error.message, /the platform refuses it \(SyntaxError: it has a fragment\)/);
+});
+
+test('a window may be a bigint', async () => {
+  const { peer, process } = await launched({ launch: { windowBytes: 4096n } });
+  peer.event(5, 'return', { value: '1' });
+  assert.equal(await process.result(), 1);
+});
 
 const KINDS = [
   ['ed25519', generateKeyPairSync('ed25519'), null],

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect } from '../../js/client/dist/index.js';
-import { collected, connected, launched, pack, refused, sockets } from './fake.mjs';
+import { LIMITS, collected, connected, launched, pack, refused, sockets } from './fake.mjs';
 
 const EVENT = { type: 'event', pid: 5, seq: 1 };
 const GARBAGE = [
@@ -63,6 +63,17 @@ test('an end whose last event has arrived is told, also when the connection brea
   assert.equal(await process.result(), 1);
 });
 
+test('a result is told of the end of a connection, also beside a loop that is busy with an event', async () => {
+  const { peer, process } = await launched();
+  const looping = process.events();
+  peer.event(5, 'stdout', { text: 'read' });
+  await looping.next();
+  const result = process.result();
+  peer.close(1001, 'the server ends');
+  assert.equal((await refused(result)).code, 'connection-failed');
+  assert.equal((await refused(looping.next())).code, 'connection-failed');
+});
+
 test('the error of a server that closes is the one that counts', async () => {
   const { client, peer } = await connected();
   const ping = refused(client.ping());
@@ -106,7 +117,8 @@ test('closing takes back what an unanswered launch has done, and is done once', 
   const { client, peer } = await connected();
   const launching = client.launch('p');
   const request = await peer.expect('launch');
-  const closing = client.close();
+  // One that closes while another does waits with it.
+  const closing = Promise.all([client.close(), client.close()]);
   assert.equal((await refused(launching)).code, 'connection-failed');
   peer.answer(request, { pid: 6, launch_seed: 1 });
   const undoing = await peer.expect('terminate');
@@ -235,6 +247,22 @@ for (const [title, greet, code, message] of OPENINGS) {
     assert.match(error.message, message);
   });
 }
+
+test('a server that sends without end while a connection opens is cut off', async () => {
+  let peer;
+  const webSocket = sockets(async (of, socket) => {
+    peer = of;
+    socket.onopen({});
+    await of.expect('hello');
+    const hello = { type: 'hello', protocol: 1, server: 'fake/1', instance: 'i', user: 'nobody', role: 'user', limits: LIMITS };
+    for (let n = 0; n < 1000; n += 1) of.tell(hello);
+  });
+  const client = await connect('ws://fake:1', { webSocket });
+  const error = await refused(client.ping());
+  assert.equal(error.code, 'connection-failed');
+  assert.match(error.message, /it sent more than 16 messages before they were read/);
+  assert.notEqual(peer.closedWith, null);
+});
 
 test('an opening can be given up', async () => {
   const control = new AbortController();

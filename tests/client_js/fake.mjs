@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { connect } from '../../js/client/dist/index.js';
 
 export const WINDOW_BYTES = 4096;
-const LIMITS = { frame_bytes: 1 << 20, message_bytes: 1 << 20, upload_bytes: 8 << 20, window_bytes: WINDOW_BYTES, open_requests: 64 };
+export const LIMITS = { frame_bytes: 1 << 20, message_bytes: 1 << 20, upload_bytes: 8 << 20, window_bytes: WINDOW_BYTES, open_requests: 64 };
 
 /** The server's end of one connection. */
 export class Peer {

@@ -20,6 +20,7 @@ from pie import _engine
 from pie.config import Config, EngineConfig, ModelConfig, ServerConfig
 from pie.engine import Engine, Program
 from pie.programs import load_program
+from support.asking import Answer, ask, connect
 from support.command import pie, start
 from support.engines import started
 from support.launching import LANGUAGES, PATIENCE_S, ROOT
@@ -47,14 +48,11 @@ class Door:
         return int(self.server.address.rpartition(":")[2])
 
     def connect(self) -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        return connect(self.port)
 
     def ask(self, path: str, method: str = "GET", body: Any = None, **headers: str) -> Answer:
         """One request over a connection of its own."""
-        with closing(self.connect()) as connection:
-            connection.request(method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
-            response = connection.getresponse()
-            return Answer(response.status, dict(response.headers), response.read())
+        return ask(self.port, path, method, body, **headers)
 
     def begin(self, path: str) -> tuple[HTTPConnection, HTTPResponse]:
         """A request whose answer is left to be read."""
@@ -76,22 +74,6 @@ class Door:
 
     def pages(self) -> int:
         return self.engine.models[0].stats()["n_pages_used"]
-
-
-@dataclass
-class Answer:
-    """An answer that was read whole."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def code(self) -> str:
-        """The code of an error of the server."""
-        assert self.headers["content-type"] == "application/json"
-        code: str = json.loads(self.body)["error"]["code"]
-        return code
 
 
 @contextmanager
@@ -302,9 +284,7 @@ def test_the_command_serves_a_program(language: str) -> None:
         line = process.stdout.readline()
         assert line.startswith("serving answering at http://127.0.0.1:"), (line, process.stderr)
         port = int(line.strip().strip("/").rpartition(":")[2])
-        with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as connection:
-            connection.request("GET", "/count")
-            assert json.loads(connection.getresponse().read()) == 1
+        assert ask(port, "/count").value == 1
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, errors

@@ -97,5 +97,7 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:
     assert (absent.returncode, "unknown-program" in absent.stderr) == (1, True)
     with_server = pie("run", "p.py", "--watch", "--server", "ws://127.0.0.1:1", cwd=tmp_path)
     assert (with_server.returncode, "--server" in with_server.stderr) == (2, True)
+    serving = pie("run", "p.py", "--dummy", "--watch", "--port", "0", cwd=tmp_path)
+    assert (serving.returncode, "--port" in serving.stderr) == (2, True)
     detached = pie("run", "p.py", "--watch", "--detach", cwd=tmp_path)
     assert (detached.returncode, "invalid-argument" in detached.stderr) == (1, True)

@@ -70,7 +70,7 @@ test('what a handler throws is told on stderr alone', async () => {
 });
 
 test('events have a line of data for each line of their text', async () => {
-  const event = httpServer.serverEvent({ data: 'a\nb', event: 'text', id: '7', retry: 1500 });
+  const event = httpServer.serverEvent({ data: 'a\nb', event: 'text', id: '7', retryMs: 1500 });
   const response = httpServer.events(['plain', { n: 1 }, event]);
   assert.equal(response.headers.get('content-type'), 'text/event-stream');
   const said = await response.text();
@@ -78,7 +78,9 @@ test('events have a line of data for each line of their text', async () => {
   assert.equal(await httpServer.events([httpServer.serverEvent({})]).text(), 'data: \n\n');
   const made = httpServer.events([], { status: 203, headers: { 'cache-control': 'no-cache' } });
   assert.deepEqual([made.status, made.headers.get('cache-control')], [203, 'no-cache']);
-  assert.throws(() => httpServer.serverEvent({ event: 'a\nb' }), { code: 'invalid-argument' });
+  for (const mistake of [{ event: 'a\nb' }, { id: 7 }, { retryMs: -1 }, { retryMs: 1.5 }, { retryMs: NaN }]) {
+    assert.throws(() => httpServer.serverEvent(mistake), { code: 'invalid-argument' });
+  }
 });
 
 test('whether a program serves is what the engine says', () => {

@@ -138,6 +138,9 @@ def test_what_cannot_be_an_answer_is_refused() -> None:
         lambda: Response(5),
         lambda: Response.json(object()),
         lambda: ServerEvent(event="a\nb").text(),
+        lambda: ServerEvent(id=7).text(),  # type: ignore[arg-type]
+        lambda: ServerEvent(retry_ms=-1).text(),
+        lambda: ServerEvent(retry_ms=1.5).text(),  # type: ignore[arg-type]
     ):
         with pytest.raises(InferletError) as error:
             make()

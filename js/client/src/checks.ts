@@ -5,6 +5,8 @@ import { PieError } from './errors.js';
 const MAX_SHOWN_CHARS = 80;
 const MAX_DEPTH = 500;
 const MAX_WHOLE = 2n ** 64n - 1n;
+// Timers of JavaScript count milliseconds in 31 bits; longer ones end at once.
+const MAX_TIME_S = 2_147_483;
 
 /** The error of an argument that cannot be what it is. */
 export function refused(name: string, value: unknown, expected: string): PieError {
@@ -33,9 +35,17 @@ export function whole(name: string, value: unknown, least = 0n): bigint {
   return number;
 }
 
-/** A length of time in seconds, above zero. */
+/** A length of time in seconds, above zero and no longer than a timer can be. */
 export function timeS(name: string, value: unknown): number {
-  if (typeof value !== 'number' || !(value > 0)) throw refused(name, value, 'a number of seconds above 0');
+  if (typeof value !== 'number' || !(value > 0 && value <= MAX_TIME_S)) {
+    throw refused(name, value, `a number of seconds above 0, and up to ${MAX_TIME_S}`);
+  }
+  return value;
+}
+
+/** A class, or a function that makes objects. */
+export function classOf<T extends new (...given: never[]) => unknown>(name: string, value: T): T {
+  if (typeof value !== 'function') throw refused(name, value, 'a class');
   return value;
 }
 

@@ -57,7 +57,7 @@ export interface LaunchOptions extends CallOptions {
   /** Whether it lives without a client, for as long as it likes. */
   readonly detached?: boolean;
   /** Bytes of events that are sent before they are read; more hold the program up. */
-  readonly windowBytes?: number;
+  readonly windowBytes?: number | bigint;
 }
 
 /** How to attach to a process. */
@@ -65,7 +65,7 @@ export interface AttachOptions extends CallOptions {
   /** Events up to it are passed over: what was read on a connection that broke may come again. */
   readonly afterSeq?: number;
   /** As for a launch. */
-  readonly windowBytes?: number;
+  readonly windowBytes?: number | bigint;
 }
 
 /** What to list. */
@@ -130,8 +130,8 @@ export class Client {
   }
 
   /**
-   * Ends the connection: every call and loop that waits gets `connection-failed`. A second call does nothing. Processes
-   * go on for a while, so that this user can attach to them again; detached ones go on without limit.
+   * Ends the connection: every call and loop that waits gets `connection-failed`. A second call waits for the first.
+   * Processes go on for a while, so that this user can attach to them again; detached ones go on without limit.
    */
   async close(): Promise<void> {
     await this.#connection.close();
@@ -234,7 +234,7 @@ export class Client {
    */
   async launch(program: string, options: LaunchOptions = {}): Promise<Process> {
     const fields = launchFields(program, options);
-    const windowBytes = options.windowBytes ?? this.#connection.hello.limits.windowBytes;
+    const windowBytes = Number(options.windowBytes ?? this.#connection.hello.limits.windowBytes);
     return await this.#connection.request(
       'launch',
       fields,
@@ -257,7 +257,7 @@ export class Client {
       'attach',
       fields,
       (ok) => {
-        const window = windowBytes ?? this.#connection.hello.limits.windowBytes;
+        const window = Number(windowBytes ?? this.#connection.hello.limits.windowBytes);
         return new Process(this.#connection, this.#connection.attach(numberOf(ok, 'pid'), window, after), null);
       },
       { signal, undo: (process) => this.#connection.post('detach', { pid: process.pid }) },
@@ -315,13 +315,13 @@ export class Client {
  * Connects to the server at `address` (`ws://HOST:PORT`). Close the client when you are done with it.
  * @throws PieError `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not
  * let one in, `connection-failed` where there is no server or it refuses the page, `protocol-version` where it is of
- * another version, `invalid-argument` for what is no address, user, key or time.
+ * another version, `invalid-argument` for what is not an address, a user, a key or a time.
  */
 export async function connect(address: string = DEFAULT_ADDRESS, options: ConnectOptions = {}): Promise<Client> {
   checks.text('address', address, "a string, as in 'ws://127.0.0.1:8080'");
   const timeoutS = checks.timeS('timeoutS', options.timeoutS ?? DEFAULT_TIMEOUT_S);
   const who = await identity(options);
-  const webSocket = options.webSocket ?? platformWebSocket();
+  const webSocket = options.webSocket === undefined ? platformWebSocket() : checks.classOf('webSocket', options.webSocket);
   const { socket, incoming, hello } = await openSocket(address, who, { timeoutS, webSocket, signal: options.signal });
   return new Client(new Connection(socket, incoming, hello));
 }
@@ -358,7 +358,7 @@ function launchFields(program: string, options: LaunchOptions): Fields {
   };
 }
 
-function windowOf(windowBytes: number | undefined): Fields {
+function windowOf(windowBytes: number | bigint | undefined): Fields {
   return windowBytes === undefined ? {} : { window_bytes: checks.whole('windowBytes', windowBytes, 1n) };
 }
 

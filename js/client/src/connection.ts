@@ -66,6 +66,7 @@ export class Connection {
   #failure: PieError | null = null;
   /** Whether this side ends the connection: what nobody waits for any more is still answered. */
   #isClosing = false;
+  #closing: Promise<void> | null = null;
   #flushing: Promise<void> | null = null;
   #ackTimer: ReturnType<typeof setTimeout> | null = null;
   #settled: () => void = () => undefined;
@@ -144,10 +145,15 @@ export class Connection {
   }
 
   /**
-   * Ends the connection: open requests and streams get `connection-failed`. A second call does nothing. What an
+   * Ends the connection: open requests and streams get `connection-failed`. A second call waits for the first. What an
    * unanswered request may have done at the server is taken back first, if its answer comes soon.
    */
   async close(): Promise<void> {
+    this.#closing ??= this.#end();
+    await this.#closing;
+  }
+
+  async #end(): Promise<void> {
     if (this.#failure === null) {
       this.#isClosing = true;
       this.#fail(new PieError('connection-failed', 'this client has closed the connection; connect again'));

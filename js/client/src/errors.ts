@@ -33,7 +33,7 @@ export function described(code: string, message: string, kind: string | null): s
   return message === '' ? kind : `${kind}: ${message}`;
 }
 
-/** The error of a server that sent what is no message. */
+/** The error of a server that sent what is not a message. */
 export function broken(what: string): PieError {
   return new PieError(
     'protocol-error',

@@ -11,6 +11,8 @@ export const CLIENT_NAME = 'pie-js/0.1.0';
 const SCHEMES = ['ws:', 'wss:'];
 const CLOSE_NORMAL = 1000;
 const CLOSE_ABNORMAL = 1006;
+// A server says hello, may challenge before and drain behind that; the connection takes what follows at once.
+const MAX_EARLY = 16;
 
 /** What a client uses of a WebSocket: that of the platform has it, and so has that of the package `ws`. */
 export interface WebSocketLike {
@@ -52,9 +54,11 @@ export class Incoming {
   #told: Told[] = [];
   #hear: ((told: Told) => void) | null = null;
   #hasEnded = false;
+  readonly #socket: WebSocketLike;
 
   constructor(socket: WebSocketLike) {
-    socket.onmessage = ({ data }) => this.#tell({ data });
+    this.#socket = socket;
+    socket.onmessage = ({ data }) => this.#heard(data);
     socket.onclose = ({ code, reason }) => this.#end(code, reason);
     // The end follows, and says more; but for Node 20, which tells of no end where a socket could not be opened.
     socket.onerror = () => void setTimeout(() => this.#end(CLOSE_ABNORMAL, ''));
@@ -78,6 +82,16 @@ export class Incoming {
     const before = this.#told;
     this.#told = [];
     for (const told of before) this.#hear(told);
+  }
+
+  #heard(data: unknown): void {
+    if (this.#hasEnded) return;
+    if (this.#told.length < MAX_EARLY) {
+      this.#tell({ data });
+    } else {
+      this.#end(CLOSE_ABNORMAL, `it sent more than ${MAX_EARLY} messages before they were read`);
+      this.#socket.close(CLOSE_NORMAL);
+    }
   }
 
   #end(code: number, reason: string): void {
@@ -113,7 +127,7 @@ export async function openSocket(
   opening: Opening,
 ): Promise<{ socket: WebSocketLike; incoming: Incoming; hello: Hello }> {
   const host = hostOf(address);
-  const socket = new opening.webSocket(address);
+  const socket = made(opening.webSocket, address);
   socket.binaryType = 'arraybuffer';
   const incoming = new Incoming(socket);
   try {
@@ -122,6 +136,15 @@ export async function openSocket(
   } catch (error) {
     socket.close(CLOSE_NORMAL);
     throw error;
+  }
+}
+
+/** A socket; a page of `https://` may not make one of `ws://`, and no address has a fragment. */
+function made(webSocket: WebSocketClass, address: string): WebSocketLike {
+  try {
+    return new webSocket(address);
+  } catch (error) {
+    throw failed(address, `the platform refuses it (${String(error)}); check the address, and use wss:// in a page of https://`);
   }
 }
 

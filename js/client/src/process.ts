@@ -106,7 +106,7 @@ export class Process {
     try {
       while (stream.last === null) {
         if (signal?.aborted === true) throw reasonOf(signal);
-        if (stream.nLoops > 0 || stream.takeNow() === null) await stream.changed.wait();
+        if (stream.isLeftToLoops || stream.takeNow() === null) await stream.changed.wait();
       }
     } finally {
       signal?.removeEventListener('abort', aborted);

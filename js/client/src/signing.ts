@@ -58,7 +58,7 @@ export class PrivateKey {
 
   /**
    * Reads a key without a passphrase: PKCS #8 (PEM) of any kind, or the format of OpenSSH for Ed25519.
-   * @throws PieError `invalid-argument` where it is none.
+   * @throws PieError `invalid-argument` where it is not one.
    */
   static async parse(text: string): Promise<PrivateKey> {
     const [, label, body] = PEM.exec(text) ?? [];

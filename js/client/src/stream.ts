@@ -55,6 +55,12 @@ export class Stream {
     this.changed.wake();
   }
 
+  /** Whether loops read what has arrived, and will arrive. */
+  get isLeftToLoops(): boolean {
+    const isOver = this.#end !== null && this.#nTaken === this.#waiting.length;
+    return this.nLoops > 0 && !isOver;
+  }
+
   /** Ends the stream: a reader gets what has arrived, then the error. */
   fail(error: PieError): void {
     if (this.#end !== null) return;

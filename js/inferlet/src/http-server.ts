@@ -14,6 +14,7 @@
  */
 
 import * as host from 'pie:host';
+import { toCount, toText } from './arguments.js';
 import { bytesOf } from './bytes.js';
 import { InferletError } from './errors.js';
 import { toJson } from './json.js';
@@ -34,12 +35,12 @@ export interface ServerEvent {
   /** What a page sends as `Last-Event-ID` when it connects again. */
   readonly id?: string | undefined;
   /** How long a page waits before it does, in milliseconds. */
-  readonly retry?: number | undefined;
+  readonly retryMs?: number | undefined;
 }
 
 /** What is larger is handed on in several parts, each when the client takes it. */
 const STRIDE_BYTES = 64 << 10;
-const WITHOUT_BODY = ['GET', 'HEAD'];
+const METHODS_WITHOUT_BODY = ['GET', 'HEAD'];
 
 /** Of the runtime, which loads it at its first use. */
 declare const AbortController: new () => { readonly signal: Signal; abort(reason?: unknown): void };
@@ -77,27 +78,27 @@ export function events(source: AsyncIterable<unknown> | Iterable<unknown>, init:
 
 /** An event with more than data, for `events`. */
 export function serverEvent(event: ServerEvent): ServerEvent {
-  return new Event(event);
+  return new CheckedEvent(event);
 }
 
-class Event implements ServerEvent {
+class CheckedEvent implements ServerEvent {
   readonly data: unknown;
   readonly event: string | undefined;
   readonly id: string | undefined;
-  readonly retry: number | undefined;
+  readonly retryMs: number | undefined;
 
-  constructor({ data = '', event, id, retry }: ServerEvent) {
+  constructor({ data = '', event, id, retryMs }: ServerEvent) {
     this.data = data;
     this.event = event === undefined ? undefined : line('event', event);
     this.id = id === undefined ? undefined : line('id', id);
-    this.retry = retry;
+    this.retryMs = retryMs === undefined ? undefined : toCount(retryMs, 'retryMs');
   }
 
   /** The event as it is sent. */
   text(): string {
     const data = typeof this.data === 'string' ? this.data : toJson(this.data, 'the event', 'invalid-argument');
     const lines = data.split(/\r\n|\r|\n/).map((part) => `data: ${part}\n`);
-    if (this.retry !== undefined) lines.unshift(`retry: ${Math.trunc(this.retry)}\n`);
+    if (this.retryMs !== undefined) lines.unshift(`retry: ${this.retryMs}\n`);
     if (this.id !== undefined) lines.unshift(`id: ${this.id}\n`);
     if (this.event !== undefined) lines.unshift(`event: ${this.event}\n`);
     return `${lines.join('')}\n`;
@@ -105,13 +106,17 @@ class Event implements ServerEvent {
 }
 
 async function* texts(source: AsyncIterable<unknown> | Iterable<unknown>): AsyncGenerator<Uint8Array, void, undefined> {
-  for await (const item of source) yield host.encodeUtf8((item instanceof Event ? item : new Event({ data: item })).text().toWellFormed());
+  for await (const item of source) {
+    const event = item instanceof CheckedEvent ? item : new CheckedEvent({ data: item });
+    yield host.encodeUtf8(event.text().toWellFormed());
+  }
 }
 
 function line(name: string, value: string): string {
-  const text = String(value);
-  if (/[\r\n\0]/.test(text)) throw new InferletError('invalid-argument', `${name} of an event is ${JSON.stringify(text)}; it is a text of one line`);
-  return text;
+  if (/[\r\n\0]/.test(toText(value, name))) {
+    throw new InferletError('invalid-argument', `${name} of an event is ${JSON.stringify(value)}; it is a text of one line`);
+  }
+  return value;
 }
 
 /** What ends the work on a request before its time: its client goes. */
@@ -192,7 +197,7 @@ function requestOf(incoming: host.IncomingRequestHandle, signal: Signal): Reques
       else controller.enqueue(part);
     },
   });
-  const request = new Request(url, { method, headers: pairs, signal, body: WITHOUT_BODY.includes(method) ? null : body });
+  const request = new Request(url, { method, headers: pairs, signal, body: METHODS_WITHOUT_BODY.includes(method) ? null : body });
   return Object.assign(request, { remoteAddress });
 }
 

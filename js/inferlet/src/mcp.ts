@@ -61,7 +61,7 @@ export class McpSession implements Disposable {
     this.serverInfo = serverInfo;
   }
 
-  /** The tools of the server, `{"tools": [...]}`. `equip` and `use` take them as they are. */
+  /** The tools of the server, `{"tools": [...]}`. `equip` takes each of them as it is. */
   listTools(): string {
     return blocked((settle) => this.#raw.listTools(settle));
   }

@@ -121,7 +121,7 @@ def with_http(manifest: Manifest, *, shared: bool | None, public: bool) -> Manif
     """
     if manifest.http_instance is not None:
         if public or (shared is not None and shared != (manifest.http_instance == "shared")):
-            message = "the manifest of the program has a table [http]; change it there, or leave --public and --shared out"
+            message = "the manifest of the program has a table [http] already; say there who may ask and what answers, and nowhere else"
             raise PieError("invalid-argument", message)
         return manifest
     lines = ["", "[http]", f'instance = "{"shared" if shared else "request"}"', f"public = {'true' if public else 'false'}", ""]

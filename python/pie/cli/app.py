@@ -135,6 +135,9 @@ def run(
         raise typer.BadParameter("a server has a port of its own: install the program there with --http", param_hint="--port")
     if shared and port is None:
         raise typer.BadParameter("it says how a program serves HTTP: give --port too", param_hint="--shared")
+    if watch and (server is not None or port is not None):
+        message = "a program that is watched runs to its end in an engine of its own; leave --server and --port out"
+        raise typer.BadParameter(message, param_hint="--watch")
     flags = config_flags(config, model, dummy, limit, surroundings(mount, allow_net))
     chosen, arguments = _program_and_arguments(program, path, context.args)
 
@@ -152,8 +155,6 @@ def run(
         verbose=verbose,
         programs=named_programs(named or ()),
     )
-    if watch and server is not None:
-        raise typer.BadParameter("a program that is watched runs in an engine of its own; leave --server out", param_hint="--watch")
     if server is not None:
         from pie.cli.remote_run import run_in_server
 
@@ -162,7 +163,6 @@ def run(
         from pie.cli.watch_run import watch_program
 
         raise typer.Exit(watch_program(launch, flags))
-
     if port is not None:
         from pie.cli.serve_program import serve_program
 

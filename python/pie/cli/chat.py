@@ -33,6 +33,8 @@ PROGRAM = Path(__file__).with_name("conversation.py")
 
 _PROMPT = "> "
 _LOOK_S = 0.1
+# Events that wait to be shown; more of them hold the program up.
+_MAX_EVENTS = 1024
 _HINT = "/system TEXT, /reset, /save NAME, /quit; Ctrl-C stops an answer, Ctrl-D ends"
 
 
@@ -81,7 +83,7 @@ class Conversation:
         self._is_answering = False
         self._wants_stop = False
         self._is_at_prompt = False
-        self._events: queue.SimpleQueue[AnyEvent | None] = queue.SimpleQueue()
+        self._events: queue.Queue[AnyEvent | None] = queue.Queue(_MAX_EVENTS)
 
     def talk(self) -> int:
         """Until `/quit`, the end of stdin or that of the program."""

@@ -114,9 +114,10 @@ class Client:
         return self._connection.draining
 
     async def close(self) -> None:
-        """Ends the connection: every call and loop that waits gets `connection-failed`. A second call does nothing.
+        """Ends the connection: every call and loop that waits gets `connection-failed`.
 
-        Processes go on for a while, so that this user can attach to them again; detached ones go on without limit.
+        A second call waits for the first. Processes go on for a while, so that this user can attach to them again;
+        detached ones go on without limit.
         """
         await self._connection.close()
 
@@ -172,8 +173,8 @@ class Client:
 
         The path is on the port of the server, as in `/http/chat@0.1.0/`. One instance answers all requests, which
         begins with the first of them; without `shared` each has its own. With `public` anybody may ask, and otherwise
-        only this user, by their key. It serves until it is uninstalled. The errors are those of `install`, and `invalid-argument`
-        where the table `[http]` of its manifest says otherwise.
+        only this user, by their key. It serves until it is uninstalled. The errors are those of `install`, and
+        `invalid-argument` where the table `[http]` of its manifest says otherwise.
         """
         shared, public = checks.flag("shared", shared), checks.flag("public", public)
         if manifest is not None:
@@ -371,14 +372,15 @@ class Client:
 
         This client starts `command` with `args` when a program asks for the server, speaks to it by its standard input
         and output (`stdio`, the one transport), and ends it with the connection. `env` are variables beside those of
-        this process. A server of the operator with that name gives way. Raises PieError `invalid-name`, and
-        `limit-mcp-calls` where there are too many.
+        this process, of which it gets all but the user's key. A server of the operator with that name gives way. Raises
+        PieError `invalid-name`, and `limit-mcp-calls` where there are too many.
         """
         if transport != "stdio":
             raise checks.refused("transport", transport, "'stdio'; servers that speak HTTP are configured at the server of Pie")
         checks.text("name", name)
         argv = (checks.text("command", command), *checks.texts("args", args))
-        variables = None if env is None else _with_own({key: checks.text(f"env[{key!r}]", value) for key, value in env.items()})
+        given = {checks.text("a name in env", key): checks.text(f"env[{key!r}]", value) for key, value in (env or {}).items()}
+        variables = await asyncio.to_thread(_variables_of_server, given)
         self._connection.mcp.register(name, Command(argv, variables, None if cwd is None else Path(cwd)))
         try:
             await self._connection.request("register_mcp_server", {"name": name}, nothing)
@@ -432,12 +434,13 @@ def _of(user: str | None) -> dict[str, str]:
     return {} if user is None else {"user": checks.text("user", user)}
 
 
-def _with_own(variables: Mapping[str, str]) -> dict[str, str]:
-    """Variables beside those of this process."""
+def _variables_of_server(given: Mapping[str, str]) -> dict[str, str]:
+    """The variables of an MCP server: those of this process but for the user's key, and what is given."""
     # The configuration brings the engine along, which is large.
-    from pie.config.environment import environment  # noqa: PLC0415
+    from pie.config.environment import KEYS, environment  # noqa: PLC0415
 
-    return {**environment(), **variables}
+    own = {name: value for name, value in environment().items() if name not in KEYS}
+    return {**own, **given}
 
 
 def _read(program: Path | bytes, manifest: str | None) -> Package:

@@ -65,6 +65,7 @@ class Connection:
         self._failure: PieError | None = None
         self._is_closing = False
         """Whether this side ends the connection: what nobody waits for any more is still answered."""
+        self._has_closed = asyncio.Event()
         self.mcp = McpServers(self._tell, hello.limits.frame_bytes)
         """The MCP servers that this client runs."""
         self._ids = count(1)
@@ -152,12 +153,15 @@ class Connection:
         await self._flush()
 
     async def close(self) -> None:
-        """Ends the connection: open requests and streams get `connection-failed`. A second call does nothing.
+        """Ends the connection: open requests and streams get `connection-failed`. A second call waits for the first.
 
         What an unanswered request may have done at the server is taken back first, if its answer comes soon.
         """
+        if self._is_closing:
+            await self._has_closed.wait()
+            return
         is_open = self._failure is None
-        self._is_closing = self._is_closing or is_open
+        self._is_closing = is_open
         self._fail(PieError("connection-failed", "this client has closed the connection; connect again"))
         self._notifier.cancel()
         try:
@@ -170,8 +174,11 @@ class Connection:
         finally:
             self._reader.cancel()
             self._socket.abort()
-            await self.mcp.close()
-            await asyncio.wait({self._reader, self._notifier})
+            try:
+                await self.mcp.close()
+                await asyncio.wait({self._reader, self._notifier})
+            finally:
+                self._has_closed.set()
 
     def _check_size(self, n_bytes: int) -> None:
         """Refuses here what the server would close the connection for."""

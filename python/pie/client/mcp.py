@@ -40,8 +40,8 @@ class Command:
     """How a server is started."""
 
     argv: tuple[str, ...]
-    env: Mapping[str, str] | None = None
-    """All its variables; None: those of the client."""
+    env: Mapping[str, str]
+    """All its variables."""
     cwd: Path | None = None
 
 
@@ -59,11 +59,11 @@ class McpServers:
         self._commands[name] = command
 
     def unregister(self, name: str) -> None:
-        """There is no server of that name any more; links that there are stay."""
+        """There is no server of that name any more; links that are open stay."""
         self._commands.pop(name, None)
 
     def take(self, frame: Frame) -> None:
-        """Does what the server of Pie asks for. It never waits."""
+        """Starts a process, hands it a line or ends it, as the server of Pie asks. It never waits."""
         if frame.type == "mcp_start":
             self._links = {number: link for number, link in self._links.items() if not link.is_over}
             self._links[frame.link] = _Link(frame.link, self._commands.get(frame.server), self._say, self._line_bytes)
@@ -72,7 +72,7 @@ class McpServers:
         elif frame.type == "mcp_line":
             link.put(frame.text)
         elif frame.type == "mcp_stop":
-            self._links.pop(frame.link).stop()
+            link.stop()  # it stays known until it is over, so that `close` waits for it
 
     def stop(self) -> None:
         """Ends every process, soon."""
@@ -97,6 +97,7 @@ class _Link:
         self._line_bytes = line_bytes
         self._lines: asyncio.Queue[bytes] = asyncio.Queue(_MAX_LINES)
         self._is_full = asyncio.Event()
+        self._is_stopping = False
         self._task = asyncio.create_task(self._run(command), name=f"pie-client-mcp-{number}")
 
     @property
@@ -112,8 +113,10 @@ class _Link:
             self._is_full.set()
 
     def stop(self) -> None:
-        """Ends the process, soon."""
-        self._task.cancel()
+        """Ends the process, soon. Again it does nothing: a second cancelling would interrupt the end of the process."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._task.cancel()
 
     async def ended(self) -> None:
         """Waits for the end."""
@@ -190,10 +193,13 @@ async def _end(process: Process) -> None:
     """Lets a process end by itself, for a while; then kills it, with what it has started."""
     if process.stdin is not None:
         process.stdin.close()
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), _END_S)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _END_S)
+    finally:
+        # Also where the loop itself ends, and with it this wait.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
     # What it has written and nobody reads would keep its pipes open, beyond the loop.
     process._transport.close()  # type: ignore[attr-defined]

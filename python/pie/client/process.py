@@ -18,7 +18,7 @@ from pie.events import AnyEvent, Event
 class Events:
     """The events of a process in order, up to its last, `Return` or `Error`.
 
-    Leaving the loop loses nothing that was not given.
+    Leaving the loop loses no event that it was not given.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -105,7 +105,8 @@ class Process:
         Events that nobody reads are passed over; while another task loops over `events`, they are left to it.
         """
         while self._stream.last is None:
-            if self._is_read_elsewhere() or self._stream.take_now() is None:
+            is_left_to_loops = self._is_read_elsewhere() and not self._stream.is_over
+            if is_left_to_loops or self._stream.take_now() is None:
                 await self._stream.change()
         last = self._stream.last
         if isinstance(last, Event.Error):

@@ -53,6 +53,11 @@ class Stream:
         self._waiting_bytes += n_bytes
         self.wake()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to be read, and nothing more comes."""
+        return self._end is not None and not self._waiting
+
     def fail(self, error: PieError) -> None:
         """Ends the stream: a reader gets what has arrived, then the error."""
         if self._end is None:

@@ -16,6 +16,8 @@ PREFIX = "PIE_"
 SEPARATOR = "__"
 CONFIG_FILE = "PIE_CONFIG"
 KEY = "PIE_KEY"
+KEYS = frozenset({KEY, f"{PREFIX}CLIENT{SEPARATOR}KEY"})
+"""Variables that hold the key of the user, which no program of others is given."""
 
 
 @dataclass(frozen=True)

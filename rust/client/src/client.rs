@@ -33,7 +33,7 @@ pub struct ConnectOptions {
     /// A private key whose public half the operator has added; `user` says whose it is.
     #[cfg(feature = "keys")]
     pub private_key: Option<PrivateKey>,
-    /// How long opening may take; ten seconds if left out.
+    /// How long opening may take, above zero; ten seconds if left out.
     pub timeout: Option<Duration>,
 }
 
@@ -73,9 +73,14 @@ impl Client {
     /// # Errors
     /// `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not let one in,
     /// `connection-failed` where there is no server, `protocol-version` where it is of another version,
-    /// `invalid-argument` for what is no key.
+    /// `invalid-argument` for what is not a key, and for a time of zero.
     pub async fn connect(address: &str, options: ConnectOptions) -> Result<Self, Error> {
         let within = options.timeout.unwrap_or(TIMEOUT);
+        if within.is_zero() {
+            let message =
+                "timeout is zero; give a length of time above it, or None for ten seconds";
+            return Err(Error::argument("timeout", message));
+        }
         let who = identity(options)?;
         let (socket, hello) = opening::open(address, &who, within).await?;
         Ok(Self {
@@ -265,9 +270,10 @@ impl Client {
     /// not want: what is not read holds it up.
     ///
     /// # Errors
-    /// `unknown-program`, `limit-processes`, `invalid-argument` for a limit that is no number, `server-draining`.
+    /// `unknown-program`, `limit-processes`, `server-draining`, and `invalid-argument` for a limit that is not a number
+    /// and for a window of zero.
     pub async fn launch(&self, program: &str, options: LaunchOptions) -> Result<Process, Error> {
-        let window_bytes = self.window(options.window_bytes);
+        let window_bytes = self.window(options.window_bytes)?;
         let asked = fields(launch_fields(program, options)?);
         let expected = Expected::Launch { window_bytes };
         let unclaimed = self.connection.attach("launch", asked, expected).await?;
@@ -279,7 +285,7 @@ impl Client {
     /// launch.
     ///
     /// # Errors
-    /// `unknown-process`, or `process-attached` while another client reads.
+    /// `unknown-process`, `process-attached` while another client reads, and `invalid-argument` for a window of zero.
     pub async fn attach(
         &self,
         pid: u64,
@@ -289,7 +295,7 @@ impl Client {
         let mut asked = json!({ "pid": pid });
         set(&mut asked, "window_bytes", window_bytes);
         let expected = Expected::Attach {
-            window_bytes: self.window(window_bytes),
+            window_bytes: self.window(window_bytes)?,
             after_seq,
         };
         let unclaimed = self
@@ -391,8 +397,16 @@ impl Client {
         Ok(programs)
     }
 
-    fn window(&self, asked: Option<u64>) -> u64 {
-        asked.unwrap_or(self.connection.hello.limits.window_bytes)
+    /// Bytes of events that the server sends before they are read.
+    fn window(&self, asked: Option<u64>) -> Result<u64, Error> {
+        match asked {
+            Some(0) => {
+                let message = "window_bytes is 0; give a number of bytes above it, or None for what the server has";
+                Err(Error::argument("window_bytes", message))
+            }
+            Some(window_bytes) => Ok(window_bytes),
+            None => Ok(self.connection.hello.limits.window_bytes),
+        }
     }
 }
 
@@ -490,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_no_number_is_refused() {
+    fn a_limit_that_is_not_a_number_is_refused() {
         let options = LaunchOptions {
             limits: BTreeMap::from([("cpu_s".to_owned(), Some(f64::NAN))]),
             ..LaunchOptions::default()

@@ -129,7 +129,7 @@ impl Connection {
     }
 
     /// Ends the connection. What an unanswered request may have done at the server is taken back first, if its answer
-    /// comes soon.
+    /// comes soon; a call beside another one waits for that, too.
     pub(crate) async fn close(&self) {
         if self.shared.begin_closing() {
             let _ = timeout(FLUSH, self.shared.settled()).await;

@@ -121,10 +121,11 @@ impl Event {
         }
     }
 
-    /// The value that the program sent, of a `Stdout` whose form is JSON.
+    /// The value that the program sent, of a `Stdout` with a form: what its JSON holds, or the text. Of a `Return` the
+    /// value that the program returned.
     ///
     /// # Errors
-    /// `invalid-argument` for an event that holds no such value, or one that `T` cannot hold.
+    /// `invalid-argument` for another event, as what was printed, and for a value that `T` cannot hold.
     pub fn value<T: DeserializeOwned>(&self) -> Result<T, Error> {
         match self {
             Self::Stdout {
@@ -132,10 +133,16 @@ impl Event {
                 form: Some(Form::Json),
                 ..
             } => value_of(text, "sent"),
+            Self::Stdout {
+                text,
+                form: Some(Form::Text),
+                ..
+            } => serde_json::from_value(Value::String(text.clone()))
+                .map_err(|error| not_held("sent", &error)),
             Self::Return(returned) => returned.value(),
             _ => Err(Error::new(
                 ErrorCode::InvalidArgument,
-                "the event holds no value; ask events of the form JSON, and the return",
+                "the event holds no value; ask the events of what was sent, which have a form, and the return",
             )),
         }
     }
@@ -195,12 +202,14 @@ fn described(failure: &Failure) -> String {
 }
 
 fn value_of<T: DeserializeOwned>(text: &str, how: &str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|error| {
-        let message = format!(
-            "the value that the program {how} cannot be held by the type that was asked for ({error}); read the text of the event"
-        );
-        Error::new(ErrorCode::InvalidArgument, message)
-    })
+    serde_json::from_str(text).map_err(|error| not_held(how, &error))
+}
+
+fn not_held(how: &str, error: &serde_json::Error) -> Error {
+    let message = format!(
+        "the value that the program {how} cannot be held by the type that was asked for ({error}); read the text of the event"
+    );
+    Error::new(ErrorCode::InvalidArgument, message)
 }
 
 /// The fields of an event as it travels.
@@ -221,7 +230,7 @@ struct Fields {
 /// The event in a message of a server.
 ///
 /// # Errors
-/// `protocol-error` for what is none.
+/// `protocol-error` for what is not one.
 pub(crate) fn event_of(fields: Value, payload: Vec<u8>) -> Result<Event, Error> {
     let Fields {
         seq,
@@ -277,6 +286,9 @@ mod tests {
         let sent = sent.unwrap();
         assert_eq!(sent.seq(), 3);
         assert_eq!(sent.value::<Value>().unwrap(), json!({"n": 1}));
+        let text = read(json!({"seq": 4, "kind": "stdout", "text": "1", "form": "text"})).unwrap();
+        assert_eq!(text.value::<String>().unwrap(), "1");
+        assert_eq!(text.value::<u64>().unwrap_err().code(), "invalid-argument");
         let printed = read(json!({"seq": 4, "kind": "stdout", "text": "x"})).unwrap();
         assert_eq!(
             printed.value::<Value>().unwrap_err().code(),

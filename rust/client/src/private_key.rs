@@ -37,7 +37,7 @@ impl PrivateKey {
     /// Reads a key without a passphrase: PKCS #8 (PEM) of any kind, or the format of OpenSSH for Ed25519.
     ///
     /// # Errors
-    /// `invalid-argument` where it is none.
+    /// `invalid-argument` where it is not one.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let (label, data) = pem(text).ok_or_else(unreadable)?;
         let random = SystemRandom::new();

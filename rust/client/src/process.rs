@@ -121,7 +121,7 @@ impl Process {
     }
 }
 
-/// Whoever reads the events of a process. Dropping it loses nothing that was not given.
+/// A reader of the events of a process. Dropping it loses no event that it has not given.
 pub struct Events {
     stream: Arc<Stream>,
 }

@@ -168,7 +168,7 @@ impl Shared {
         Ok(waiting)
     }
 
-    /// A request that was not sent is none.
+    /// Forgets a request that was not sent.
     pub(crate) fn forget(&self, id: u64) {
         let request = lock(&self.state).requests.remove(&id);
         drop(request);
@@ -337,7 +337,7 @@ impl Shared {
         }))
     }
 
-    /// The server sends no more events of a process to this client. It is so also where the caller has gone.
+    /// The server sends no more events of a process to this client, also where the caller has given up.
     fn detached(&self, pid: u64) {
         let stream = lock(&self.state).streams.remove(&pid);
         if let Some(stream) = stream.as_ref().and_then(Weak::upgrade) {
@@ -352,17 +352,18 @@ impl Shared {
         self.end(error, false);
     }
 
-    /// This side ends the connection: what answers undo stays known. False where it has ended before.
+    /// This side ends the connection: what answers undo stays known. False where the other side has ended it before.
     pub(crate) fn begin_closing(&self) -> bool {
         let message = "this client has closed the connection; connect again";
-        self.end(Error::new(ErrorCode::ConnectionFailed, message), true)
+        self.end(Error::new(ErrorCode::ConnectionFailed, message), true);
+        lock(&self.state).is_closing
     }
 
-    fn end(&self, error: Error, is_closing: bool) -> bool {
+    fn end(&self, error: Error, is_closing: bool) {
         let mut state = lock(&self.state);
         let is_first = state.failure.is_none();
         if !is_first && !state.is_closing {
-            return false;
+            return;
         }
         let mut callers = Vec::new();
         if is_first {
@@ -391,7 +392,6 @@ impl Shared {
         }
         self.wake.notify_one();
         self.changed.notify_waiters();
-        is_first
     }
 
     /// Waits until nothing is to be taken back any more.

@@ -111,7 +111,7 @@ pub(crate) fn read<T: serde::de::DeserializeOwned>(fields: Fields) -> Result<T, 
 /// A field that is a whole number.
 ///
 /// # Errors
-/// `protocol-error` where it is none.
+/// `protocol-error` where it is not one.
 pub(crate) fn number_of(fields: &Fields, name: &str) -> Result<u64, Error> {
     fields
         .get(name)
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn what_is_not_a_message_is_refused() {
         for frame in [
             Message::text(""),
             Message::text("hello"),

@@ -185,6 +185,27 @@ async fn an_error_of_the_server_has_its_code_and_its_details() {
 }
 
 #[tokio::test]
+async fn a_window_of_zero_is_refused_before_anything_is_sent() {
+    let (client, mut peer) = connected().await;
+    let options = LaunchOptions {
+        window_bytes: Some(0),
+        ..LaunchOptions::default()
+    };
+    let launched = client.launch("p", options).await.err();
+    let attached = client.attach(5, 0, Some(0)).await.err();
+    for error in [launched, attached] {
+        let error = error.unwrap();
+        assert_eq!(error.code(), "invalid-argument");
+        assert_eq!(error.details()["argument"], "window_bytes");
+    }
+    let (pinged, ()) = tokio::join!(client.ping(), async {
+        let ping = peer.expect("ping").await;
+        peer.answer(&ping, json!({})).await;
+    });
+    pinged.unwrap();
+}
+
+#[tokio::test]
 async fn a_file_is_one_binary_frame() {
     let (_client, mut peer, process) = launched().await;
     let (sent, ()) = tokio::join!(process.transfer_file(&[0, 255]), async {
@@ -226,7 +247,8 @@ async fn closing_takes_back_an_unanswered_launch_and_tells_its_caller() {
         async move { client.launch("p", LaunchOptions::default()).await.map(drop) }
     });
     let launch = peer.expect("launch").await;
-    let ((), ()) = tokio::join!(client.close(), async {
+    // One that closes while another does waits with it.
+    let ((), (), ()) = tokio::join!(client.close(), client.close(), async {
         peer.answer(&launch, json!({ "pid": 6, "launch_seed": 1 }))
             .await;
         let undoing = peer.expect("terminate").await;
@@ -347,6 +369,18 @@ async fn what_does_not_speak_the_protocol_is_told() {
         .err()
         .unwrap();
     assert_eq!(error.code(), "invalid-argument");
+    let at_once = ConnectOptions {
+        timeout: Some(Duration::ZERO),
+        ..ConnectOptions::default()
+    };
+    let error = Client::connect("ws://127.0.0.1:1", at_once)
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(
+        (error.code(), &error.details()["argument"]),
+        ("invalid-argument", &json!("timeout"))
+    );
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("ws://{}", silent.local_addr().unwrap());
     let options = ConnectOptions {

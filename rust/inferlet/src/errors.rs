@@ -1,5 +1,7 @@
 //! Errors as texts: `[code] message`.
 
+use serde::Serialize;
+
 use crate::ErrorCode;
 use crate::bindings::pie::core::types::Error;
 
@@ -27,6 +29,18 @@ pub(crate) fn split(text: &str) -> Option<(ErrorCode, &str)> {
 /// An error text of this crate's own.
 pub(crate) fn text(code: ErrorCode, message: impl std::fmt::Display) -> String {
     format!("[{code}] {message}")
+}
+
+/// A value that a program gives, as JSON text; `what` it is stands in the error.
+///
+/// # Errors
+/// `invalid-argument` for a value that JSON cannot hold.
+pub(crate) fn to_json(what: &str, value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| {
+        let message =
+            format!("{what} cannot be JSON: {error}; give a value whose map keys are strings");
+        text(ErrorCode::InvalidArgument, message)
+    })
 }
 
 impl From<Error> for String {
@@ -63,6 +77,15 @@ mod tests {
         ] {
             assert_eq!(error_code(plain), None, "{plain:?}");
         }
+    }
+
+    #[test]
+    fn a_value_that_json_cannot_hold_is_named() {
+        use std::collections::BTreeMap;
+
+        assert_eq!(to_json("it", &[1, 2]).as_deref(), Ok("[1,2]"));
+        let error = to_json("the body", &BTreeMap::from([([1], 2)])).unwrap_err();
+        assert!(error.starts_with("[invalid-argument] the body cannot be JSON:"));
     }
 
     #[test]

@@ -129,10 +129,7 @@ impl Request {
     /// # Errors
     /// `invalid-argument` for a value that JSON cannot hold.
     pub fn json(self, value: &impl Serialize) -> Result<Self> {
-        let text = serde_json::to_string(value).map_err(|error| {
-            let message = format!("the body of a request cannot be JSON: {error}");
-            errors::text(ErrorCode::InvalidArgument, message)
-        })?;
+        let text = errors::to_json("the body of a request", value)?;
         Ok(self.of_type(JSON).body(text))
     }
 

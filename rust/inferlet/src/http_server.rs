@@ -45,7 +45,7 @@ const EVENTS: &str = "text/event-stream";
 const CONTENT_TYPE: &str = "content-type";
 const CONTENT_LENGTH: &str = "content-length";
 /// Statuses whose answers have no body.
-const WITHOUT_BODY: [u16; 3] = [204, 205, 304];
+const STATUSES_WITHOUT_BODY: [u16; 3] = [204, 205, 304];
 /// What is larger is handed on in several parts, each when the client takes it.
 const STRIDE_BYTES: usize = 64 << 10;
 
@@ -200,7 +200,7 @@ impl Request {
         Ok(bytes)
     }
 
-    /// What is left of the body, as text in UTF-8; what is none becomes U+FFFD.
+    /// What is left of the body, as text; bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
     /// As [`Request::chunk`].
@@ -268,7 +268,8 @@ impl Response {
     /// # Errors
     /// `invalid-argument` for a value that JSON cannot hold.
     pub fn json(value: &impl Serialize) -> Result<Self> {
-        Ok(Self::new(to_json(value)?).header(CONTENT_TYPE, JSON))
+        let text = errors::to_json("the body of an answer", value)?;
+        Ok(Self::new(text).header(CONTENT_TYPE, JSON))
     }
 
     /// An answer whose body is written as it is made: each write waits until the client has taken it.
@@ -320,7 +321,7 @@ impl Response {
         let mut headers = self.headers;
         if let Body::Whole(bytes) = &self.body
             && !has_length
-            && !WITHOUT_BODY.contains(&status)
+            && !STATUSES_WITHOUT_BODY.contains(&status)
         {
             headers.push(Header {
                 name: CONTENT_LENGTH.to_owned(),
@@ -367,7 +368,8 @@ impl BodyWriter {
     /// # Errors
     /// As [`BodyWriter::write`], and `invalid-argument` for a value that JSON cannot hold.
     pub async fn event(&mut self, data: &impl Serialize) -> Result<()> {
-        self.text_event(None, &to_json(data)?).await
+        let data = errors::to_json("the data of an event", data)?;
+        self.text_event(None, &data).await
     }
 
     /// Sends a server-sent event: a text, with the name by which pages listen to it; none: `message`.
@@ -375,34 +377,59 @@ impl BodyWriter {
     /// # Errors
     /// As [`BodyWriter::write`], and `invalid-argument` for a name that has several lines.
     pub async fn text_event(&mut self, name: Option<&str>, data: &str) -> Result<()> {
-        self.write(event_text(name, data)?).await
+        let event = ServerEvent {
+            data,
+            event: name,
+            ..ServerEvent::default()
+        };
+        self.server_event(event).await
+    }
+
+    /// Sends a server-sent event with all that it may have.
+    ///
+    /// # Errors
+    /// As [`BodyWriter::write`], and `invalid-argument` for a name or an id that has several lines.
+    pub async fn server_event(&mut self, event: ServerEvent<'_>) -> Result<()> {
+        self.write(event.text()?).await
     }
 }
 
-/// A server-sent event as it is sent.
-fn event_text(name: Option<&str>, data: &str) -> Result<String> {
-    let mut text = String::new();
-    if let Some(name) = name {
-        if name.contains(['\r', '\n', '\0']) {
-            let message = format!("the name of an event is {name:?}; it is a text of one line");
-            return Err(errors::text(ErrorCode::InvalidArgument, message));
+/// One event of a stream of server-sent events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerEvent<'a> {
+    /// A text, of any number of lines.
+    pub data: &'a str,
+    /// The name by which pages listen to it; none: `message`.
+    pub event: Option<&'a str>,
+    /// What a page sends as `Last-Event-ID` when it connects again.
+    pub id: Option<&'a str>,
+    /// How long a page waits before it does, in milliseconds.
+    pub retry_ms: Option<u32>,
+}
+
+impl ServerEvent<'_> {
+    /// The event as it is sent.
+    fn text(&self) -> Result<String> {
+        let mut text = String::new();
+        for (field, value) in [("event", self.event), ("id", self.id)] {
+            let Some(value) = value else { continue };
+            if value.contains(['\r', '\n', '\0']) {
+                let message = format!("{field} of an event is {value:?}; it is a text of one line");
+                return Err(errors::text(ErrorCode::InvalidArgument, message));
+            }
+            // Writing to a text cannot fail.
+            let _ = writeln!(text, "{field}: {value}");
         }
-        // Writing to a text cannot fail.
-        let _ = writeln!(text, "event: {name}");
+        if let Some(retry_ms) = self.retry_ms {
+            let _ = writeln!(text, "retry: {retry_ms}");
+        }
+        let data = self.data.replace("\r\n", "\n").replace('\r', "\n");
+        for line in data.split('\n') {
+            let _ = writeln!(text, "data: {line}");
+        }
+        text.push('\n');
+        Ok(text)
     }
-    let data = data.replace("\r\n", "\n").replace('\r', "\n");
-    for line in data.split('\n') {
-        let _ = writeln!(text, "data: {line}");
-    }
-    text.push('\n');
-    Ok(text)
-}
-
-fn to_json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| {
-        let message = format!("the body of an answer cannot be JSON: {error}");
-        errors::text(ErrorCode::InvalidArgument, message)
-    })
 }
 
 #[cfg(test)]
@@ -411,7 +438,7 @@ mod tests {
 
     #[test]
     fn an_event_has_a_line_of_data_for_each_of_its_text() {
-        for (name, data, text) in [
+        for (event, data, text) in [
             (None, "", "data: \n\n"),
             (None, "a", "data: a\n\n"),
             (
@@ -420,9 +447,30 @@ mod tests {
                 "event: token\ndata: a\ndata: b\ndata: c\ndata: \n\n",
             ),
         ] {
-            assert_eq!(event_text(name, data).unwrap(), text);
+            let event = ServerEvent {
+                data,
+                event,
+                ..ServerEvent::default()
+            };
+            assert_eq!(event.text().unwrap(), text);
         }
-        let error = event_text(Some("a\nb"), "").unwrap_err();
-        assert_eq!(error_code(&error), Some(ErrorCode::InvalidArgument));
+        let whole = ServerEvent {
+            data: "a",
+            event: Some("token"),
+            id: Some("7"),
+            retry_ms: Some(1500),
+        };
+        let text = "event: token\nid: 7\nretry: 1500\ndata: a\n\n";
+        assert_eq!(whole.text().unwrap(), text);
+    }
+
+    #[test]
+    fn a_name_and_an_id_of_several_lines_are_refused() {
+        let none = ServerEvent::default();
+        let (event, id) = (Some("a\nb"), Some("a\0"));
+        for event in [ServerEvent { event, ..none }, ServerEvent { id, ..none }] {
+            let error = event.text().unwrap_err();
+            assert_eq!(error_code(&error), Some(ErrorCode::InvalidArgument));
+        }
     }
 }

@@ -64,7 +64,7 @@ pub mod client {
             &self.server_info
         }
 
-        /// The tools of the server, `{"tools": [...]}`. Those who equip a context with them give it each as it is.
+        /// The tools of the server, `{"tools": [...]}`. `equip` takes each of them as it is, as a JSON text.
         ///
         /// # Errors
         /// As the module has them; so below.

@@ -59,10 +59,7 @@ pub fn spawn(program: &str, input: impl Serialize) -> Result<Child> {
 /// # Errors
 /// As [`spawn`], and `unsupported` for a detached child where no server keeps it.
 pub fn spawn_with(program: &str, input: impl Serialize, options: &SpawnOptions) -> Result<Child> {
-    let input = serde_json::to_string(&input).map_err(|error| {
-        let message = format!("the input of a child cannot be JSON: {error}");
-        errors::text(ErrorCode::InvalidArgument, message)
-    })?;
+    let input = errors::to_json("the input of a child", &input)?;
     flush_output();
     let wanted = raw::SpawnOptions {
         output: options.output,

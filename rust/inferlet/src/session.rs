@@ -21,7 +21,7 @@ pub use crate::bindings::pie::core::session::receive as receive_signal;
 pub use crate::bindings::pie::core::session::{receive, receive_file};
 use crate::stdout::flush_output;
 use crate::task::answer_soon;
-use crate::{ErrorCode, Result, errors};
+use crate::{Result, errors};
 
 /// Sends a text: the client's `Stdout` event, marked as a text. What was printed before is sent before it. A slow
 /// client suspends the program.
@@ -35,10 +35,7 @@ pub fn send(message: &str) {
 /// # Errors
 /// `invalid-argument` for a value that JSON cannot hold.
 pub fn send_json(value: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string(value).map_err(|error| {
-        let message = format!("what is sent cannot be JSON: {error}");
-        errors::text(ErrorCode::InvalidArgument, message)
-    })?;
+    let text = errors::to_json("what is sent", value)?;
     flush_output();
     raw::send_json(&text);
     Ok(())

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
-from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pie import _engine
-from support.command import PATIENCE_S, pie
+from support import asking
+from support.asking import Answer
+from support.command import pie
 from support.serving import Served, client_of, ended, pages_in_use, scenario, serving
 
 TELLS = """
@@ -44,31 +41,8 @@ async def fetch(request):
 SERVES_NOTHING = "def main(input):\n    return 1\n"
 
 
-@dataclass
-class Answer:
-    """An answer that was read whole."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def value(self) -> Any:
-        """Its JSON value."""
-        return json.loads(self.body)
-
-    @property
-    def code(self) -> str:
-        """The code of an error of the server."""
-        code: str = self.value["error"]["code"]
-        return code
-
-
 def ask(served: Served, path: str, **headers: str) -> Answer:
-    with closing(HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE_S)) as connection:
-        connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-        response = connection.getresponse()
-        return Answer(response.status, dict(response.headers), response.read())
+    return asking.ask(served.port, path, **headers)
 
 
 def install(served: Served, folder: Path, text: str, name: str, *options: str) -> None:
@@ -124,7 +98,7 @@ async def test_a_client_that_goes_ends_the_process_of_its_request(server: Served
     async with client_of(server, "dora") as client:
         manifest = '[package]\nname = "writes"\nversion = "1"\n[http]\n'
         await client.install(tmp_path / "writes.py", manifest=manifest)
-        connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+        connection = asking.connect(server.port)
         connection.request("GET", "/http/~dora/writes/")
         response = connection.getresponse()
         assert response.read1(100)

@@ -1,8 +1,9 @@
 """Attention that reads a shared prefix once for all sequences that have it, and then what each has of its own.
 
-Both parts give a state: outputs, and the logarithms of the sums behind them, by which FlashInfer merges the two. That
-rounds in other places than attention over the whole sequence does, where depends on who shares what in a batch: so it
-is for `deterministic = false` alone. Symbols: T tokens, R rows, N prefixes, S sequences that a graph is for.
+Both parts give a state: outputs, and the logarithms of the sums behind them, by which FlashInfer merges the two. A
+merge rounds in other places than attention over the whole sequence does, and which places those are depends on who
+shares what in a batch: so it is for `deterministic = false` alone. Symbols: T tokens, R rows, N prefixes, S sequences
+that a graph is for.
 """
 
 from __future__ import annotations
