@@ -55,7 +55,7 @@ function wait(settle) {
 /** Answers every method by recording it. */
 function handle(name, methods = {}) {
   return new Proxy(methods, {
-    get: (target, method) => target[method] ?? ((...values) => record(`${name}.${String(method)}`, ...values)),
+    get: (target, method) => method in target ? target[method] : ((...values) => record(`${name}.${String(method)}`, ...values)),
   });
 }
 
@@ -146,6 +146,8 @@ export const exchangeStart = (request) => {
 export const encodeUtf8 = (text) => new TextEncoder().encode(text);
 export const decodeUtf8 = (bytes) => [new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes), 0];
 export const isServing = () => record('isServing') ?? false;
+export const write = (stream, text) => record('write', stream, text);
+
 export const nextRequest = (settle) => (record('nextRequest'), wait(settle));
 
 /** A request as `nextRequest` gives it, and what settles its waits, by the names of their methods. */
@@ -156,7 +158,8 @@ export function incomingRequest(head) {
     record(`incoming.${name}`, ...values);
     return { subscribe: () => {}, unsubscribe: () => {} };
   };
-  const methods = { head: () => head, read: waits('read'), writePart: waits('writePart'), gone: waits('gone') };
+  // It crosses a promise, which asks whatever it is given for a `then`.
+  const methods = { then: null, head: () => head, read: waits('read'), writePart: waits('writePart'), gone: waits('gone') };
   return [handle('incoming', methods), pending];
 }
 

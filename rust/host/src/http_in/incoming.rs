@@ -1,10 +1,5 @@
 //! A request as a server hands it over, and as a program holds it.
 
-#![expect(
-    unreachable_pub,
-    reason = "the generated bindings re-export the types behind handles, which must be public for that"
-)]
-
 use std::fmt;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pie_host::{ErrorCode, Event, Host, Launch, Program};
+use pie_host::{ErrorCode, Host, Launch, Program};
 
 use crate::guest::{bytes, check, events, host_with, launch, plain, returned, sent, talking};
 
