@@ -247,6 +247,16 @@ def test_requests_at_once_are_bounded(tmp_path: Path) -> None:
             assert b"server.http_program_requests = 1" in answer.body
 
 
+def test_a_connection_without_a_place_is_refused_before_its_request_is_read(tmp_path: Path) -> None:
+    with door(tmp_path, PATHS["python"], shared=True, max_address_connections=1) as opened, closing(opened.connect()) as kept:
+        kept.request("GET", "/count")
+        assert kept.getresponse().read()
+        # A head that never ends would hold what no place counts.
+        said = opened.raw("GET /count HTTP/1.1\r\nX: ")
+        assert said.startswith(b"HTTP/1.1 503 "), said
+        assert b"limit-connections" in said
+
+
 def test_an_answer_has_a_time(tmp_path: Path) -> None:
     with door(tmp_path, PATHS["python"], shared=True, http_answer_s=0.2) as opened:
         answer = opened.ask("/silent")

@@ -22,6 +22,7 @@ use super::bodies::{
     AnswerOut, Around, BodyBounds, Outgoing, RequestBody, WhenGone, fault, no_head, too_long,
 };
 use super::instances::{AskedProgram, Launchpad};
+use super::places::Connected;
 use super::refusal;
 use super::route::Route;
 use super::stream::{ClientStream, Clock};
@@ -51,18 +52,26 @@ const HOP_BY_HOP: [&str; 7] = [
     "upgrade",
 ];
 
+/// Tells a client that there is no place for its connection. Nothing of its request is read: a connection without a
+/// place must not take the time of one.
+pub(crate) async fn refuse(wire: &mut Wire, error: &Error) {
+    // A client that has gone needs no answer.
+    drop(wire.writer.raw(&refusal::unread(error)).await);
+}
+
 /// Answers the requests of a connection until the client, or the server, ends it.
-pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
+pub(crate) async fn serve(
+    wire: Wire,
+    peer: IpAddr,
+    shared: Arc<ServerState>,
+    (place, mut lost): Connected,
+) {
     let config = &shared.config;
     let buffer_bytes = HEADS * config.http_header_bytes;
     let nobody = shared.host.budget().account("");
     let Ok(charge) = nobody.charge(Purpose::Frame, 2 * buffer_bytes as u64) else {
         tracing::warn!("the engine has no memory left for one more connection");
         return;
-    };
-    let (place, mut lost, refused) = match shared.http.places.connect(peer.into()) {
-        Ok((place, lost)) => (Some(place), Some(lost), None),
-        Err(refused) => (None, None, Some(refused)),
     };
     let (read, write, ahead) = wire.into_parts();
     let stream = ClientStream::new((read, write), ahead, config.http_idle, (place, charge));
@@ -71,11 +80,9 @@ pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
         .timer(Clock)
         .header_read_timeout(config.http_idle)
         .max_headers(MAX_HEADERS)
-        .max_buf_size(buffer_bytes)
-        .keep_alive(refused.is_none());
+        .max_buf_size(buffer_bytes);
     let asked = Arc::new(Client {
         peer,
-        refused,
         shared: shared.clone(),
     });
     let service = service_fn(move |request| {
@@ -98,12 +105,9 @@ pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
 }
 
 /// Waits until the connection has lost its place to another one.
-async fn taken_away(lost: &mut Option<oneshot::Receiver<()>>) {
-    match lost {
-        // Nothing is sent: it ends.
-        Some(lost) => drop(lost.await),
-        None => std::future::pending().await,
-    }
+async fn taken_away(lost: &mut oneshot::Receiver<()>) {
+    // Nothing is sent: it ends.
+    drop(lost.await);
 }
 
 /// Waits until the server has come so far, or is gone.
@@ -114,8 +118,6 @@ async fn reached(phase: &mut watch::Receiver<Phase>, awaited: Phase) {
 /// Who asks over one connection.
 struct Client {
     peer: IpAddr,
-    /// Why nothing is answered: there are too many connections.
-    refused: Option<Error>,
     shared: Arc<ServerState>,
 }
 
@@ -215,9 +217,6 @@ impl Client {
     /// Checks what can be seen of a request before its program is known.
     fn check(&self, head: &request::Parts) -> Result<(), Refusal> {
         let config = &self.shared.config;
-        if let Some(refused) = &self.refused {
-            return Err(refused.clone().into());
-        }
         self.shared.processes.check_open()?;
         let mut upgrades = head.headers.get_all(UPGRADE).iter();
         if upgrades.any(|to| to.as_bytes().to_ascii_lowercase().starts_with(b"websocket")) {

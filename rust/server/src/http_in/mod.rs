@@ -22,4 +22,5 @@ mod refusal;
 pub(crate) mod route;
 mod stream;
 
-pub(crate) use self::connection::serve;
+pub(crate) use self::connection::{refuse, serve};
+pub(crate) use self::places::Connected;
