@@ -264,6 +264,18 @@ def test_an_answer_has_a_time(tmp_path: Path) -> None:
         assert opened.ask("/count").status == 200
 
 
+def test_an_answer_that_nobody_reads_has_a_time(tmp_path: Path) -> None:
+    with door(tmp_path, PATHS["python"], shared=True, http_program_requests=1, http_s=2, http_idle_s=600) as opened:
+        connection, response = opened.begin("/flood")
+        with closing(connection):
+            assert response.read(1) == b"x"
+            # Its place is given back, though the client stays.
+            answer = opened.ask("/count")
+            while answer.status == 503:
+                answer = opened.ask("/count")
+            assert answer.status == 200
+
+
 def test_who_drips_is_given_up(tmp_path: Path) -> None:
     with door(tmp_path, PATHS["python"], shared=True, http_idle_s=0.2, handshake_timeout_s=0.2) as opened:
         assert opened.raw("GET /count HTTP/1.1\r\nHost:") == b""

@@ -12,11 +12,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use pie_host::{
-    AnswerBody, ArrivedRequest, Asking, Error, ErrorCode, HttpService, Launch, Purpose,
-    ServedProcess,
+    AnswerBody, ArrivedRequest, Error, ErrorCode, HttpService, Launch, Purpose, ServedProcess,
 };
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::bodies::{
     AnswerOut, Around, BodyBounds, Outgoing, RequestBody, WhenGone, fault, no_head, too_long,
@@ -81,8 +80,10 @@ pub(crate) async fn serve(
         .header_read_timeout(config.http_idle)
         .max_headers(MAX_HEADERS)
         .max_buf_size(buffer_bytes);
+    let (due, mut is_due) = watch::channel(None);
     let asked = Arc::new(Client {
         peer,
+        due: Arc::new(due),
         shared: shared.clone(),
     });
     let service = service_fn(move |request| {
@@ -95,11 +96,13 @@ pub(crate) async fn serve(
     tokio::select! {
         _ = connection.as_mut() => return,
         () = taken_away(&mut lost) => return,
+        () = overdue(&mut is_due) => return,
         () = reached(&mut phase, Phase::Draining) => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = connection.as_mut() => {}
         () = taken_away(&mut lost) => {}
+        () = overdue(&mut is_due) => {}
         () = reached(&mut phase, Phase::Closing) => {}
     }
 }
@@ -115,9 +118,50 @@ async fn reached(phase: &mut watch::Receiver<Phase>, awaited: Phase) {
     drop(phase.wait_for(|phase| *phase >= awaited).await);
 }
 
+/// When the answer that is being sent has to be over; none: it may take any time, or none is.
+type Due = watch::Sender<Option<Instant>>;
+
+/// Waits until an answer has not been over in its time. Its body says so to whoever asks for more of it, which nobody
+/// does as long as the client takes nothing.
+async fn overdue(due: &mut watch::Receiver<Option<Instant>>) {
+    loop {
+        let until = *due.borrow_and_update();
+        let is_over = async {
+            match until {
+                Some(until) => sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = is_over => return,
+            changed = due.changed() => if changed.is_err() {
+                // Nobody asks any more: the connection ends by itself.
+                std::future::pending::<()>().await;
+            },
+        }
+    }
+}
+
+/// An answer that has a time, until it is dropped.
+struct Timed(Arc<Due>);
+
+impl Timed {
+    fn new(due: &Arc<Due>, until: Option<Instant>) -> Self {
+        due.send_replace(until);
+        Self(due.clone())
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        self.0.send_replace(None);
+    }
+}
+
 /// Who asks over one connection.
 struct Client {
     peer: IpAddr,
+    due: Arc<Due>,
     shared: Arc<ServerState>,
 }
 
@@ -185,11 +229,18 @@ impl Client {
             processes: &self.shared.processes,
             host: &self.shared.host,
         };
-        let (asking, process) = self.shared.http.instances.ask(pad, asked, arrived).await?;
+        // One instance is launched after the other: whoever waits for many has its time, too.
+        let limit = config.http_answer;
+        let until = Instant::now() + limit;
+        let asking = self.shared.http.instances.ask(pad, asked, arrived);
+        let asking = timeout_at(until, asking).await;
+        let (asking, process) = asking.unwrap_or_else(|_| Err(no_head(limit)))?;
         let going = Going(process.map(cancelling));
         let answered = tokio::select! {
             biased;
-            answered = self.head(asking) => answered?,
+            answered = timeout_at(until, asking.answer()) => {
+                answered.unwrap_or_else(|_| Err(no_head(limit)))?
+            }
             error = fault(told) => {
                 return Err(Refusal {
                     error,
@@ -197,21 +248,14 @@ impl Client {
                 });
             }
         };
+        let deadline = config.http_whole.map(|limit| (began + limit, limit));
+        let timed = Timed::new(&self.due, deadline.map(|(at, _)| at));
         let around = Around {
-            deadline: config.http_whole.map(|limit| (began + limit, limit)),
+            deadline,
             when_gone: going.over(),
-            kept: Box::new(place),
+            kept: Box::new((place, timed)),
         };
         Ok(sent(answered, around))
-    }
-
-    /// Waits for the head of an answer.
-    async fn head(&self, asking: Asking) -> Result<Response<AnswerBody>, Error> {
-        let limit = self.shared.config.http_answer;
-        match timeout(limit, asking.answer()).await {
-            Ok(answered) => answered,
-            Err(_) => Err(no_head(limit)),
-        }
     }
 
     /// Checks what can be seen of a request before its program is known.

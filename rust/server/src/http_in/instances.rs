@@ -115,24 +115,23 @@ impl HttpInstances {
                 let process = pad.launch(asked, queue).await?;
                 Ok((asking, Some(process)))
             }
-            HttpInstance::Shared => {
-                let queue = self.staying(pad, asked).await?;
-                Ok((queue.enter(arrived)?, None))
-            }
+            HttpInstance::Shared => Ok((self.ask_staying(pad, asked, arrived).await?, None)),
         }
     }
 
-    /// The queue of the instance that stays, which is launched where there is none, or where the program was replaced.
-    async fn staying(
+    /// Hands a request to the instance that stays, which is launched where there is none, or where the program was
+    /// replaced. Nobody else ends its queue between the two.
+    async fn ask_staying(
         &self,
         pad: Launchpad<'_>,
         asked: AskedProgram,
-    ) -> Result<Arc<RequestQueue>, Error> {
+        arrived: ArrivedRequest,
+    ) -> Result<Asking, Error> {
         let slot = self.slot(&asked.user, &asked.label);
         let mut held = slot.lock().await;
         if let Some(instance) = &*held {
             if instance.is_of(&asked.launch.program) {
-                return Ok(instance.queue.clone());
+                return instance.queue.enter(arrived);
             }
             // It finishes what it works on.
             instance.queue.end();
@@ -141,11 +140,8 @@ impl HttpInstances {
         let queue = pad.queue(self.most_waiting.max(1), &asked.user);
         let program = asked.launch.program.clone();
         pad.launch(asked, queue.clone()).await?;
-        *held = Some(Instance {
-            program,
-            queue: queue.clone(),
-        });
-        Ok(queue)
+        let instance = held.insert(Instance { program, queue });
+        instance.queue.enter(arrived)
     }
 
     /// The program was removed: its instance finishes what it works on, and ends.
