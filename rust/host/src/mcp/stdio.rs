@@ -14,7 +14,8 @@ use tokio::time::timeout;
 use super::config::McpServerConfig;
 use super::failure::unavailable;
 use super::line::Lines;
-use super::peer::{Link, OUTGOING_LINES, take};
+use super::outgoing::{McpLine, Outgoing, WeakOutgoing};
+use super::peer::{Link, take};
 use super::waiting::Waiting;
 use crate::Error;
 use crate::network::running::Running;
@@ -46,7 +47,7 @@ pub(crate) fn start(
     else {
         return Err(Error::internal("a process has not the pipes it was given"));
     };
-    let (outgoing, lines) = mpsc::channel(OUTGOING_LINES);
+    let (outgoing, lines) = Outgoing::new();
     let waiting = Waiting::new(server);
     let life = Life {
         server: server.clone(),
@@ -104,7 +105,7 @@ struct Life {
     child: Child,
     waiting: Arc<Waiting>,
     /// Weak, so that the process ends when nobody writes to it any more.
-    outgoing: mpsc::WeakSender<String>,
+    outgoing: WeakOutgoing,
     most: usize,
 }
 
@@ -112,9 +113,11 @@ impl Life {
     async fn run(
         self,
         (stdin, stdout, stderr): (ChildStdin, ChildStdout, ChildStderr),
-        lines: mpsc::Receiver<String>,
+        lines: mpsc::Receiver<McpLine>,
     ) {
         let listening = tokio::spawn(last_words(stderr));
+        // Something that has left the group may keep the standard error open.
+        let _until_it_has_ended = Running::of(&listening);
         let why = tokio::select! {
             () = read(stdout, &self.waiting, &self.outgoing, self.most) => "its output ended",
             () = write(stdin, lines) => "it does not read what it is sent",
@@ -147,7 +150,7 @@ async fn ended(child: &mut Child) -> Option<ExitStatus> {
 async fn read(
     mut stdout: impl AsyncRead + Unpin,
     waiting: &Waiting,
-    outgoing: &mpsc::WeakSender<String>,
+    outgoing: &WeakOutgoing,
     most: usize,
 ) {
     let (mut piece, mut lines) = (vec![0; PIECE_BYTES], Lines::new(most));
@@ -162,10 +165,10 @@ async fn read(
 }
 
 /// Writes until nobody wants anything written, or it cannot be.
-async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
-    while let Some(mut line) = lines.recv().await {
-        line.push('\n');
-        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<McpLine>) {
+    while let Some(line) = lines.recv().await {
+        let bytes = [line.as_bytes(), b"\n".as_slice()].concat();
+        if stdin.write_all(&bytes).await.is_err() || stdin.flush().await.is_err() {
             return;
         }
     }

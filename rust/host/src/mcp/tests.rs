@@ -13,6 +13,7 @@ use super::call::Asked;
 use super::clients::McpClientServers;
 use super::config::McpConfig;
 use super::held::HeldMcp;
+use super::outgoing::McpLine;
 use super::relay::{McpIncoming, McpRelay};
 use super::servers::McpServers;
 use super::session::McpSession;
@@ -36,7 +37,7 @@ impl McpRelay for Client {
     fn open(
         &self,
         _: &str,
-        mut outgoing: mpsc::Receiver<String>,
+        mut outgoing: mpsc::Receiver<McpLine>,
         incoming: mpsc::Sender<McpIncoming>,
     ) -> Result<(), Error> {
         *lock(&self.n_starts) += 1;
