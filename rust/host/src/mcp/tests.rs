@@ -61,7 +61,7 @@ struct World {
     client: Arc<Client>,
     told: mpsc::UnboundedReceiver<Value>,
     account: Account,
-    _servers: Arc<McpClientServers>,
+    servers: Arc<McpClientServers>,
 }
 
 impl World {
@@ -88,7 +88,7 @@ impl World {
             client,
             told,
             account,
-            _servers: of_client,
+            servers: of_client,
         }
     }
 
@@ -231,6 +231,17 @@ async fn what_is_dropped_or_closed_is_given_up() {
     let late = answer(session.read(&world.held, "c")).await.unwrap_err();
     assert_eq!(late.code, ErrorCode::McpClosed);
     assert_eq!(world.n_held(), 0);
+}
+
+#[tokio::test]
+async fn a_session_that_is_closed_keeps_no_server() {
+    let world = World::new(working, &limits());
+    let mut session = world.session();
+    let server = Arc::downgrade(&world.servers.find("files").unwrap());
+    assert!(world.servers.unregister("files"));
+    assert!(server.upgrade().is_some());
+    session.close();
+    assert!(server.upgrade().is_none());
 }
 
 #[tokio::test]
