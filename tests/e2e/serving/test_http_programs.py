@@ -80,9 +80,9 @@ def install(served: Served, folder: Path, text: str, name: str, *options: str) -
 
 def test_an_installed_program_is_asked_by_its_name(server: Served, tmp_path: Path) -> None:
     install(server, tmp_path, TELLS, "tells", "--http")
-    answer = ask(server, "/http/tells/a/b?c=/d", Authorization="Bearer ", X_Forwarded_Prefix="/elsewhere", Host="pie.example")
+    answer = ask(server, "/http/tells/a/b?c=/d", Authorization="Bearer ", X_Forwarded_Prefix="/elsewhere", Host="localhost:9")
     assert answer.status == 200, answer.body
-    assert (answer.value["user"], answer.value["url"]) == ("anonymous", "http://pie.example/a/b?c=/d")
+    assert (answer.value["user"], answer.value["url"]) == ("anonymous", "http://localhost:9/a/b?c=/d")
     headers = answer.value["headers"]
     assert headers["x-forwarded-prefix"] == "/http/tells"
     assert "authorization" not in headers
@@ -115,6 +115,14 @@ def test_a_web_page_of_elsewhere_asks_only_what_is_public(server: Served, tmp_pa
     answer = ask(server, "/http/closed/", Origin="https://evil.example")
     assert (answer.status, answer.code) == (403, "forbidden-origin")
     assert ask(server, "/http/closed/", Origin=f"http://127.0.0.1:{server.port}").status == 200
+    # Of what a page embeds, browsers say where it stands, and no origin.
+    answer = ask(server, "/http/closed/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors", Sec_Fetch_Dest="image")
+    assert (answer.status, answer.code) == (403, "forbidden-origin")
+    assert ask(server, "/http/closed/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate", Sec_Fetch_Dest="document").status == 200
+    # A name that was made to lead to this machine makes a page of the same origin.
+    for path in ("/http/closed/", "/http/~anonymous/open/"):
+        answer = ask(server, path, Host=f"evil.example:{server.port}")
+        assert (answer.status, answer.code) == (403, "forbidden-origin"), path
     assert ask(server, "/http/~anonymous/open/", Origin="https://evil.example").status == 200
 
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, ORIGIN, UPGRADE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, UPGRADE};
 use http::{HeaderMap, Method, Request, Response, request};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -297,6 +297,7 @@ impl Client {
     async fn found(&self, head: &request::Parts) -> Result<Found, Error> {
         let shared = &self.shared;
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        shared.authority.check_called(self.peer, &head.headers)?;
         let shown = Presented::read(self.peer, &head.headers, shared.authority.config())?;
         let (asked, rest, prefix) = match &shared.config.mount {
             Some(mount) => (mounted(mount), path, ""),
@@ -393,7 +394,7 @@ impl Client {
                 own: self.shared.address,
                 allowed: &self.shared.config.allowed_origins,
             };
-            gate.check(headers.get_all(ORIGIN))?;
+            gate.check_page(headers)?;
         }
         Ok(identity.user)
     }
