@@ -72,7 +72,7 @@ class McpServers:
         elif frame.type == "mcp_line":
             link.put(frame.text)
         elif frame.type == "mcp_stop":
-            self._links.pop(frame.link).stop()
+            link.stop()  # it stays among them until it has ended, which is waited for at the end
 
     def stop(self) -> None:
         """Ends every process, soon."""
@@ -97,6 +97,7 @@ class _Link:
         self._line_bytes = line_bytes
         self._lines: asyncio.Queue[bytes] = asyncio.Queue(_MAX_LINES)
         self._is_full = asyncio.Event()
+        self._is_stopping = False
         self._task = asyncio.create_task(self._run(command), name=f"pie-client-mcp-{number}")
 
     @property
@@ -112,8 +113,10 @@ class _Link:
             self._is_full.set()
 
     def stop(self) -> None:
-        """Ends the process, soon."""
-        self._task.cancel()
+        """Ends the process, soon. Again it does nothing: what ends the process must not be given up."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._task.cancel()
 
     async def ended(self) -> None:
         """Waits for the end."""
@@ -190,10 +193,13 @@ async def _end(process: Process) -> None:
     """Lets a process end by itself, for a while; then kills it, with what it has started."""
     if process.stdin is not None:
         process.stdin.close()
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), _END_S)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _END_S)
+    finally:
+        # Also where nobody waits so long, as when the loop of the client ends.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
     # What it has written and nobody reads would keep its pipes open, beyond the loop.
     process._transport.close()  # type: ignore[attr-defined]
