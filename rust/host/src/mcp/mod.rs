@@ -25,6 +25,7 @@ pub(crate) mod call;
 pub(crate) mod clients;
 pub(crate) mod config;
 mod failure;
+mod group;
 pub(crate) mod held;
 mod line;
 mod listing;

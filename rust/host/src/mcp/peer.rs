@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::failure::{protocol, unavailable};
+use super::group::Group;
 use super::line::Line;
 use super::outgoing::{Outgoing, WeakOutgoing};
 use super::rpc;
@@ -36,6 +37,15 @@ impl Peer {
         }
     }
 
+    /// Kills its processes, where those are the engine's.
+    pub(crate) fn kill(&self) {
+        if let Self::Lines(peer) = self
+            && let Some(group) = &peer.link.group
+        {
+            group.kill();
+        }
+    }
+
     /// The result of a call, as it was written, of at most `most` bytes. Dropping this before gives it up at the server
     /// too.
     ///
@@ -63,6 +73,8 @@ pub(crate) struct Link {
     next: AtomicU64,
     /// What carries the lines; it ends with this.
     _carrier: Running,
+    /// Its processes, where those are the engine's.
+    group: Option<Group>,
 }
 
 /// A server that is spoken to by lines.
@@ -98,6 +110,15 @@ impl Link {
             waiting,
             next: AtomicU64::new(0),
             _carrier: carrier,
+            group: None,
+        }
+    }
+
+    /// The same to a server whose processes end with the link.
+    pub(crate) fn with_group(self, group: Group) -> Self {
+        Self {
+            group: Some(group),
+            ..self
         }
     }
 

@@ -5,7 +5,6 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
@@ -13,6 +12,7 @@ use tokio::time::timeout;
 
 use super::config::McpServerConfig;
 use super::failure::unavailable;
+use super::group::Group;
 use super::line::Lines;
 use super::outgoing::{McpLine, Outgoing, WeakOutgoing};
 use super::peer::{Link, take};
@@ -41,7 +41,7 @@ pub(crate) fn start(
     let mut child = command(config)
         .spawn()
         .map_err(|error| unavailable(server, format!("it cannot be started ({error})")))?;
-    let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+    let group = Group::new(child.id());
     let (Some(stdin), Some(stdout), Some(stderr)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
@@ -52,13 +52,13 @@ pub(crate) fn start(
     let life = Life {
         server: server.clone(),
         child,
-        group,
+        group: group.shared(),
         waiting: waiting.clone(),
         outgoing: outgoing.downgrade(),
         most,
     };
     let carrier = Running::from(tokio::spawn(life.run((stdin, stdout, stderr), lines)));
-    Ok(Link::new(outgoing, (server.clone(), waiting), carrier))
+    Ok(Link::new(outgoing, (server.clone(), waiting), carrier).with_group(group))
 }
 
 fn command(config: &McpServerConfig) -> Command {
@@ -83,18 +83,6 @@ fn command(config: &McpServerConfig) -> Command {
     let mut command = Command::from(command);
     command.kill_on_drop(true);
     command
-}
-
-/// The processes of a server, which are killed when this is dropped.
-struct Group(Option<Pid>);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0.take() {
-            // Those that have ended cannot be killed.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
 }
 
 /// A process, from its start to its end.
