@@ -191,6 +191,9 @@ def test_a_key_opens_ones_own_programs_and_no_others(closed: Served, keys: dict[
         assert (answer.status, answer.code) == (404, "unknown-program")
     answer = ask(closed, "/http/~ada/open/", Authorization="Bearer theirs")
     assert (answer.status, answer.value["user"], answer.value["headers"]["authorization"]) == (200, "ada", "Bearer theirs")
+    # A key that is shown to somebody else's program by mistake is not given to it.
+    answer = ask(closed, "/http/~ada/open/", Authorization=f"Bearer {keys['bob']}")
+    assert (answer.status, "authorization" in answer.value["headers"]) == (200, False)
     answer = ask(closed, "/http/own/", Authorization=f"Bearer {keys['reader']}")
     assert (answer.status, answer.code) == (403, "not-permitted")
     answer = ask(closed, "/http/own/", Authorization="Bearer nonsense")

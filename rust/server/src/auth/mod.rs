@@ -23,7 +23,7 @@ use pie_host::{Error, ErrorCode};
 use tungstenite::http::{HeaderMap, header};
 
 use self::api_key::MAX_KEY_BYTES;
-pub(crate) use self::api_key::{hex, random, unhex};
+pub(crate) use self::api_key::{hex, id_of, random, unhex};
 use self::attempts::Attempts;
 pub use self::config::{AuthConfig, AuthMode, HeaderName, HostName, Network, UserName};
 pub(crate) use self::identity::Identity;

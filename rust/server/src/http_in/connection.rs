@@ -25,7 +25,7 @@ use super::places::Connected;
 use super::refusal;
 use super::route::Route;
 use super::stream::{ClientStream, Clock};
-use crate::auth::{Claim, Presented, Role, Verdict};
+use crate::auth::{Claim, Presented, Role, Verdict, id_of};
 use crate::config::MountedProgram;
 use crate::http::Gate;
 use crate::names;
@@ -427,7 +427,7 @@ impl Client {
         }
         headers.remove(self.shared.authority.config().user_header.lower());
         headers.remove(FORWARDED_PREFIX);
-        if !service.public {
+        if !service.public || headers.get_all(AUTHORIZATION).iter().any(has_key) {
             headers.remove(AUTHORIZATION);
         }
         if let Ok(prefix) = HeaderValue::from_str(prefix)
@@ -445,6 +445,13 @@ impl Client {
         let called = called.filter(|host| !host.is_empty() && host.bytes().all(is_plain));
         called.map_or_else(|| self.shared.address.to_string(), str::to_owned)
     }
+}
+
+/// Whether a header holds what looks like a key of a server. A program that everybody may ask is somebody else's, and
+/// could use it.
+fn has_key(value: &HeaderValue) -> bool {
+    let mut words = value.to_str().unwrap_or_default().split_ascii_whitespace();
+    words.any(|word| id_of(word).is_some())
 }
 
 /// The one program of a server that serves nothing else.
