@@ -331,7 +331,7 @@ mod tests {
         let check = |said: &[(&'static str, &'static str)]| {
             let mut headers = HeaderMap::new();
             for (name, value) in said {
-                headers.append(*name, HeaderValue::from_static(value));
+                headers.append(*name, HeaderValue::from_static(*value));
             }
             gate.check_page(&headers)
         };
@@ -342,8 +342,8 @@ mod tests {
         ];
         let frame = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")];
         for said in [
-            &[][..],
-            &[("sec-fetch-site", "none"), image],
+            &[("sec-fetch-site", "none"), image][..],
+            &[],
             &[("sec-fetch-site", "same-origin"), image],
             &[("sec-fetch-site", "cross-site"), link[0], link[1]],
             &[
