@@ -41,6 +41,16 @@ async def fetch(request):
     return Response(tokens())
 """
 
+# Speaks for more than itself.
+SPEAKS_FOR_ALL = """
+from inferlet.http_server import Response
+
+
+async def fetch(request):
+    headers = {"Service-Worker-Allowed": "/", "Clear-Site-Data": "*", "Alt-Svc": "clear", "Strict-Transport-Security": "max-age=9", "X-Own": "1"}
+    return Response("hello", headers=headers)
+"""
+
 SERVES_NOTHING = "def main(input):\n    return 1\n"
 
 
@@ -97,6 +107,14 @@ def test_what_serves_nothing_is_not_there(server: Served, tmp_path: Path) -> Non
         assert (answer.status, answer.code) == (404, code), path
     assert ask(server, "/http").status == 404
     assert ask(server, "/healthz").status == 200
+
+
+def test_a_program_speaks_for_itself_alone(server: Served, tmp_path: Path) -> None:
+    install(server, tmp_path, SPEAKS_FOR_ALL, "speaks", "--http")
+    answer = ask(server, "/http/speaks/")
+    assert (answer.status, answer.body, answer.headers["x-own"]) == (200, b"hello", "1")
+    said = {name.lower() for name in answer.headers}
+    assert said.isdisjoint({"service-worker-allowed", "clear-site-data", "alt-svc", "strict-transport-security"})
 
 
 def test_a_program_that_is_replaced_or_removed_answers_no_more(server: Served, tmp_path: Path) -> None:

@@ -58,6 +58,15 @@ pub(crate) async fn refuse(wire: &mut Wire, error: &Error) {
     drop(wire.writer.raw(&refusal::unread(error)).await);
 }
 
+/// Headers of an answer that browsers take for the whole server: a program could intercept, move or forget by them what
+/// its neighbours have in a browser.
+const OF_SERVER: [&str; 4] = [
+    "alt-svc",
+    "clear-site-data",
+    "service-worker-allowed",
+    "strict-transport-security",
+];
+
 /// Answers the requests of a connection until the client, or the server, ends it.
 pub(crate) async fn serve(
     wire: Wire,
@@ -255,7 +264,7 @@ impl Client {
             when_gone: going.over(),
             kept: Box::new((place, timed)),
         };
-        Ok(sent(answered, around))
+        Ok(sent(answered, around, config.mount.is_none()))
     }
 
     /// Checks what can be seen of a request before its program is known.
@@ -486,8 +495,17 @@ fn cancelling(process: ServedProcess) -> WhenGone {
     Box::new(move || process.cancel("the client of its request has gone"))
 }
 
-/// The answer of a program, as it is sent.
-fn sent(answered: Response<AnswerBody>, around: Around) -> Response<Outgoing> {
+/// The answer of a program, as it is sent: one of many that share a server does not speak for all of them.
+fn sent(
+    mut answered: Response<AnswerBody>,
+    around: Around,
+    is_one_of_many: bool,
+) -> Response<Outgoing> {
+    if is_one_of_many {
+        for name in OF_SERVER {
+            answered.headers_mut().remove(name);
+        }
+    }
     let n_bytes = announced(answered.headers());
     answered.map(|body| AnswerOut::new(body, n_bytes, around).boxed_unsync())
 }
