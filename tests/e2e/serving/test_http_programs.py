@@ -47,7 +47,8 @@ from inferlet.http_server import Response
 
 
 async def fetch(request):
-    headers = {"Service-Worker-Allowed": "/", "Clear-Site-Data": "*", "Alt-Svc": "clear", "Strict-Transport-Security": "max-age=9", "X-Own": "1"}
+    headers = {"Service-Worker-Allowed": "/", "Clear-Site-Data": "*", "Alt-Svc": "clear", "X-Own": "1"}
+    headers["Strict-Transport-Security"] = "max-age=9"
     return Response("hello", headers=headers)
 """
 

@@ -15,11 +15,12 @@ use pie_host::{
     AnswerBody, ArrivedRequest, Error, ErrorCode, HttpService, Launch, Purpose, ServedProcess,
 };
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::bodies::{
     AnswerOut, Around, BodyBounds, Outgoing, RequestBody, WhenGone, fault, no_head, too_long,
 };
+use super::due::{Due, Timed, overdue};
 use super::instances::{AskedProgram, Launchpad};
 use super::places::Connected;
 use super::refusal;
@@ -125,46 +126,6 @@ async fn taken_away(lost: &mut oneshot::Receiver<()>) {
 /// Waits until the server has come so far, or is gone.
 async fn reached(phase: &mut watch::Receiver<Phase>, awaited: Phase) {
     drop(phase.wait_for(|phase| *phase >= awaited).await);
-}
-
-/// When the answer that is being sent has to be over; none: it may take any time, or none is.
-type Due = watch::Sender<Option<Instant>>;
-
-/// Waits until an answer has not been over in its time. Its body says so to whoever asks for more of it, which nobody
-/// does as long as the client takes nothing.
-async fn overdue(due: &mut watch::Receiver<Option<Instant>>) {
-    loop {
-        let until = *due.borrow_and_update();
-        let is_over = async {
-            match until {
-                Some(until) => sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = is_over => return,
-            changed = due.changed() => if changed.is_err() {
-                // Nobody asks any more: the connection ends by itself.
-                std::future::pending::<()>().await;
-            },
-        }
-    }
-}
-
-/// An answer that has a time, until it is dropped.
-struct Timed(Arc<Due>);
-
-impl Timed {
-    fn new(due: &Arc<Due>, until: Option<Instant>) -> Self {
-        due.send_replace(until);
-        Self(due.clone())
-    }
-}
-
-impl Drop for Timed {
-    fn drop(&mut self) {
-        self.0.send_replace(None);
-    }
 }
 
 /// Who asks over one connection.
