@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from http.client import HTTPConnection
+from http.client import HTTPConnection, IncompleteRead
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +217,17 @@ def test_a_key_opens_ones_own_programs_and_no_others(closed: Served, keys: dict[
     assert (answer.status, answer.code) == (403, "not-permitted")
     answer = ask(closed, "/http/own/", Authorization="Bearer nonsense")
     assert (answer.status, answer.code) == (401, "authentication-failed")
+
+
+def test_an_answer_ends_with_the_key_by_which_it_was_asked_for(closed: Served, keys: dict[str, str], folder: Path, tmp_path: Path) -> None:
+    install(closed, tmp_path, WRITES, "endless", "--http", "--key", keys["ada"])
+    record, key = _engine.add_key(str(folder / "data"), "of a guest", "ada", scope="user")
+    with closing(HTTPConnection("127.0.0.1", closed.port, timeout=PATIENCE_S)) as connection:
+        connection.request("GET", "/http/endless/", headers={"Authorization": f"Bearer {key}"})
+        response = connection.getresponse()
+        assert response.read1(100)
+        _engine.revoke_key(str(folder / "data"), json.loads(record)["id"])
+        with suppress(IncompleteRead, ConnectionError):
+            while response.read1(1 << 16):
+                pass
+    assert ask(closed, "/http/endless/", Authorization=f"Bearer {key}").code == "authentication-failed"

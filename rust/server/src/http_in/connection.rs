@@ -26,7 +26,7 @@ use super::places::Connected;
 use super::refusal;
 use super::route::Route;
 use super::stream::{ClientStream, Clock};
-use crate::auth::{Claim, Presented, Role, Verdict, id_of};
+use crate::auth::{Claim, Identity, Presented, Role, Verdict, id_of};
 use crate::config::MountedProgram;
 use crate::http::Gate;
 use crate::names;
@@ -157,6 +157,8 @@ struct Found {
     url: String,
     headers: HeaderMap,
     remote_address: String,
+    /// Who asks; none where anybody may.
+    identity: Option<Identity>,
 }
 
 impl Client {
@@ -181,6 +183,7 @@ impl Client {
             url,
             headers,
             remote_address,
+            identity,
         } = self.found(&head).await?;
         let place = self.shared.http.places.ask(&asked.user, &asked.label)?;
         let bounds = BodyBounds {
@@ -220,6 +223,7 @@ impl Client {
         };
         let deadline = config.http_whole.map(|limit| (began + limit, limit));
         let timed = Timed::new(&self.due, deadline.map(|(at, _)| at));
+        let timed = timed.unless(revoked(self.shared.clone(), identity));
         let around = Around {
             deadline,
             when_gone: going.over(),
@@ -269,12 +273,12 @@ impl Client {
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         shared.authority.check_called(self.peer, &head.headers)?;
         let shown = Presented::read(self.peer, &head.headers, shared.authority.config())?;
-        let (asked, rest, prefix) = match &shared.config.mount {
-            Some(mount) => (mounted(mount), path, ""),
+        let (asked, identity, rest, prefix) = match &shared.config.mount {
+            Some(mount) => (mounted(mount), None, path, ""),
             None => {
                 let route = Route::read(path)?;
-                let asked = self.routed(route, &shown, &head.headers).await?;
-                (asked, route.rest, route.prefix)
+                let (asked, identity) = self.routed(route, &shown, &head.headers).await?;
+                (asked, identity, route.rest, route.prefix)
             }
         };
         let headers = self.headers(&head.headers, prefix, asked.service);
@@ -283,16 +287,18 @@ impl Client {
             url: Route::url(rest, &self.host(&head.headers)),
             headers,
             remote_address: shown.address.to_string(),
+            identity,
         })
     }
 
-    /// The program of a route. One of somebody else that is not public is as one that is not there.
+    /// The program of a route, and who asks for it where not anybody may. One of somebody else that is not public is as
+    /// one that is not there.
     async fn routed(
         &self,
         route: Route<'_>,
         shown: &Presented,
         headers: &HeaderMap,
-    ) -> Result<AskedProgram, Error> {
+    ) -> Result<(AskedProgram, Option<Identity>), Error> {
         match route.owner {
             Some(owner) => {
                 names::check_user(owner)?;
@@ -300,29 +306,31 @@ impl Client {
                 if let Ok(asked) = &found
                     && asked.service.public
                 {
-                    return found;
+                    return Ok((found?, None));
                 }
-                self.check_owner(owner, route.program, (shown, headers))
+                let owner = self
+                    .checked_owner(owner, route.program, (shown, headers))
                     .await?;
-                found
+                Ok((found?, Some(owner)))
             }
             None => {
-                let user = self.identified(None, (shown, headers)).await?;
-                self.program(&user, route.program).await
+                let identity = self.identified(None, (shown, headers)).await?;
+                let asked = self.program(&identity.user, route.program).await?;
+                Ok((asked, Some(identity)))
             }
         }
     }
 
-    /// Checks that a client is the owner of a program.
-    async fn check_owner(
+    /// The client, which is the owner of a program.
+    async fn checked_owner(
         &self,
         owner: &str,
         program: &str,
         client: (&Presented, &HeaderMap),
-    ) -> Result<(), Error> {
-        let user = self.identified(Some(owner), client).await?;
-        if user == owner {
-            return Ok(());
+    ) -> Result<Identity, Error> {
+        let identity = self.identified(Some(owner), client).await?;
+        if identity.user == owner {
+            return Ok(identity);
         }
         let shown: String = program.chars().take(80).collect();
         let message = format!(
@@ -336,7 +344,7 @@ impl Client {
         &self,
         owner: Option<&str>,
         (shown, headers): (&Presented, &HeaderMap),
-    ) -> Result<String, Error> {
+    ) -> Result<Identity, Error> {
         let authority = &self.shared.authority;
         let claim = Claim {
             user: owner
@@ -366,7 +374,7 @@ impl Client {
             };
             gate.check_page(headers)?;
         }
-        Ok(identity.user)
+        Ok(identity)
     }
 
     /// The program of a user that serves HTTP.
@@ -432,6 +440,15 @@ fn mounted(mount: &MountedProgram) -> AskedProgram {
         launch: mount.launch.clone(),
         service: mount.service(),
     }
+}
+
+/// Waits until the key is no longer good by which somebody has come in; none where it was by no key.
+fn revoked(
+    shared: Arc<ServerState>,
+    identity: Option<Identity>,
+) -> Option<impl Future<Output = ()> + Send + 'static> {
+    let identity = identity.filter(|identity| identity.key.is_some())?;
+    Some(async move { shared.authority.gone(&identity).await })
 }
 
 /// What is done where a client goes before it has its answer.

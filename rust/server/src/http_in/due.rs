@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
 /// When the answer that is being sent has to be over; none: it may take any time, or none is.
@@ -31,19 +32,43 @@ pub(super) async fn overdue(due: &mut watch::Receiver<Option<Instant>>) {
 }
 
 /// An answer that has a time, until it is dropped.
-pub(super) struct Timed(Arc<Due>);
+pub(super) struct Timed {
+    due: Arc<Due>,
+    /// Waits for what ends it before.
+    waiting: Option<AbortHandle>,
+}
 
 impl Timed {
     /// It has to be over at that time; none: it may take any.
     pub(super) fn new(due: &Arc<Due>, until: Option<Instant>) -> Self {
         due.send_replace(until);
-        Self(due.clone())
+        Self {
+            due: due.clone(),
+            waiting: None,
+        }
+    }
+
+    /// The same, which is over too when something else happens; none: nothing does.
+    pub(super) fn unless(
+        mut self,
+        happens: Option<impl Future<Output = ()> + Send + 'static>,
+    ) -> Self {
+        let due = self.due.clone();
+        let waiting = happens.map(|happens| async move {
+            happens.await;
+            due.send_replace(Some(Instant::now()));
+        });
+        self.waiting = waiting.map(|waiting| tokio::spawn(waiting).abort_handle());
+        self
     }
 }
 
 impl Drop for Timed {
     fn drop(&mut self) {
-        self.0.send_replace(None);
+        if let Some(waiting) = &self.waiting {
+            waiting.abort();
+        }
+        self.due.send_replace(None);
     }
 }
 
@@ -51,6 +76,7 @@ impl Drop for Timed {
 mod tests {
     use std::time::Duration;
 
+    use tokio::sync::oneshot;
     use tokio::time::timeout;
 
     use super::*;
@@ -67,7 +93,12 @@ mod tests {
         let waited = timeout(Duration::from_millis(20), overdue(&mut is_due)).await;
         assert!(waited.is_err(), "it has time");
         drop(later);
-        let _timed = Timed::new(&due, Some(past));
+        let timed = Timed::new(&due, Some(past));
+        overdue(&mut is_due).await;
+        drop(timed);
+        let (happens, happened) = oneshot::channel::<()>();
+        let _timed = Timed::new(&due, None).unless(Some(async move { drop(happened.await) }));
+        happens.send(()).unwrap();
         overdue(&mut is_due).await;
     }
 }
