@@ -98,14 +98,14 @@ impl Authority {
     }
 
     /// Checks what a client calls a server that only its own machine reaches, and where nobody has to prove who they
-    /// are. A web page of elsewhere may have its own name lead to this machine, and is of the same origin then. A proxy
-    /// that is trusted knows by what name it is called.
+    /// are. A web page of elsewhere may have its own name lead to this machine, and is of the same origin then. Where
+    /// the configuration lets anybody be anybody, it may be called by any name.
     ///
     /// # Errors
     /// `forbidden-origin`.
-    pub(crate) fn check_called(&self, peer: IpAddr, headers: &HeaderMap) -> Result<(), Error> {
+    pub(crate) fn check_called(&self, headers: &HeaderMap) -> Result<(), Error> {
         let is_local = self.address.ip().to_canonical().is_loopback();
-        if self.is_on || !is_local || self.config.trusts(peer) {
+        if self.is_on || !is_local || self.config.allow_anonymous {
             return Ok(());
         }
         // Every browser says it.

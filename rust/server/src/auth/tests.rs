@@ -104,6 +104,7 @@ fn without_authentication_a_client_is_whoever_it_says() {
 #[test]
 fn a_name_of_elsewhere_is_refused_where_nobody_proves_anything() {
     let open = Case::new(AuthMode::Off, |_, _| ());
+    let anonymous = Case::new(AuthMode::Off, |config, _| config.allow_anonymous = true);
     let keyed = Case::new(AuthMode::On, |_, folder| {
         add_key(folder, new("alice", Role::User)).unwrap();
     });
@@ -112,12 +113,12 @@ fn a_name_of_elsewhere_is_refused_where_nobody_proves_anything() {
         if let Some(host) = host {
             headers.insert(header::HOST, host.parse().unwrap());
         }
-        case.authority
-            .check_called(IpAddr::from([127, 0, 0, 1]), &headers)
+        case.authority.check_called(&headers)
     };
     called(&open, None).unwrap();
     called(&open, Some("localhost:8080")).unwrap();
     called(&keyed, Some("evil.example")).unwrap();
+    called(&anonymous, Some("evil.example")).unwrap();
     let long = format!("{}.example", "x".repeat(300));
     for host in ["evil.example:80", "", long.as_str()] {
         let error = called(&open, Some(host)).unwrap_err();

@@ -271,7 +271,7 @@ impl Client {
     async fn found(&self, head: &request::Parts) -> Result<Found, Error> {
         let shared = &self.shared;
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-        shared.authority.check_called(self.peer, &head.headers)?;
+        shared.authority.check_called(&head.headers)?;
         let shown = Presented::read(self.peer, &head.headers, shared.authority.config())?;
         let (asked, identity, rest, prefix) = match &shared.config.mount {
             Some(mount) => (mounted(mount), None, path, ""),
