@@ -197,7 +197,7 @@ class ErrorCode(StrEnum):
     PROTOCOL_ERROR = "protocol-error"
     """A message does not follow the protocol."""
     FORBIDDEN_ORIGIN = "forbidden-origin"
-    """A web page of an origin that is not allowed tried to connect."""
+    """A web page of an origin that is not allowed tried to connect, or by a name that the server does not know."""
     UNTRUSTED_HEADER = "untrusted-header"
     """A header names a user, and it does not come from a proxy that the server trusts."""
     AUTHENTICATION_REQUIRED = "authentication-required"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import sys
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 
 from client.fake import Peer, fake_server, scenario
 from pie.client import Client, PieError, connect
+from pie.client import mcp as servers_of_clients
+from pie.client.mcp import Command, McpServers
+from pie.client.wire import Frame
 
 # Says its number and its variables, then echoes messages, each behind a line of no meaning.
 ECHO = """
@@ -212,3 +216,38 @@ async def test_a_registration_that_is_refused_leaves_nothing() -> None:
             await client.register_mcp_server("files", sys.executable, ["-c", ECHO])
         assert raised.value.code == "invalid-name"
         await client.ping()
+
+
+# Says its number, and does not end when its input does.
+DEAF = """
+import json, os, signal
+print(json.dumps({"pid": os.getpid()}), flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+@scenario
+async def test_a_process_that_does_not_end_by_itself_is_gone_when_the_client_is(monkeypatch: pytest.MonkeyPatch, is_told: bool) -> None:
+    monkeypatch.setattr(servers_of_clients, "_END_S", 0.05)
+    said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def say(_: str, fields: dict[str, Any]) -> None:
+        await said.put(fields)
+
+    servers = McpServers(say, 1 << 20)
+    servers.register("deaf", Command((sys.executable, "-c", DEAF)))
+    servers.take(Frame(type="mcp_start", link=1, server="deaf"))
+    descriptor = os.pidfd_open(json.loads((await said.get())["text"])["pid"])
+    try:
+        if is_told:
+            servers.take(Frame(type="mcp_stop", link=1))
+        # The end of a connection says so first, and its close then.
+        servers.stop()
+        # What was begun is under way when it is told again.
+        await asyncio.sleep(0)
+        await servers.close()
+        assert select.select([descriptor], [], [], 0)[0], "the process runs on"
+    finally:
+        os.close(descriptor)

@@ -138,6 +138,15 @@ def test_a_body_comes_part_by_part(served: Door) -> None:
         assert json.loads(connection.getresponse().read()) == 3
 
 
+def test_a_page_whose_name_was_made_to_lead_here_is_refused(served: Door) -> None:
+    for host in (f"evil.example:{served.port}", "127.0.0.1.evil.example"):
+        answer = served.ask("/count", Host=host)
+        assert (answer.status, answer.code) == (403, "forbidden-origin")
+        assert b"server.host_names" in answer.body
+    # Tunnels have ports of their own.
+    assert served.ask("/count", Host="localhost:9").status == 200
+
+
 def test_what_fails_before_the_answer_is_an_error_without_its_words(served: Door) -> None:
     answer = served.ask("/fail")
     assert (answer.status, answer.code) == (500, "http-no-answer")
@@ -204,7 +213,7 @@ def test_a_head_is_bounded(tmp_path: Path) -> None:
         assert (answer.status, answer.code) == (431, "limit-http-headers")
         assert b"server.http_header_bytes = 8192" in answer.body
         # What is far longer is not read to its end.
-        assert opened.raw(f"GET /echo HTTP/1.1\r\nHost: a\r\nX: {'x' * 100_000}\r\n").startswith(b"HTTP/1.1 431 ")
+        assert opened.raw(f"GET /echo HTTP/1.1\r\nHost: localhost\r\nX: {'x' * 100_000}\r\n").startswith(b"HTTP/1.1 431 ")
         assert opened.ask("/count").status == 200
 
 
@@ -212,7 +221,7 @@ def test_a_body_is_bounded(tmp_path: Path) -> None:
     with door(tmp_path, PATHS["python"], shared=True, http_body_bytes=1000) as opened:
         answer = opened.ask("/length", "POST", b"x" * 1001)
         assert (answer.status, answer.code) == (413, "limit-http-bytes")
-        chunked = "POST /length HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + f"1f4\r\n{'x' * 500}\r\n" * 3
+        chunked = "POST /length HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + f"1f4\r\n{'x' * 500}\r\n" * 3
         said = opened.raw(chunked)
         assert said.startswith(b"HTTP/1.1 413 ")
         assert b"limit-http-bytes" in said
@@ -229,6 +238,16 @@ def test_requests_at_once_are_bounded(tmp_path: Path) -> None:
             assert b"server.http_program_requests = 1" in answer.body
 
 
+def test_a_connection_without_a_place_is_refused_before_its_request_is_read(tmp_path: Path) -> None:
+    with door(tmp_path, PATHS["python"], shared=True, max_address_connections=1) as opened, closing(opened.connect()) as kept:
+        kept.request("GET", "/count")
+        assert kept.getresponse().read()
+        # A head that never ends would hold what no place counts.
+        said = opened.raw("GET /count HTTP/1.1\r\nX: ")
+        assert said.startswith(b"HTTP/1.1 503 "), said
+        assert b"limit-connections" in said
+
+
 def test_an_answer_has_a_time(tmp_path: Path) -> None:
     with door(tmp_path, PATHS["python"], shared=True, http_answer_s=0.2) as opened:
         answer = opened.ask("/silent")
@@ -236,10 +255,22 @@ def test_an_answer_has_a_time(tmp_path: Path) -> None:
         assert opened.ask("/count").status == 200
 
 
+def test_an_answer_that_nobody_reads_has_a_time(tmp_path: Path) -> None:
+    with door(tmp_path, PATHS["python"], shared=True, http_program_requests=1, http_s=2, http_idle_s=600) as opened:
+        connection, response = opened.begin("/flood")
+        with closing(connection):
+            assert response.read(1) == b"x"
+            # Its place is given back, though the client stays.
+            answer = opened.ask("/count")
+            while answer.status == 503:
+                answer = opened.ask("/count")
+            assert answer.status == 200
+
+
 def test_who_drips_is_given_up(tmp_path: Path) -> None:
     with door(tmp_path, PATHS["python"], shared=True, http_idle_s=0.2, handshake_timeout_s=0.2) as opened:
         assert opened.raw("GET /count HTTP/1.1\r\nHost:") == b""
-        said = opened.raw("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
+        said = opened.raw("POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc")
         assert said.startswith(b"HTTP/1.1 408 ")
         assert b"limit-http-time" in said
         # The program is cancelled, or meets the error where it reads: it answers others in any case.
@@ -249,8 +280,8 @@ def test_who_drips_is_given_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("request_text", "status"),
     [
-        ("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", b"400"),
-        ("POST /length HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x, y\r\n\r\nabcd", b"400"),
+        ("POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", b"400"),
+        ("POST /length HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: x, y\r\n\r\nabcd", b"400"),
         ("GET /count HTTP/1.1\r\nHost : a\r\n\r\n", b"400"),
         ("GET /count\r\n\r\n", b"400"),
         ("CONNECT a:80 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", b"405"),

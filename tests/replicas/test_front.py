@@ -87,6 +87,33 @@ async def get(url: str, path: str, *fields: str) -> tuple[int, str]:
 
 
 @scenario
+async def test_a_connection_asks_a_program_once(two: Two) -> None:
+    """What follows would not be looked at, and could name the address of anybody."""
+    async with front(two.ports) as (_, url):
+        host, _, port = url.removeprefix("ws://").rpartition(":")
+        for more in ((), ("Connection: keep-alive",), ("Connection: Upgrade", "Upgrade: other")):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            asked = "\r\n".join(["GET /http/absent/?a=1 HTTP/1.1", f"Host: {host}", *more, "", ""]).encode()
+            writer.write(asked + b"GET /http/absent/ HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
+            answers = await reader.read()
+            writer.close()
+            assert answers.startswith(b"HTTP/1.1 404 "), answers
+            assert answers.count(b"HTTP/1.1 ") == 1
+
+
+@scenario
+async def test_a_page_whose_name_was_made_to_lead_here_is_refused(two: Two) -> None:
+    async with front(two.ports) as (_, url):
+        host, _, port = url.removeprefix("ws://").rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET /http/absent/ HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 403 "), answer
+        assert b"forbidden-origin" in answer
+
+
+@scenario
 async def test_sessions_of_a_prefix_meet_on_one_replica(two: Two, tmp_path: Path) -> None:
     path = tmp_path / "waiting.py"
     path.write_text("from inferlet import session\n\n\nasync def main(input):\n    return await session.receive()\n", encoding="utf-8")

@@ -48,6 +48,12 @@ def test_a_head_is_read_and_written_as_it_came() -> None:
     )
 
 
+def test_the_query_of_a_program_is_its_own() -> None:
+    found = request("/http/ask/?text=a&prefix=b")
+    assert (found.is_for_program, found.prefix(), found.query) == (True, None, "text=a&prefix=b")
+    assert not request("/http").is_for_program
+
+
 @pytest.mark.parametrize(
     "raw",
     [

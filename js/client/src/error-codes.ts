@@ -192,7 +192,7 @@ export const ERROR_CODES = [
   'protocol-version',
   /** A message does not follow the protocol. */
   'protocol-error',
-  /** A web page of an origin that is not allowed tried to connect. */
+  /** A web page of an origin that is not allowed tried to connect, or by a name that the server does not know. */
   'forbidden-origin',
   /** A header names a user, and it does not come from a proxy that the server trusts. */
   'untrusted-header',

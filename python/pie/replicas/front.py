@@ -170,11 +170,14 @@ class Front:
     def _inner(self, request: Head, address: str, is_trusted: bool) -> Head:
         """The request as a replica gets it: with the address of the client, and the user that a proxy names."""
         options = self._options
-        inner = request.without_query()
+        inner = request if request.is_for_program else request.without_query()
         for name in (options.user_header.lower(), options.inner_header.lower(), head.FORWARDED_FOR):
             inner = inner.without(name)
         for user in request.values(options.user_header.lower()):
             inner = inner.with_field(options.inner_header, user)
+        if request.is_for_program or not request.is_upgrade:
+            # A further request of this connection would be passed on unread, and name any address.
+            inner = inner.without("connection").with_field("Connection", "close")
         return inner.with_field("X-Forwarded-For", self._forwarded(request, address) if is_trusted else address)
 
     def _forwarded(self, request: Head, address: str) -> str:

@@ -38,12 +38,17 @@ class Head:
         """Whether a WebSocket is asked for."""
         return bool(self.values("upgrade"))
 
+    @property
+    def is_for_program(self) -> bool:
+        """Whether a program is asked by HTTP, whose query is its own."""
+        return self.path.startswith("/http/")
+
     def prefix(self) -> str | None:
         """By what the session shares prefixes, as its address says: `/?prefix=agents`; None where it says nothing.
 
         Raises BadHeadError for anything else behind the question mark.
         """
-        if not self.query:
+        if not self.query or self.is_for_program:
             return None
         try:
             pairs = parse_qsl(self.query, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=2)

@@ -42,7 +42,7 @@ use world::World;
 const ROUNDS: usize = 5;
 const N_CONNECTIONS: usize = 16;
 /// What is asked: the program answers with a body of one byte.
-const REQUEST: &[u8] = b"POST /length HTTP/1.1\r\nHost: bench\r\nContent-Length: 0\r\n\r\n";
+const REQUEST: &[u8] = b"POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
 const BODY: &[u8] = b"0";
 
 /// A server with the program of the tests, and the threads of its clients.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use pie_host::{Error, ErrorCode, Host};
 use serde_json::json;
 use tungstenite::handshake::server::{Request, Response, create_response, write_response};
-use tungstenite::http::{HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use tungstenite::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 
 use crate::auth::Presented;
 use crate::config::Origin;
@@ -232,6 +232,18 @@ impl Gate<'_> {
         loopback || self.allowed.iter().any(|allowed| allowed.is(origin))
     }
 
+    /// Checks a request that shows no key, which browsers send whatever page asks.
+    ///
+    /// # Errors
+    /// `forbidden-origin`.
+    pub(crate) fn check_page(&self, headers: &HeaderMap) -> Result<(), Error> {
+        if !headers.contains_key(header::ORIGIN) && is_embedded_elsewhere(headers) {
+            let message = "web pages of other sites may not embed this; add their origin to server.allowed_origins, and have them ask by `fetch`";
+            return Err(Error::new(ErrorCode::ForbiddenOrigin, message));
+        }
+        self.check(headers.get_all(header::ORIGIN))
+    }
+
     /// Checks the origins that a request names.
     ///
     /// # Errors
@@ -252,6 +264,18 @@ impl Gate<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a browser asks for a page of another site: for an image, a script or a frame, of which it says no origin. A
+/// page that somebody goes to, by a link, is not meant.
+fn is_embedded_elsewhere(headers: &HeaderMap) -> bool {
+    let says = |name: &str, values: &[&[u8]]| {
+        let said = headers.get(name).map(HeaderValue::as_bytes);
+        said.is_some_and(|said| values.contains(&said))
+    };
+    let is_gone_to =
+        says("sec-fetch-mode", &[b"navigate"]) && says("sec-fetch-dest", &[b"document"]);
+    says("sec-fetch-site", &[b"cross-site", b"same-site"]) && !is_gone_to
 }
 
 fn forbidden(error: &Error) -> Reply {
@@ -294,6 +318,51 @@ mod tests {
             "http://127.0.0.2:8080",
         ] {
             assert!(!gate.admits(origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn pages_of_elsewhere_embed_nothing() {
+        let allowed = [Origin::parse("https://example.org").unwrap()];
+        let gate = Gate {
+            own: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            allowed: &allowed,
+        };
+        let check = |said: &[(&'static str, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in said {
+                headers.append(*name, HeaderValue::from_static(*value));
+            }
+            gate.check_page(&headers)
+        };
+        let image = ("sec-fetch-mode", "no-cors");
+        let link = [
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        let frame = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")];
+        for said in [
+            &[("sec-fetch-site", "none"), image][..],
+            &[],
+            &[("sec-fetch-site", "same-origin"), image],
+            &[("sec-fetch-site", "cross-site"), link[0], link[1]],
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("origin", "https://example.org"),
+            ],
+        ] {
+            check(said).unwrap();
+        }
+        for said in [
+            &[("sec-fetch-site", "cross-site"), image][..],
+            &[("sec-fetch-site", "same-site"), image],
+            &[("sec-fetch-site", "cross-site"), frame[0], frame[1]],
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("origin", "https://evil.example"),
+            ],
+        ] {
+            assert_eq!(check(said).unwrap_err().code, ErrorCode::ForbiddenOrigin);
         }
     }
 

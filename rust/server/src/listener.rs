@@ -16,7 +16,7 @@ use crate::client_places::Address;
 use crate::connection;
 use crate::handshake::{self, Admitted};
 use crate::http;
-use crate::http_in;
+use crate::http_in::{self, Connected};
 use crate::state::{Phase, ServerState};
 use crate::wire::Wire;
 
@@ -149,11 +149,12 @@ async fn serve(
             drop((giving_up, charge));
             connection::run(wire, admitted, shared).await;
         }
-        Ok(Greeted::ForPrograms(wire)) => {
+        Ok(Greeted::ForPrograms(wire, connected)) => {
             // It has a place among those that ask programs.
             drop((giving_up, charge));
             let part = shared.places.part_of(peer.into());
-            part.doing(http_in::serve(wire, peer, shared)).await;
+            part.doing(http_in::serve(wire, peer, shared, connected))
+                .await;
         }
         Ok(Greeted::Refused(wire)) => {
             let Wire { reader, writer } = wire;
@@ -171,8 +172,8 @@ async fn serve(
 /// How a handshake ended.
 enum Greeted {
     Admitted(Wire, Admitted),
-    /// It asks for programs.
-    ForPrograms(Wire),
+    /// It asks for programs, and has a place among those that do.
+    ForPrograms(Wire, Connected),
     /// It has its answer.
     Refused(Wire),
 }
@@ -192,7 +193,14 @@ async fn greet(
                 None => Greeted::Refused(wire),
             }
         }
-        http::Begun::ForPrograms => Greeted::ForPrograms(wire),
+        http::Begun::ForPrograms => match shared.http.places.connect(peer.into()) {
+            Ok(connected) => Greeted::ForPrograms(wire, connected),
+            Err(refused) => {
+                // Whoever finds no place keeps the one among the handshakes until the connection has ended.
+                http_in::refuse(&mut wire, &refused).await;
+                Greeted::Refused(wire)
+            }
+        },
         http::Begun::Ended => Greeted::Refused(wire),
     }
 }

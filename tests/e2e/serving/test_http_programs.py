@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, suppress
+from http.client import HTTPConnection, IncompleteRead
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,17 @@ async def fetch(request):
     return Response(tokens())
 """
 
+# Speaks for more than itself.
+SPEAKS_FOR_ALL = """
+from inferlet.http_server import Response
+
+
+async def fetch(request):
+    headers = {"Service-Worker-Allowed": "/", "Clear-Site-Data": "*", "Alt-Svc": "clear", "X-Own": "1"}
+    headers["Strict-Transport-Security"] = "max-age=9"
+    return Response("hello", headers=headers)
+"""
+
 SERVES_NOTHING = "def main(input):\n    return 1\n"
 
 
@@ -54,9 +67,9 @@ def install(served: Served, folder: Path, text: str, name: str, *options: str) -
 
 def test_an_installed_program_is_asked_by_its_name(server: Served, tmp_path: Path) -> None:
     install(server, tmp_path, TELLS, "tells", "--http")
-    answer = ask(server, "/http/tells/a/b?c=/d", Authorization="Bearer ", X_Forwarded_Prefix="/elsewhere", Host="pie.example")
+    answer = ask(server, "/http/tells/a/b?c=/d", Authorization="Bearer ", X_Forwarded_Prefix="/elsewhere", Host="localhost:9")
     assert answer.status == 200, answer.body
-    assert (answer.value["user"], answer.value["url"]) == ("anonymous", "http://pie.example/a/b?c=/d")
+    assert (answer.value["user"], answer.value["url"]) == ("anonymous", "http://localhost:9/a/b?c=/d")
     headers = answer.value["headers"]
     assert headers["x-forwarded-prefix"] == "/http/tells"
     assert "authorization" not in headers
@@ -71,6 +84,14 @@ def test_what_serves_nothing_is_not_there(server: Served, tmp_path: Path) -> Non
         assert (answer.status, answer.code) == (404, code), path
     assert ask(server, "/http").status == 404
     assert ask(server, "/healthz").status == 200
+
+
+def test_a_program_speaks_for_itself_alone(server: Served, tmp_path: Path) -> None:
+    install(server, tmp_path, SPEAKS_FOR_ALL, "speaks", "--http")
+    answer = ask(server, "/http/speaks/")
+    assert (answer.status, answer.body, answer.headers["x-own"]) == (200, b"hello", "1")
+    said = {name.lower() for name in answer.headers}
+    assert said.isdisjoint({"service-worker-allowed", "clear-site-data", "alt-svc", "strict-transport-security"})
 
 
 def test_a_program_that_is_replaced_or_removed_answers_no_more(server: Served, tmp_path: Path) -> None:
@@ -89,6 +110,14 @@ def test_a_web_page_of_elsewhere_asks_only_what_is_public(server: Served, tmp_pa
     answer = ask(server, "/http/closed/", Origin="https://evil.example")
     assert (answer.status, answer.code) == (403, "forbidden-origin")
     assert ask(server, "/http/closed/", Origin=f"http://127.0.0.1:{server.port}").status == 200
+    # Of what a page embeds, browsers say where it stands, and no origin.
+    answer = ask(server, "/http/closed/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors", Sec_Fetch_Dest="image")
+    assert (answer.status, answer.code) == (403, "forbidden-origin")
+    assert ask(server, "/http/closed/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate", Sec_Fetch_Dest="document").status == 200
+    # A name that was made to lead to this machine makes a page of the same origin.
+    for path in ("/http/closed/", "/http/~anonymous/open/"):
+        answer = ask(server, path, Host=f"evil.example:{server.port}")
+        assert (answer.status, answer.code) == (403, "forbidden-origin"), path
     assert ask(server, "/http/~anonymous/open/", Origin="https://evil.example").status == 200
 
 
@@ -157,7 +186,24 @@ def test_a_key_opens_ones_own_programs_and_no_others(closed: Served, keys: dict[
         assert (answer.status, answer.code) == (404, "unknown-program")
     answer = ask(closed, "/http/~ada/open/", Authorization="Bearer theirs")
     assert (answer.status, answer.value["user"], answer.value["headers"]["authorization"]) == (200, "ada", "Bearer theirs")
+    # A key that is shown to somebody else's program by mistake is not given to it.
+    answer = ask(closed, "/http/~ada/open/", Authorization=f"Bearer {keys['bob']}")
+    assert (answer.status, "authorization" in answer.value["headers"]) == (200, False)
     answer = ask(closed, "/http/own/", Authorization=f"Bearer {keys['reader']}")
     assert (answer.status, answer.code) == (403, "not-permitted")
     answer = ask(closed, "/http/own/", Authorization="Bearer nonsense")
     assert (answer.status, answer.code) == (401, "authentication-failed")
+
+
+def test_an_answer_ends_with_the_key_by_which_it_was_asked_for(closed: Served, keys: dict[str, str], folder: Path, tmp_path: Path) -> None:
+    install(closed, tmp_path, WRITES, "endless", "--http", "--key", keys["ada"])
+    record, key = _engine.add_key(str(folder / "data"), "of a guest", "ada", scope="user")
+    with closing(HTTPConnection("127.0.0.1", closed.port, timeout=PATIENCE_S)) as connection:
+        connection.request("GET", "/http/endless/", headers={"Authorization": f"Bearer {key}"})
+        response = connection.getresponse()
+        assert response.read1(100)
+        _engine.revoke_key(str(folder / "data"), json.loads(record)["id"])
+        with suppress(IncompleteRead, ConnectionError):
+            while response.read1(1 << 16):
+                pass
+    assert ask(closed, "/http/endless/", Authorization=f"Bearer {key}").code == "authentication-failed"

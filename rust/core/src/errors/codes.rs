@@ -190,7 +190,7 @@ pub enum ErrorCode {
     ProtocolVersion,
     /// A message does not follow the protocol.
     ProtocolError,
-    /// A web page of an origin that is not allowed tried to connect.
+    /// A web page of an origin that is not allowed tried to connect, or by a name that the server does not know.
     ForbiddenOrigin,
     /// A header names a user, and it does not come from a proxy that the server trusts.
     UntrustedHeader,

@@ -272,6 +272,7 @@ impl Host {
     pub fn stop(&self) {
         let _threads = self.shared.threads.close();
         self.shared.live.stop(STOP_PATIENCE);
+        self.shared.surroundings.mcp.end();
         self.shared.programs.stop();
         for model in self.shared.surroundings.models.all() {
             model.stop();

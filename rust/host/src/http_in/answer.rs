@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -18,6 +18,10 @@ use crate::Error;
 use crate::budget::{Account, Charge, Purpose};
 use crate::futures::Future;
 use crate::network::upload::Written;
+
+/// Bytes that are handed on at once. Whoever sends them keeps a copy, for which nobody is charged: of a long part it has
+/// one piece at a time, and the rest stays here, charged, until the client takes more.
+const PIECE_BYTES: usize = 32 << 10;
 
 /// A part of the body on its way.
 #[derive(Debug)]
@@ -47,6 +51,8 @@ impl Drop for Part {
 pub struct AnswerBody {
     /// None where the answer has no body.
     parts: Option<mpsc::Receiver<Part>>,
+    /// What is left of the part that is being handed on.
+    rest: Option<Part>,
     is_whole: Arc<AtomicBool>,
     _client: Client,
 }
@@ -65,18 +71,28 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        let Some(parts) = &mut self.parts else {
+        let this = &mut *self;
+        let Some(parts) = &mut this.parts else {
             return Poll::Ready(None);
         };
-        match parts.poll_recv(context) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Some(mut part)) => {
-                part.tell(Ok(()));
-                Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut part.bytes)))))
-            }
-            Poll::Ready(None) if self.is_whole.load(Ordering::Acquire) => Poll::Ready(None),
-            Poll::Ready(None) => Poll::Ready(Some(Err(broken_off()))),
+        let part = match this.rest.take() {
+            Some(rest) => Some(rest),
+            None => ready!(parts.poll_recv(context)),
+        };
+        let Some(mut part) = part else {
+            return Poll::Ready(match this.is_whole.load(Ordering::Acquire) {
+                true => None,
+                false => Some(Err(broken_off())),
+            });
+        };
+        let n_bytes = part.bytes.len().min(PIECE_BYTES);
+        let piece = part.bytes.split_to(n_bytes);
+        if part.bytes.is_empty() {
+            part.tell(Ok(()));
+        } else {
+            this.rest = Some(part);
         }
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -164,6 +180,7 @@ impl Answering {
         let is_whole = Arc::new(AtomicBool::new(false));
         let body = AnswerBody {
             parts: (!is_left_out).then_some(received),
+            rest: None,
             is_whole: is_whole.clone(),
             _client: Client::new(self.gone.clone()),
         };
@@ -303,6 +320,32 @@ mod tests {
         assert!(first.take().unwrap().is_ok());
         answering.finish().unwrap();
         assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_long_part_is_charged_until_its_last_piece_is_taken() {
+        let budget = Budget::new(16 << 20, None);
+        let account = budget.account("ada");
+        let (mut answering, answered) = Answering::new(&Method::GET, Arc::default(), account);
+        answering.respond(200, HeaderMap::new()).unwrap();
+        let mut body = answered.await.unwrap().into_body();
+        let mut written = answering.write(vec![7; 2 * PIECE_BYTES + 1]);
+        for n_bytes in [PIECE_BYTES, PIECE_BYTES] {
+            let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert_eq!(piece.len(), n_bytes);
+            assert!(budget.held_bytes() > 0 && written.take().is_none());
+        }
+        let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(piece.len(), 1);
+        assert!(written.take().unwrap().is_ok());
+        assert_eq!(budget.held_bytes(), 0);
+        // One that goes in the middle of a part does not have it.
+        let mut written = answering.write(vec![7; PIECE_BYTES + 1]);
+        body.frame().await.unwrap().unwrap();
+        drop(body);
+        let error = written.take().unwrap().unwrap_err();
+        assert_eq!(error.code, ErrorCode::ClientGone);
+        assert_eq!(budget.held_bytes(), 0);
     }
 
     #[tokio::test]

@@ -57,6 +57,13 @@ pub struct Asked {
     _task: Option<Running>,
 }
 
+impl Asked {
+    /// A call that is not begun.
+    pub(super) fn refused(error: Error) -> Future<Self> {
+        Future::settled(Self { _task: None }, Err(error))
+    }
+}
+
 /// What a server answered. Its user is charged for it, with what its call held, until the program takes it.
 #[derive(Debug)]
 pub struct Answered {
@@ -88,7 +95,7 @@ pub(crate) fn begin(
     });
     let (wanted, leave) = match admitted {
         Ok(admitted) => admitted,
-        Err(error) => return Future::settled(Asked { _task: None }, Err(error)),
+        Err(error) => return Asked::refused(error),
     };
     let (sender, receiver) = oneshot::channel();
     let (server, limits) = (server.clone(), held.limits);

@@ -3,18 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::mpsc;
-
 use super::failure::{protocol, unavailable};
+use super::group::Group;
 use super::line::Line;
+use super::outgoing::{Outgoing, WeakOutgoing};
 use super::rpc;
 use super::waiting::Waiting;
 use super::web::WebPeer;
 use crate::Error;
 use crate::network::running::Running;
-
-/// Lines that wait for a server that does not read.
-pub(crate) const OUTGOING_LINES: usize = 64;
 
 /// A server that has said hello.
 #[derive(Debug)]
@@ -40,6 +37,15 @@ impl Peer {
         }
     }
 
+    /// Kills its processes, where those are the engine's.
+    pub(crate) fn kill(&self) {
+        if let Self::Lines(peer) = self
+            && let Some(group) = &peer.link.group
+        {
+            group.kill();
+        }
+    }
+
     /// The result of a call, as it was written, of at most `most` bytes. Dropping this before gives it up at the server
     /// too.
     ///
@@ -62,11 +68,13 @@ impl Peer {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) server: Arc<str>,
-    pub(crate) outgoing: mpsc::Sender<String>,
+    pub(crate) outgoing: Outgoing,
     pub(crate) waiting: Arc<Waiting>,
     next: AtomicU64,
     /// What carries the lines; it ends with this.
     _carrier: Running,
+    /// Its processes, where those are the engine's.
+    group: Option<Group>,
 }
 
 /// A server that is spoken to by lines.
@@ -92,7 +100,7 @@ impl LinePeer {
 impl Link {
     /// A link whose lines `carrier` carries.
     pub(crate) fn new(
-        outgoing: mpsc::Sender<String>,
+        outgoing: Outgoing,
         (server, waiting): (Arc<str>, Arc<Waiting>),
         carrier: Running,
     ) -> Self {
@@ -102,6 +110,15 @@ impl Link {
             waiting,
             next: AtomicU64::new(0),
             _carrier: carrier,
+            group: None,
+        }
+    }
+
+    /// The same to a server whose processes end with the link.
+    pub(crate) fn with_group(self, group: Group) -> Self {
+        Self {
+            group: Some(group),
+            ..self
         }
     }
 
@@ -116,8 +133,10 @@ impl Link {
     }
 
     async fn send(&self, line: String) -> Result<(), Error> {
-        let sent = self.outgoing.send(line).await;
-        sent.map_err(|_| self.lost())
+        match self.outgoing.send(line).await {
+            true => Ok(()),
+            false => Err(self.lost()),
+        }
     }
 
     /// Why nothing is carried any more.
@@ -137,16 +156,16 @@ impl Drop for Given<'_> {
     fn drop(&mut self) {
         if self.link.waiting.leave(self.id) {
             // A server that does not read is not told; what it answers is dropped all the same.
-            drop(self.link.outgoing.try_send(rpc::cancelled(self.id)));
+            self.link.outgoing.try_send(rpc::cancelled(self.id));
         }
     }
 }
 
 /// Takes a line of a server, and answers where it asks. What it asks while it does not read is not answered.
-pub(crate) fn take(waiting: &Waiting, outgoing: &mpsc::WeakSender<String>, line: Line) {
+pub(crate) fn take(waiting: &Waiting, outgoing: &WeakOutgoing, line: Line) {
     if let Some(reply) = waiting.take(line)
         && let Some(outgoing) = outgoing.upgrade()
     {
-        drop(outgoing.try_send(reply));
+        outgoing.try_send(reply);
     }
 }

@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 
 use super::failure::{shortened, unavailable};
 use super::line::Line;
-use super::peer::{Link, OUTGOING_LINES, take};
+use super::outgoing::{McpLine, Outgoing, WeakOutgoing};
+use super::peer::{Link, take};
 use super::waiting::Waiting;
 use crate::Error;
 use crate::network::running::Running;
@@ -25,7 +26,7 @@ pub trait McpRelay: Send + Sync + fmt::Debug {
     fn open(
         &self,
         server: &str,
-        outgoing: mpsc::Receiver<String>,
+        outgoing: mpsc::Receiver<McpLine>,
         incoming: mpsc::Sender<McpIncoming>,
     ) -> Result<(), Error>;
 }
@@ -50,7 +51,7 @@ pub(crate) fn start(
 ) -> Result<Link, Error> {
     let gone = || unavailable(server, "the client that runs it has gone");
     let relay = relay.upgrade().ok_or_else(gone)?;
-    let (outgoing, lines) = mpsc::channel(OUTGOING_LINES);
+    let (outgoing, lines) = Outgoing::new();
     let (incoming, from_client) = mpsc::channel(INCOMING_LINES);
     relay.open(server, lines, incoming)?;
     let waiting = Waiting::new(server);
@@ -67,7 +68,7 @@ pub(crate) fn start(
 /// Takes what a server writes, until it ends.
 async fn listen(
     (server, waiting): (Arc<str>, Arc<Waiting>),
-    outgoing: mpsc::WeakSender<String>,
+    outgoing: WeakOutgoing,
     mut incoming: mpsc::Receiver<McpIncoming>,
     most: usize,
 ) {

@@ -11,6 +11,9 @@ const VERSION: &str = "2025-06-18";
 /// The versions of which all that is used here is the same.
 const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", VERSION, "2025-11-25"];
 
+/// Bytes of the id of a request that is answered: the answer repeats it.
+const MAX_ID_BYTES: usize = 256;
+
 /// The error of a request that a client cannot be asked.
 const METHOD_NOT_FOUND: i64 = -32601;
 
@@ -22,7 +25,8 @@ pub(crate) enum Incoming {
         id: u64,
         result: Result<String, Fault>,
     },
-    /// A request, which wants an answer: its id as it was written.
+    /// A request, which wants an answer: its id as it was written. One whose id is longer than any counts as what needs
+    /// none.
     Request { id: String, method: String },
     /// What needs no answer.
     Notification,
@@ -57,7 +61,7 @@ impl Incoming {
                 method: Some(method),
                 id: Some(id),
                 ..
-            } => Some(Self::Request {
+            } if id.get().len() <= MAX_ID_BYTES => Some(Self::Request {
                 id: id.get().to_owned(),
                 method: method.into_owned(),
             }),
@@ -205,6 +209,10 @@ mod tests {
                     id: r#""x""#.to_owned(),
                     method: "ping".to_owned(),
                 }),
+            ),
+            (
+                &*format!(r#"{{"id":"{}","method":"ping"}}"#, "x".repeat(MAX_ID_BYTES)),
+                Some(Incoming::Notification),
             ),
             (
                 r#"{"method":"notifications/progress","params":{}}"#,

@@ -93,6 +93,16 @@ impl McpServer {
         begun.unwrap_or_else(|| Err(stopped()))
     }
 
+    /// The engine ends: the processes of the server do so at once.
+    pub(crate) fn end(&self) {
+        let last = lock(&self.state).begun.take();
+        if let Some((begun, _)) = &last
+            && let Some(Ok(peer)) = &*begun.borrow()
+        {
+            peer.kill();
+        }
+    }
+
     /// The start that holds: the last one, or a new one where that failed or the server was lost.
     fn begun(&self) -> Result<watch::Receiver<Begun>, Error> {
         let mut state = lock(&self.state);

@@ -73,6 +73,13 @@ impl McpServers {
         config.allows(user).then(|| server.clone())
     }
 
+    /// The engine ends, and its servers with it.
+    pub(crate) fn end(&self) {
+        for (_, server) in self.configured.values() {
+            server.end();
+        }
+    }
+
     /// What a client registers its servers with.
     pub(crate) fn of_client(&self, relay: std::sync::Weak<dyn McpRelay>) -> Arc<McpClientServers> {
         McpClientServers::new(self.starting.clone(), relay)

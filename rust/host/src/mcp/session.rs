@@ -21,10 +21,10 @@ use crate::futures::Future;
 /// A session with a server. Dropping it gives up its calls.
 #[derive(Debug)]
 pub struct McpSession {
-    server: Arc<McpServer>,
+    name: Arc<str>,
     closing: watch::Sender<bool>,
-    /// None once it is closed.
-    leave: Option<Leave>,
+    /// None once it is closed: a server that nobody else knows ends then.
+    open: Option<(Arc<McpServer>, Leave)>,
 }
 
 impl McpSession {
@@ -34,10 +34,11 @@ impl McpSession {
     /// `unknown-mcp-server`, `limit-mcp-calls`, `limit-engine-memory`.
     pub(crate) fn open(held: &HeldMcp, name: &str) -> Result<Self, Error> {
         let server = held.find(name)?;
+        let leave = held.admit_session()?;
         Ok(Self {
-            server,
+            name: server.name.clone(),
             closing: watch::Sender::new(false),
-            leave: Some(held.admit_session()?),
+            open: Some((server, leave)),
         })
     }
 
@@ -72,7 +73,7 @@ impl McpSession {
                 let message = format!(
                     "the arguments for {:?} of the MCP server {:?} cannot be: {why}; give an object of JSON, or nothing",
                     name.chars().take(80).collect::<String>(),
-                    self.server.name
+                    self.name
                 );
                 Error::new(ErrorCode::InvalidArgument, message)
             }),
@@ -88,14 +89,13 @@ impl McpSession {
     /// Ends it, and gives up its calls. Again it does nothing.
     pub(crate) fn close(&mut self) {
         self.closing.send_replace(true);
-        self.leave = None;
+        self.open = None;
     }
 
     fn begin(&self, held: &HeldMcp, wanted: Result<Wanted, Error>) -> Future<Asked> {
-        let wanted = match &self.leave {
-            Some(_) => wanted,
-            None => Err(closed(&self.server.name)),
-        };
-        begin(held, &self.server, self.closing.subscribe(), wanted)
+        match &self.open {
+            Some((server, _)) => begin(held, server, self.closing.subscribe(), wanted),
+            None => Asked::refused(closed(&self.name)),
+        }
     }
 }

@@ -5,7 +5,6 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
@@ -13,8 +12,10 @@ use tokio::time::timeout;
 
 use super::config::McpServerConfig;
 use super::failure::unavailable;
+use super::group::Group;
 use super::line::Lines;
-use super::peer::{Link, OUTGOING_LINES, take};
+use super::outgoing::{McpLine, Outgoing, WeakOutgoing};
+use super::peer::{Link, take};
 use super::waiting::Waiting;
 use crate::Error;
 use crate::network::running::Running;
@@ -40,24 +41,24 @@ pub(crate) fn start(
     let mut child = command(config)
         .spawn()
         .map_err(|error| unavailable(server, format!("it cannot be started ({error})")))?;
-    let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+    let group = Group::new(child.id());
     let (Some(stdin), Some(stdout), Some(stderr)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(Error::internal("a process has not the pipes it was given"));
     };
-    let (outgoing, lines) = mpsc::channel(OUTGOING_LINES);
+    let (outgoing, lines) = Outgoing::new();
     let waiting = Waiting::new(server);
     let life = Life {
         server: server.clone(),
         child,
-        group,
+        group: group.shared(),
         waiting: waiting.clone(),
         outgoing: outgoing.downgrade(),
         most,
     };
     let carrier = Running::from(tokio::spawn(life.run((stdin, stdout, stderr), lines)));
-    Ok(Link::new(outgoing, (server.clone(), waiting), carrier))
+    Ok(Link::new(outgoing, (server.clone(), waiting), carrier).with_group(group))
 }
 
 fn command(config: &McpServerConfig) -> Command {
@@ -84,18 +85,6 @@ fn command(config: &McpServerConfig) -> Command {
     command
 }
 
-/// The processes of a server, which are killed when this is dropped.
-struct Group(Option<Pid>);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0.take() {
-            // Those that have ended cannot be killed.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
 /// A process, from its start to its end.
 struct Life {
     server: Arc<str>,
@@ -104,7 +93,7 @@ struct Life {
     child: Child,
     waiting: Arc<Waiting>,
     /// Weak, so that the process ends when nobody writes to it any more.
-    outgoing: mpsc::WeakSender<String>,
+    outgoing: WeakOutgoing,
     most: usize,
 }
 
@@ -112,9 +101,11 @@ impl Life {
     async fn run(
         self,
         (stdin, stdout, stderr): (ChildStdin, ChildStdout, ChildStderr),
-        lines: mpsc::Receiver<String>,
+        lines: mpsc::Receiver<McpLine>,
     ) {
         let listening = tokio::spawn(last_words(stderr));
+        // Something that has left the group may keep the standard error open.
+        let _until_it_has_ended = Running::of(&listening);
         let why = tokio::select! {
             () = read(stdout, &self.waiting, &self.outgoing, self.most) => "its output ended",
             () = write(stdin, lines) => "it does not read what it is sent",
@@ -147,7 +138,7 @@ async fn ended(child: &mut Child) -> Option<ExitStatus> {
 async fn read(
     mut stdout: impl AsyncRead + Unpin,
     waiting: &Waiting,
-    outgoing: &mpsc::WeakSender<String>,
+    outgoing: &WeakOutgoing,
     most: usize,
 ) {
     let (mut piece, mut lines) = (vec![0; PIECE_BYTES], Lines::new(most));
@@ -162,10 +153,10 @@ async fn read(
 }
 
 /// Writes until nobody wants anything written, or it cannot be.
-async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
-    while let Some(mut line) = lines.recv().await {
-        line.push('\n');
-        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<McpLine>) {
+    while let Some(line) = lines.recv().await {
+        let bytes = [line.as_bytes(), b"\n".as_slice()].concat();
+        if stdin.write_all(&bytes).await.is_err() || stdin.flush().await.is_err() {
             return;
         }
     }

@@ -13,6 +13,7 @@ use super::call::Asked;
 use super::clients::McpClientServers;
 use super::config::McpConfig;
 use super::held::HeldMcp;
+use super::outgoing::McpLine;
 use super::relay::{McpIncoming, McpRelay};
 use super::servers::McpServers;
 use super::session::McpSession;
@@ -36,7 +37,7 @@ impl McpRelay for Client {
     fn open(
         &self,
         _: &str,
-        mut outgoing: mpsc::Receiver<String>,
+        mut outgoing: mpsc::Receiver<McpLine>,
         incoming: mpsc::Sender<McpIncoming>,
     ) -> Result<(), Error> {
         *lock(&self.n_starts) += 1;
@@ -60,7 +61,7 @@ struct World {
     client: Arc<Client>,
     told: mpsc::UnboundedReceiver<Value>,
     account: Account,
-    _servers: Arc<McpClientServers>,
+    servers: Arc<McpClientServers>,
 }
 
 impl World {
@@ -87,7 +88,7 @@ impl World {
             client,
             told,
             account,
-            _servers: of_client,
+            servers: of_client,
         }
     }
 
@@ -230,6 +231,17 @@ async fn what_is_dropped_or_closed_is_given_up() {
     let late = answer(session.read(&world.held, "c")).await.unwrap_err();
     assert_eq!(late.code, ErrorCode::McpClosed);
     assert_eq!(world.n_held(), 0);
+}
+
+#[tokio::test]
+async fn a_session_that_is_closed_keeps_no_server() {
+    let world = World::new(working, &limits());
+    let mut session = world.session();
+    let server = Arc::downgrade(&world.servers.find("files").unwrap());
+    assert!(world.servers.unregister("files"));
+    assert!(server.upgrade().is_some());
+    session.close();
+    assert!(server.upgrade().is_none());
 }
 
 #[tokio::test]

@@ -196,6 +196,24 @@ impl AuthConfig {
         (is_loopback && own == "localhost") || literal.parse().is_ok_and(is_own)
     }
 
+    /// True for a `Host` header that no web page of elsewhere can have a browser send to this machine: its own names,
+    /// and those of the configuration. The port is left out: clients come through tunnels.
+    pub(super) fn is_local_name(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let own = name.trim_end_matches('.').to_ascii_lowercase();
+        let literal = own.trim_start_matches('[').trim_end_matches(']');
+        let ip = literal.parse::<IpAddr>();
+        own == "localhost"
+            || own.ends_with(".localhost")
+            || ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
+            || self.host_names.iter().any(|known| {
+                known.0.eq_ignore_ascii_case(host) || known.0.eq_ignore_ascii_case(name)
+            })
+    }
+
     /// True for a proxy whose word is taken.
     pub(super) fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -291,6 +309,44 @@ mod tests {
         }
         let refused = config.set("host_names", texts(&["a/b"]));
         assert!(refused.unwrap_err().message.contains("names of hosts"));
+    }
+
+    #[test]
+    fn a_name_that_leads_here_from_elsewhere_is_not_local() {
+        let mut config = AuthConfig::default();
+        config
+            .set("host_names", texts(&["pie.example.org", "box:8443"]))
+            .unwrap();
+        for host in [
+            "localhost",
+            "LOCALHOST:9000",
+            "localhost.:80",
+            "app.localhost:80",
+            "127.0.0.1:8080",
+            "127.1.2.3",
+            "[::1]",
+            "[::1]:8080",
+            "pie.example.org",
+            "Pie.example.org:1",
+            "box:8443",
+        ] {
+            assert!(config.is_local_name(host), "{host}");
+        }
+        for host in [
+            "",
+            ":80",
+            "evil.example",
+            "evil.example:8080",
+            "127.0.0.1.evil.example:8080",
+            "localhost.evil.example",
+            "notlocalhost",
+            "0.0.0.0:8080",
+            "10.0.0.7",
+            "box",
+            "box:1",
+        ] {
+            assert!(!config.is_local_name(host), "{host}");
+        }
     }
 
     #[test]

@@ -20,9 +20,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pie_host::{Error, ErrorCode};
+use tungstenite::http::{HeaderMap, header};
 
 use self::api_key::MAX_KEY_BYTES;
-pub(crate) use self::api_key::{hex, random, unhex};
+pub(crate) use self::api_key::{hex, id_of, random, unhex};
 use self::attempts::Attempts;
 pub use self::config::{AuthConfig, AuthMode, HeaderName, HostName, Network, UserName};
 pub(crate) use self::identity::Identity;
@@ -94,6 +95,32 @@ impl Authority {
     /// True where clients may give themselves any name.
     pub(crate) fn names_are_free(&self) -> bool {
         !self.is_on
+    }
+
+    /// Checks what a client calls a server that only its own machine reaches, and where nobody has to prove who they
+    /// are. A web page of elsewhere may have its own name lead to this machine, and is of the same origin then. Where
+    /// the configuration lets anybody be anybody, it may be called by any name.
+    ///
+    /// # Errors
+    /// `forbidden-origin`.
+    pub(crate) fn check_called(&self, headers: &HeaderMap) -> Result<(), Error> {
+        let is_local = self.address.ip().to_canonical().is_loopback();
+        if self.is_on || !is_local || self.config.allow_anonymous {
+            return Ok(());
+        }
+        // Every browser says it.
+        let Some(host) = headers.get(header::HOST) else {
+            return Ok(());
+        };
+        let host = String::from_utf8_lossy(host.as_bytes());
+        if self.config.is_local_name(&host) {
+            return Ok(());
+        }
+        let shown: String = host.chars().take(200).collect();
+        let message = format!(
+            "this server is not called {shown:?}; ask it by localhost or its address, or add that name to server.host_names"
+        );
+        Err(Error::new(ErrorCode::ForbiddenOrigin, message))
     }
 
     pub(crate) fn config(&self) -> &AuthConfig {

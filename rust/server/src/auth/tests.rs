@@ -102,6 +102,32 @@ fn without_authentication_a_client_is_whoever_it_says() {
 }
 
 #[test]
+fn a_name_of_elsewhere_is_refused_where_nobody_proves_anything() {
+    let open = Case::new(AuthMode::Off, |_, _| ());
+    let anonymous = Case::new(AuthMode::Off, |config, _| config.allow_anonymous = true);
+    let keyed = Case::new(AuthMode::On, |_, folder| {
+        add_key(folder, new("alice", Role::User)).unwrap();
+    });
+    let called = |case: &Case, host: Option<&str>| {
+        let mut headers = HeaderMap::new();
+        if let Some(host) = host {
+            headers.insert(header::HOST, host.parse().unwrap());
+        }
+        case.authority.check_called(&headers)
+    };
+    called(&open, None).unwrap();
+    called(&open, Some("localhost:8080")).unwrap();
+    called(&keyed, Some("evil.example")).unwrap();
+    called(&anonymous, Some("evil.example")).unwrap();
+    let long = format!("{}.example", "x".repeat(300));
+    for host in ["evil.example:80", "", long.as_str()] {
+        let error = called(&open, Some(host)).unwrap_err();
+        assert_eq!(error.code, ErrorCode::ForbiddenOrigin, "{host}");
+        assert!(error.message.contains("server.host_names"));
+    }
+}
+
+#[test]
 fn with_authentication_unknown_revoked_and_expired_keys_are_one() {
     let mut texts = Vec::new();
     let case = Case::new(AuthMode::On, |_, folder| {

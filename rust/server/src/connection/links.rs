@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use pie_host::{Error, ErrorCode, McpIncoming, McpRelay};
+use pie_host::{Error, ErrorCode, McpIncoming, McpLine, McpRelay};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -89,7 +89,7 @@ impl McpRelay for McpLinks {
     fn open(
         &self,
         server: &str,
-        outgoing: mpsc::Receiver<String>,
+        outgoing: mpsc::Receiver<McpLine>,
         incoming: mpsc::Sender<McpIncoming>,
     ) -> Result<(), Error> {
         let mut state = lock(&self.state);
@@ -117,7 +117,7 @@ impl McpRelay for McpLinks {
 /// Carries what a server is told to the client, until nobody tells it anything any more.
 async fn carry(
     (link, server): (u64, String),
-    mut lines: mpsc::Receiver<String>,
+    mut lines: mpsc::Receiver<McpLine>,
     outbox: Outbox,
     state: Arc<Mutex<State>>,
 ) {

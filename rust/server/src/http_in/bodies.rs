@@ -147,7 +147,8 @@ impl AnswerOut {
             kept,
         } = around;
         Self {
-            is_whole: inner.is_end_stream(),
+            // Of a body of no bytes nobody asks for a part.
+            is_whole: inner.is_end_stream() || n_bytes == Some(0),
             inner,
             limit: deadline.map_or(Duration::ZERO, |(_, limit)| limit),
             deadline: deadline.map(|(at, _)| Box::pin(sleep_until(at))),

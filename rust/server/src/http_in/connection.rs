@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, ORIGIN, UPGRADE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, UPGRADE};
 use http::{HeaderMap, Method, Request, Response, request};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -16,16 +16,18 @@ use pie_host::{
     Outcome, Purpose, ServedProcess,
 };
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use super::bodies::{
     AnswerOut, Around, BodyBounds, Outgoing, RequestBody, WhenGone, fault, no_head, too_long,
 };
+use super::due::{Due, Timed, overdue};
 use super::instances::{AskedProgram, Launchpad};
+use super::places::Connected;
 use super::refusal;
 use super::route::Route;
 use super::stream::{ClientStream, Clock};
-use crate::auth::{Claim, Presented, Role, Verdict};
+use crate::auth::{Claim, Identity, Presented, Role, Verdict, id_of};
 use crate::config::MountedProgram;
 use crate::http::Gate;
 use crate::names;
@@ -51,18 +53,35 @@ const HOP_BY_HOP: [&str; 7] = [
     "upgrade",
 ];
 
+/// Tells a client that there is no place for its connection. Nothing of its request is read: a connection without a
+/// place must not take the time of one.
+pub(crate) async fn refuse(wire: &mut Wire, error: &Error) {
+    // A client that has gone needs no answer.
+    drop(wire.writer.raw(&refusal::unread(error)).await);
+}
+
+/// Headers of an answer that browsers take for the whole server: a program could intercept, move or forget by them what
+/// its neighbours have in a browser.
+const OF_SERVER: [&str; 4] = [
+    "alt-svc",
+    "clear-site-data",
+    "service-worker-allowed",
+    "strict-transport-security",
+];
+
 /// Answers the requests of a connection until the client, or the server, ends it.
-pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
+pub(crate) async fn serve(
+    wire: Wire,
+    peer: IpAddr,
+    shared: Arc<ServerState>,
+    (place, mut lost): Connected,
+) {
     let config = &shared.config;
     let buffer_bytes = HEADS * config.http_header_bytes;
     let nobody = shared.host.budget().account("");
     let Ok(charge) = nobody.charge(Purpose::Frame, 2 * buffer_bytes as u64) else {
         tracing::warn!("the engine has no memory left for one more connection");
         return;
-    };
-    let (place, mut lost, refused) = match shared.http.places.connect(peer.into()) {
-        Ok((place, lost)) => (Some(place), Some(lost), None),
-        Err(refused) => (None, None, Some(refused)),
     };
     let (read, write, ahead) = wire.into_parts();
     let stream = ClientStream::new((read, write), ahead, config.http_idle, (place, charge));
@@ -71,11 +90,11 @@ pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
         .timer(Clock)
         .header_read_timeout(config.http_idle)
         .max_headers(MAX_HEADERS)
-        .max_buf_size(buffer_bytes)
-        .keep_alive(refused.is_none());
+        .max_buf_size(buffer_bytes);
+    let (due, mut is_due) = watch::channel(None);
     let asked = Arc::new(Client {
         peer,
-        refused,
+        due: Arc::new(due),
         shared: shared.clone(),
     });
     let service = service_fn(move |request| {
@@ -88,22 +107,21 @@ pub(crate) async fn serve(wire: Wire, peer: IpAddr, shared: Arc<ServerState>) {
     tokio::select! {
         _ = connection.as_mut() => return,
         () = taken_away(&mut lost) => return,
+        () = overdue(&mut is_due) => return,
         () = reached(&mut phase, Phase::Draining) => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = connection.as_mut() => {}
         () = taken_away(&mut lost) => {}
+        () = overdue(&mut is_due) => {}
         () = reached(&mut phase, Phase::Closing) => {}
     }
 }
 
 /// Waits until the connection has lost its place to another one.
-async fn taken_away(lost: &mut Option<oneshot::Receiver<()>>) {
-    match lost {
-        // Nothing is sent: it ends.
-        Some(lost) => drop(lost.await),
-        None => std::future::pending().await,
-    }
+async fn taken_away(lost: &mut oneshot::Receiver<()>) {
+    // Nothing is sent: it ends.
+    drop(lost.await);
 }
 
 /// Waits until the server has come so far, or is gone.
@@ -114,8 +132,7 @@ async fn reached(phase: &mut watch::Receiver<Phase>, awaited: Phase) {
 /// Who asks over one connection.
 struct Client {
     peer: IpAddr,
-    /// Why nothing is answered: there are too many connections.
-    refused: Option<Error>,
+    due: Arc<Due>,
     shared: Arc<ServerState>,
 }
 
@@ -141,6 +158,8 @@ struct Found {
     url: String,
     headers: HeaderMap,
     remote_address: String,
+    /// Who asks; none where anybody may.
+    identity: Option<Identity>,
 }
 
 impl Client {
@@ -165,6 +184,7 @@ impl Client {
             url,
             headers,
             remote_address,
+            identity,
         } = self.found(&head).await?;
         let place = self.shared.http.places.ask(&asked.user, &asked.label)?;
         let bounds = BodyBounds {
@@ -184,11 +204,18 @@ impl Client {
             host: &self.shared.host,
         };
         let again = (asked.service.instance == HttpInstance::Shared).then(|| asked.clone());
-        let (asking, process) = self.shared.http.instances.ask(pad, asked, arrived).await?;
+        // One instance is launched after the other: whoever waits for many has its time, too.
+        let limit = config.http_answer;
+        let until = Instant::now() + limit;
+        let asking = self.shared.http.instances.ask(pad, asked, arrived);
+        let asking = timeout_at(until, asking).await;
+        let (asking, process) = asking.unwrap_or_else(|_| Err(no_head(limit)))?;
         let going = Going(process.map(cancelling));
         let answered = tokio::select! {
             biased;
-            answered = self.head(asking, pad, again) => answered?,
+            answered = timeout_at(until, self.head(asking, pad, again)) => {
+                answered.unwrap_or_else(|_| Err(no_head(limit)))?
+            }
             error = fault(told) => {
                 return Err(Refusal {
                     error,
@@ -196,12 +223,15 @@ impl Client {
                 });
             }
         };
+        let deadline = config.http_whole.map(|limit| (began + limit, limit));
+        let timed = Timed::new(&self.due, deadline.map(|(at, _)| at));
+        let timed = timed.unless(revoked(self.shared.clone(), identity));
         let around = Around {
-            deadline: config.http_whole.map(|limit| (began + limit, limit)),
+            deadline,
             when_gone: going.over(),
-            kept: Box::new(place),
+            kept: Box::new((place, timed)),
         };
-        Ok(sent(answered, around))
+        Ok(sent(answered, around, config.mount.is_none()))
     }
 
     /// Waits for the head of an answer. Where the program ends before it takes the request, it is asked again once.
@@ -211,33 +241,23 @@ impl Client {
         pad: Launchpad<'_>,
         again: Option<AskedProgram>,
     ) -> Result<Response<AnswerBody>, Error> {
-        let limit = self.shared.config.http_answer;
-        let answered = async {
-            match asking.outcome().await? {
-                Outcome::Answered(response) => Ok(response),
-                Outcome::NotTaken(request, waiting) => {
-                    if let Some(program) = again {
-                        let instances = &self.shared.http.instances;
-                        instances.ask_again(pad, program, request).await?;
-                    } else {
-                        drop(request);
-                    }
-                    waiting.answer().await
+        match asking.outcome().await? {
+            Outcome::Answered(response) => Ok(response),
+            Outcome::NotTaken(request, waiting) => {
+                if let Some(program) = again {
+                    let instances = &self.shared.http.instances;
+                    instances.ask_again(pad, program, request).await?;
+                } else {
+                    drop(request);
                 }
+                waiting.answer().await
             }
-        };
-        match timeout(limit, answered).await {
-            Ok(answered) => answered,
-            Err(_) => Err(no_head(limit)),
         }
     }
 
     /// Checks what can be seen of a request before its program is known.
     fn check(&self, head: &request::Parts) -> Result<(), Refusal> {
         let config = &self.shared.config;
-        if let Some(refused) = &self.refused {
-            return Err(refused.clone().into());
-        }
         self.shared.processes.check_open()?;
         let mut upgrades = head.headers.get_all(UPGRADE).iter();
         if upgrades.any(|to| to.as_bytes().to_ascii_lowercase().starts_with(b"websocket")) {
@@ -274,13 +294,14 @@ impl Client {
     async fn found(&self, head: &request::Parts) -> Result<Found, Error> {
         let shared = &self.shared;
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        shared.authority.check_called(&head.headers)?;
         let shown = Presented::read(self.peer, &head.headers, shared.authority.config())?;
-        let (asked, rest, prefix) = match &shared.config.mount {
-            Some(mount) => (mounted(mount), path, ""),
+        let (asked, identity, rest, prefix) = match &shared.config.mount {
+            Some(mount) => (mounted(mount), None, path, ""),
             None => {
                 let route = Route::read(path)?;
-                let asked = self.routed(route, &shown, &head.headers).await?;
-                (asked, route.rest, route.prefix)
+                let (asked, identity) = self.routed(route, &shown, &head.headers).await?;
+                (asked, identity, route.rest, route.prefix)
             }
         };
         let headers = self.headers(&head.headers, prefix, asked.service);
@@ -289,16 +310,18 @@ impl Client {
             url: Route::url(rest, &self.host(&head.headers)),
             headers,
             remote_address: shown.address.to_string(),
+            identity,
         })
     }
 
-    /// The program of a route. One of somebody else that is not public is as one that is not there.
+    /// The program of a route, and who asks for it where not anybody may. One of somebody else that is not public is as
+    /// one that is not there.
     async fn routed(
         &self,
         route: Route<'_>,
         shown: &Presented,
         headers: &HeaderMap,
-    ) -> Result<AskedProgram, Error> {
+    ) -> Result<(AskedProgram, Option<Identity>), Error> {
         match route.owner {
             Some(owner) => {
                 names::check_user(owner)?;
@@ -306,29 +329,31 @@ impl Client {
                 if let Ok(asked) = &found
                     && asked.service.public
                 {
-                    return found;
+                    return Ok((found?, None));
                 }
-                self.check_owner(owner, route.program, (shown, headers))
+                let owner = self
+                    .checked_owner(owner, route.program, (shown, headers))
                     .await?;
-                found
+                Ok((found?, Some(owner)))
             }
             None => {
-                let user = self.identified(None, (shown, headers)).await?;
-                self.program(&user, route.program).await
+                let identity = self.identified(None, (shown, headers)).await?;
+                let asked = self.program(&identity.user, route.program).await?;
+                Ok((asked, Some(identity)))
             }
         }
     }
 
-    /// Checks that a client is the owner of a program.
-    async fn check_owner(
+    /// The client, which is the owner of a program.
+    async fn checked_owner(
         &self,
         owner: &str,
         program: &str,
         client: (&Presented, &HeaderMap),
-    ) -> Result<(), Error> {
-        let user = self.identified(Some(owner), client).await?;
-        if user == owner {
-            return Ok(());
+    ) -> Result<Identity, Error> {
+        let identity = self.identified(Some(owner), client).await?;
+        if identity.user == owner {
+            return Ok(identity);
         }
         let shown: String = program.chars().take(80).collect();
         let message = format!(
@@ -342,7 +367,7 @@ impl Client {
         &self,
         owner: Option<&str>,
         (shown, headers): (&Presented, &HeaderMap),
-    ) -> Result<String, Error> {
+    ) -> Result<Identity, Error> {
         let authority = &self.shared.authority;
         let claim = Claim {
             user: owner
@@ -370,9 +395,9 @@ impl Client {
                 own: self.shared.address,
                 allowed: &self.shared.config.allowed_origins,
             };
-            gate.check(headers.get_all(ORIGIN))?;
+            gate.check_page(headers)?;
         }
-        Ok(identity.user)
+        Ok(identity)
     }
 
     /// The program of a user that serves HTTP.
@@ -403,7 +428,7 @@ impl Client {
         }
         headers.remove(self.shared.authority.config().user_header.lower());
         headers.remove(FORWARDED_PREFIX);
-        if !service.public {
+        if !service.public || headers.get_all(AUTHORIZATION).iter().any(has_key) {
             headers.remove(AUTHORIZATION);
         }
         if let Ok(prefix) = HeaderValue::from_str(prefix)
@@ -423,6 +448,13 @@ impl Client {
     }
 }
 
+/// Whether a header holds what looks like a key of a server. A program that everybody may ask is somebody else's, and
+/// could use it.
+fn has_key(value: &HeaderValue) -> bool {
+    let mut words = value.to_str().unwrap_or_default().split_ascii_whitespace();
+    words.any(|word| id_of(word).is_some())
+}
+
 /// The one program of a server that serves nothing else.
 fn mounted(mount: &MountedProgram) -> AskedProgram {
     AskedProgram {
@@ -431,6 +463,15 @@ fn mounted(mount: &MountedProgram) -> AskedProgram {
         launch: mount.launch.clone(),
         service: mount.service(),
     }
+}
+
+/// Waits until the key is no longer good by which somebody has come in; none where it was by no key.
+fn revoked(
+    shared: Arc<ServerState>,
+    identity: Option<Identity>,
+) -> Option<impl Future<Output = ()> + Send + 'static> {
+    let identity = identity.filter(|identity| identity.key.is_some())?;
+    Some(async move { shared.authority.gone(&identity).await })
 }
 
 /// What is done where a client goes before it has its answer.
@@ -455,8 +496,17 @@ fn cancelling(process: ServedProcess) -> WhenGone {
     Box::new(move || process.cancel("the client of its request has gone"))
 }
 
-/// The answer of a program, as it is sent.
-fn sent(answered: Response<AnswerBody>, around: Around) -> Response<Outgoing> {
+/// The answer of a program, as it is sent: one of many that share a server does not speak for all of them.
+fn sent(
+    mut answered: Response<AnswerBody>,
+    around: Around,
+    is_one_of_many: bool,
+) -> Response<Outgoing> {
+    if is_one_of_many {
+        for name in OF_SERVER {
+            answered.headers_mut().remove(name);
+        }
+    }
     let n_bytes = announced(answered.headers());
     answered.map(|body| AnswerOut::new(body, n_bytes, around).boxed_unsync())
 }

@@ -117,8 +117,8 @@ impl HttpInstances {
                 Ok((asking, Some(process)))
             }
             HttpInstance::Shared => {
-                let queue = self.staying(pad, asked).await?;
-                Ok((queue.enter(arrived)?, None))
+                let asking = self.ask_staying(pad, asked, |queue| queue.enter(arrived));
+                Ok((asking.await?, None))
             }
         }
     }
@@ -133,20 +133,23 @@ impl HttpInstances {
         asked: AskedProgram,
         request: IncomingRequest,
     ) -> Result<(), Error> {
-        self.staying(pad, asked).await?.enter_again(request)
+        self.ask_staying(pad, asked, |queue| queue.enter_again(request))
+            .await
     }
 
-    /// The queue of the instance that stays, which is launched where there is none, or where the program was replaced.
-    async fn staying(
+    /// Hands a request to the instance that stays, which is launched where there is none, or where the program was
+    /// replaced. Nobody else ends its queue between the two.
+    async fn ask_staying<T>(
         &self,
         pad: Launchpad<'_>,
         asked: AskedProgram,
-    ) -> Result<Arc<RequestQueue>, Error> {
+        enter: impl FnOnce(&RequestQueue) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let slot = self.slot(&asked.user, &asked.label);
         let mut held = slot.lock().await;
         if let Some(instance) = &*held {
             if instance.is_of(&asked.launch.program) {
-                return Ok(instance.queue.clone());
+                return enter(&instance.queue);
             }
             // It finishes what it works on.
             instance.queue.end();
@@ -155,11 +158,8 @@ impl HttpInstances {
         let queue = pad.queue(self.most_waiting.max(1), &asked.user);
         let program = asked.launch.program.clone();
         pad.launch(asked, queue.clone()).await?;
-        *held = Some(Instance {
-            program,
-            queue: queue.clone(),
-        });
-        Ok(queue)
+        let instance = held.insert(Instance { program, queue });
+        enter(&instance.queue)
     }
 
     /// The program was removed: its instance finishes what it works on, and ends.

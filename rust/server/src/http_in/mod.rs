@@ -11,15 +11,17 @@
 //! | connections, of an address and of all | [`places`] |
 //! | requests at once, of a program, a user and all | [`places`], [`instances`] |
 //! | bytes of a head, of a body | [`connection`], [`bodies`] |
-//! | time for a head, for an answer, between parts, in all | [`connection`], [`bodies`], [`stream`] |
+//! | time for a head, for an answer, between parts, in all | [`connection`], [`bodies`], [`stream`], [`due`] |
 //! | memory | a charge of the user of the program for each request and for each part that waits |
 
 mod bodies;
 mod connection;
+mod due;
 pub(crate) mod instances;
 pub(crate) mod places;
 mod refusal;
 pub(crate) mod route;
 mod stream;
 
-pub(crate) use self::connection::serve;
+pub(crate) use self::connection::{refuse, serve};
+pub(crate) use self::places::Connected;

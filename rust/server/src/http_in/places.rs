@@ -82,6 +82,9 @@ pub(crate) struct ConnectionPlace {
     number: u64,
 }
 
+/// A connection that has its place, and what ends when it is lost to another one.
+pub(crate) type Connected = (ConnectionPlace, oneshot::Receiver<()>);
+
 /// The place of one request, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct RequestPlace {
@@ -109,10 +112,7 @@ impl HttpPlaces {
     ///
     /// # Errors
     /// `limit-connections`.
-    pub(crate) fn connect(
-        self: &Arc<Self>,
-        address: Address,
-    ) -> Result<(ConnectionPlace, oneshot::Receiver<()>), Error> {
+    pub(crate) fn connect(self: &Arc<Self>, address: Address) -> Result<Connected, Error> {
         let mut counts = lock(&self.counts);
         let own = counts.by_address.get(&address).map_or(0, VecDeque::len);
         let most = self.most;

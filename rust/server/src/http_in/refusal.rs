@@ -58,14 +58,29 @@ pub(super) fn of_body(error: &Error) -> Response<Outgoing> {
     response
 }
 
+/// The same, as it is written to a connection of which no request is read.
+pub(super) fn unread(error: &Error) -> Vec<u8> {
+    let (status, body) = (status(error.code), body(error));
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nCache-Control: no-store\r\nRetry-After: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len(),
+        retry_after(error)
+    )
+    .into_bytes()
+}
+
+/// The error as JSON.
+fn body(error: &Error) -> String {
+    json!({ "error": outgoing::error_object(error) }).to_string() + "\n"
+}
+
 fn of_status(status: StatusCode, error: &Error) -> Response<Outgoing> {
     tracing::debug!(
         status = status.as_u16(),
         code = error.code.as_str(),
         "refused an HTTP request"
     );
-    let body = json!({ "error": outgoing::error_object(error) }).to_string() + "\n";
-    let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
+    let body = Full::new(Bytes::from(body(error))).map_err(|never| match never {});
     let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -129,6 +144,12 @@ mod tests {
         }
         let error = Error::with_values(ErrorCode::LimitAttempts, "", &[("retry_after_ms", 2500)]);
         assert_eq!(response(&error).headers()[RETRY_AFTER], "3");
+        let unread = String::from_utf8(unread(&Error::new(ErrorCode::LimitConnections, "later")));
+        let unread = unread.unwrap();
+        let (head, body) = unread.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
+        assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())));
+        assert!(body.contains("\"limit-connections\""), "{body}");
         let slow = of_body(&Error::new(ErrorCode::LimitHttpTime, ""));
         assert_eq!(slow.status(), 408);
     }
