@@ -27,11 +27,15 @@ pub(crate) async fn list(
     most: u64,
 ) -> Result<String, Error> {
     let first = peer.call(method, "{}", most).await?;
-    let page = Page::read(&first, key).map_err(|why| protocol(server, why))?;
-    let Some(mut next) = page.next.clone() else {
-        return Ok(first);
+    let (mut whole, mut next) = {
+        let mut page = Page::read(&first, key).map_err(|why| protocol(server, why))?;
+        let Some(next) = page.next.take() else {
+            drop(page);
+            return Ok(first);
+        };
+        let whole = Whole::new(key, &page).map_err(|why| protocol(server, why))?;
+        (whole, next)
     };
-    let mut whole = Whole::new(key, &page).map_err(|why| protocol(server, why))?;
     let mut n_bytes = first.len() as u64;
     drop(first);
     for _ in 1..MAX_PAGES {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pie_core::ErrorCode;
 
 use crate::Error;
-use crate::mcp::clients::McpClientServers;
 use crate::http_in::queue::RequestQueue;
+use crate::mcp::clients::McpClientServers;
 use crate::program::{Program, is_program_name};
 use crate::settings::Value;
 
