@@ -204,7 +204,7 @@ def given_up() -> list[Op]:
         for is_stepped in (False,) if name == "document" else (False, True):
             one, beside, again = (f"{name}/{is_stepped}/{what}" for what in ("one", "beside", "again"))
             # Long enough that what runs by itself is not at its end first.
-            ops += [*prompt(one, 71, 72), generate(one, one, WARM, 3000, **options)]
+            ops += [*prompt(one, 71, 72), generate(one, one, WARM, 12_000, **options)]
             ops += [op("step", gen=one)] * 2 if is_stepped else []
             ops += [*prompt(beside, 73), generate(beside, beside, n=2, ignore_eos=True)]
             seen = [*report(one), *state(one), op("append", ctx=one, tokens=[5]), op("truncate", ctx=one, n=1)]
