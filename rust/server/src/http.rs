@@ -331,7 +331,7 @@ mod tests {
         let check = |said: &[(&'static str, &'static str)]| {
             let mut headers = HeaderMap::new();
             for (name, value) in said {
-                headers.append(*name, HeaderValue::from_static(*value));
+                headers.append(*name, HeaderValue::from_static(value));
             }
             gate.check_page(&headers)
         };
