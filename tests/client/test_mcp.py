@@ -207,9 +207,10 @@ def test_a_process_that_does_not_end_by_itself_is_killed(is_stopped_before: bool
 async def test_a_registration_that_is_refused_leaves_nothing() -> None:
     async def script(peer: Peer) -> None:
         await peer.refuse(await peer.expect("register_mcp_server"), "invalid-name")
+        ping = await peer.expect("ping")
         await started(peer)
         assert "no such server" in (await peer.expect("mcp_end"))["text"]
-        await peer.answer(await peer.expect("ping"))
+        await peer.answer(ping)
 
     async with fake_server(script) as address, connect(address) as client:
         with pytest.raises(PieError) as raised:
@@ -237,7 +238,7 @@ async def test_a_process_that_does_not_end_by_itself_is_gone_when_the_client_is(
         await said.put(fields)
 
     servers = McpServers(say, 1 << 20)
-    servers.register("deaf", Command((sys.executable, "-c", DEAF)))
+    servers.register("deaf", Command((sys.executable, "-c", DEAF), {}))
     servers.take(Frame(type="mcp_start", link=1, server="deaf"))
     descriptor = os.pidfd_open(json.loads((await said.get())["text"])["pid"])
     try:

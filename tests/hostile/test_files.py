@@ -82,7 +82,7 @@ return [found, refused]
     )
     assert stopped == [[], [True] * 9]
     assert (data / "secret").read_text() == SECRET
-    assert sorted(path.name for path in data.iterdir()) == ["runtimes", "scratch", "secret"]
+    assert sorted(path.name for path in data.iterdir()) == [".lock", "runtimes", "scratch", "secret"]
     assert sorted(path.name for path in (data / "scratch").iterdir()) == ["user"]
 
 

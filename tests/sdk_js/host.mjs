@@ -146,6 +146,7 @@ export const exchangeStart = (request) => {
 export const encodeUtf8 = (text) => new TextEncoder().encode(text);
 export const decodeUtf8 = (bytes) => [new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes), 0];
 export const isServing = () => record('isServing') ?? false;
+export const print = (text) => record('print', text);
 export const write = (stream, text) => record('write', stream, text);
 
 export const nextRequest = (settle) => (record('nextRequest'), wait(settle));

@@ -100,7 +100,7 @@ class _Runs(threading.Thread):
         while True:
             # Before anything is read, so that no change is missed.
             before = self._look()
-            running = self._started()
+            running = self._launched()
             # What is imported is only known by now.
             before = {**self._look(), **before}
             after = next_change(self._look, before, lambda: self._stopping.wait(INTERVAL_S))
@@ -125,7 +125,7 @@ class _Runs(threading.Thread):
             paths.append(launch.manifest.absolute())
         return look(dict.fromkeys(paths), without=None if launch.files is None else launch.files.absolute())
 
-    def _started(self) -> _Running | None:
+    def _launched(self) -> _Running | None:
         """The program that was launched; None where it could not be, which is told."""
         try:
             manifest = self._launch.manifest

@@ -198,7 +198,7 @@ def test_a_key_opens_ones_own_programs_and_no_others(closed: Served, keys: dict[
 
 def test_an_answer_ends_with_the_key_by_which_it_was_asked_for(closed: Served, keys: dict[str, str], folder: Path, tmp_path: Path) -> None:
     install(closed, tmp_path, WRITES, "endless", "--http", "--key", keys["ada"])
-    record, key = _engine.add_key(str(folder / "data"), "of a guest", "ada", scope="user")
+    record, key = _engine.add_key(str(folder / "data"), "guest", "ada", scope="user")
     with closing(asking.connect(closed.port)) as connection:
         connection.request("GET", "/http/endless/", headers={"Authorization": f"Bearer {key}"})
         response = connection.getresponse()

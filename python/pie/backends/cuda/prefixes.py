@@ -105,9 +105,10 @@ class Prefixes:
     """Finds what sequences share, batch by batch.
 
     A decode batch mostly has the sequences of the one before, some of them with one page more: then what was found
-    holds, which takes some comparisons of bytes. It holds as well as long as every page list begins as it did, some tens
-    of nanoseconds a sequence. Where sequences come and go, all page lists are looked at, by operations on whole arrays,
-    or where there are too many to do so each time, it is looked which lists begin with the prefixes that are known.
+    holds, which takes some comparisons of bytes. It holds as well as long as every page list begins as it did, some
+    tens of nanoseconds a sequence. Where sequences come and go, all page lists are looked at, by operations on whole
+    arrays, or where there are too many to do so each time, it is looked which lists begin with the prefixes that are
+    known.
     """
 
     @classmethod

@@ -19,8 +19,8 @@ use crate::budget::{Account, Charge, Purpose};
 use crate::futures::Future;
 use crate::network::upload::Written;
 
-/// Bytes that are handed on at once. Whoever sends them keeps a copy, for which nobody is charged: of a long part it has
-/// one piece at a time, and the rest stays here, charged, until the client takes more.
+/// Bytes that are handed on at once. Whoever sends them keeps a copy, for which nobody is charged: of a long part it
+/// has one piece at a time, and the rest stays here, charged, until the client takes more.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// A part of the body on its way.
