@@ -108,7 +108,7 @@ def host(place: Place) -> Iterator[Row]:
 
 
 def sharing_host(model: Any) -> Iterator[Row]:
-    """With free bits, where all share their prompt: it is found, and attention planned, but for what FlashInfer does."""
+    """With free bits, where all share their prompt: it is found and attention planned, but for what FlashInfer does."""
     width = WIDTHS[-1]
     driver, graphs = opened(model, width, N_STEPS, HostDevice(), deterministic=False, cascade_bytes=0)
     steps, busy_s = decode_steps(width, N_STEPS, is_shared=True), []
