@@ -20,6 +20,7 @@ from wit_world.exports.run import Failure
 from wit_world.imports import session as _session
 from wit_world.imports import source as _source
 
+from inferlet import _async  # noqa: F401  # a program finds only what the snapshot has
 from inferlet._runtime import check, report, settings, standard, stdio, unavailable
 from inferlet._runtime.bundle import Bundle
 from inferlet._runtime.program import run_program
