@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import queue
-import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pie.cli.files import FileSink
-from pie.cli.interrupts import raised
+from pie.cli.interrupts import handled, raised
+from pie.cli.preparing import opened
 from pie.cli.printer import Printer
-from pie.cli.progress import loading, note_templates, working
 from pie.cli.stdin import stdin_messages
 from pie.cli.terminal import LINES, plain
 from pie.errors import PieError
@@ -49,23 +47,14 @@ def converse(flags: Flags, options: Mapping[str, Any], *, seed: int | None) -> i
 
     config = load(flags)
 
-    from pie.engine import Engine
-
-    with raised():
-        with loading(config):
-            engine = Engine.from_config(config)
-        with engine:
-            note_templates(config)
-            if not engine.is_prepared(source):
-                with working("Preparing the language runtime (once)"):
-                    engine.prepare(source)
-            engine.start()
-            given = {name: value for name, value in options.items() if value is not None}
-            process = engine.launch(source, input={**given, "events": True}, seed=seed, alone=True)
-            try:
-                return Conversation(process, engine.models[0].name).talk()
-            finally:
-                process.cancel()
+    with raised(), opened(config, source, "language runtime") as engine:
+        engine.start()
+        given = {name: value for name, value in options.items() if value is not None}
+        process = engine.launch(source, input={**given, "events": True}, seed=seed, alone=True)
+        try:
+            return Conversation(process, engine.models[0].name).talk()
+        finally:
+            process.cancel()
 
 
 class Conversation:
@@ -88,7 +77,7 @@ class Conversation:
     def talk(self) -> int:
         """Until `/quit`, the end of stdin or that of the program."""
         threading.Thread(target=self._read_events, name="pie-events", daemon=True).start()
-        with self._interrupts():
+        with handled(self._interrupted):
             if self._is_terminal:
                 _note(f"{self._model}: {_HINT}")
             if not self._until_ready():
@@ -107,23 +96,11 @@ class Conversation:
             self._events.put(event)
         self._events.put(None)
 
-    @contextmanager
-    def _interrupts(self) -> Iterator[None]:
+    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
         """Ctrl-C stops an answer, and at the prompt gives up what is typed.
 
         A second one, while an answer does not end, ends the command.
         """
-        before = signal.getsignal(signal.SIGINT)
-        if before is signal.SIG_IGN:
-            yield
-            return
-        signal.signal(signal.SIGINT, self._interrupted)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
         if self._is_answering and not self._wants_stop:
             self._wants_stop = True
         elif self._is_answering or self._is_at_prompt or not self._is_terminal:

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pie.cli import EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+@contextmanager
+def handled(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """In the body Ctrl-C calls the handler, unless whoever started the command has it ignored."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -15,17 +33,14 @@ def raised() -> Iterator[None]:
 
     When the body has put its things in order, the command ends with 130.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        yield
+        with handled(signal.default_int_handler):
+            yield
     except KeyboardInterrupt:
         raise SystemExit(EXIT_INTERRUPTED) from None
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def cancel_at_interrupt() -> None:

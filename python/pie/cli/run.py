@@ -7,21 +7,18 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from pie.bakery.manifest import read_manifest, usage
-from pie.bakery.project import open_project
 from pie.cli.files import FileSink
 from pie.cli.interrupts import raised
+from pie.cli.preparing import opened, ready
 from pie.cli.printer import Printer
-from pie.cli.program import made_ready, wants_help
-from pie.cli.progress import loading, note_templates, working
 from pie.cli.stdin import stdin_messages
-from pie.cli.terminal import LINES, give_up_stdout, plain
+from pie.cli.terminal import give_up_stdout
 from pie.errors import PieError
 
 if TYPE_CHECKING:
     from pie._engine import Process
     from pie.cli.launch import Launch
-    from pie.config import Config, Flags
+    from pie.config import Flags
     from pie.engine import Engine
 
 
@@ -29,33 +26,23 @@ def run_program(launch: Launch, flags: Flags) -> int:
     """Runs the program to its end; returns the exit code."""
     if launch.detach:
         raise PieError("invalid-argument", "--detach leaves a program running in a server; say which with --server URL")
-    project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
-    if project.manifest is not None and wants_help(launch.arguments, project.manifest):
-        print(plain(usage(project.manifest), keep=LINES))
+    prepared = ready(launch)
+    if prepared is None:
         return 0
-    program_input = launch.input(project.manifest)
-    program = made_ready(project)
-    programs = {name: made_ready(open_project(path)) for name, path in launch.programs.items()}
     files = FileSink(launch.files)
 
     from pie.config import load
 
     config = load(flags)
 
-    from pie.engine import Engine  # the engine is large: mistakes above are told without it
-
-    with raised(), _loaded(Engine, config) as engine:
-        note_templates(config)
-        if not engine.is_prepared(program):
-            with working("Preparing the language runtime or program (once)"):
-                engine.prepare(program)
+    with raised(), opened(config, prepared.program) as engine:
         process = engine.launch(
-            program,
-            input=program_input,
+            prepared.program,
+            input=prepared.input,
             args=launch.arguments,
             seed=launch.seed,
             token_budget=launch.token_budget,
-            programs=programs,
+            programs=prepared.programs,
             alone=True,
         )
         events = _Events(engine, process, Printer(files))
@@ -74,11 +61,6 @@ def run_program(launch: Launch, flags: Flags) -> int:
         elif launch.seed is None:
             print(f"launch seed {process.launch_seed}", file=sys.stderr)
         return events.printer.exit_code
-
-
-def _loaded(engine: type[Engine], config: Config) -> Engine:
-    with loading(config):
-        return engine.from_config(config)
 
 
 class _Events(threading.Thread):

@@ -7,13 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pie.bakery.manifest import read_manifest, usage
-from pie.bakery.project import open_project
 from pie.cli.interrupts import raised
-from pie.cli.program import made_ready, wants_help
-from pie.cli.progress import loading, note_templates, working
+from pie.cli.preparing import opened, ready
 from pie.cli.serve import Ending
-from pie.cli.terminal import LINES, plain
+from pie.cli.terminal import plain
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -29,14 +26,11 @@ def serve_program(launch: Launch, flags: Flags, port: int, *, shared: bool) -> i
     """
     if launch.detach or launch.files is not None:
         raise PieError("invalid-argument", "--detach and --files are for a program that runs once; leave them out with --port")
-    project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
-    if project.manifest is not None and wants_help(launch.arguments, project.manifest):
-        print(plain(usage(project.manifest), keep=LINES))
+    prepared = ready(launch)
+    if prepared is None:
         return 0
-    program_input = launch.input(project.manifest)
-    program = made_ready(project)
-    programs = {name: made_ready(open_project(path)) for name, path in launch.programs.items()}
-    is_shared = shared or (project.manifest is not None and project.manifest.http_instance == "shared")
+    manifest = prepared.project.manifest
+    is_shared = shared or (manifest is not None and manifest.http_instance == "shared")
 
     from pie.config import load
 
@@ -44,36 +38,29 @@ def serve_program(launch: Launch, flags: Flags, port: int, *, shared: bool) -> i
 
     # The engine is large: mistakes above are told without it.
     from pie._engine import check_address, init_logging
-    from pie.engine import LOOPBACK, Engine
+    from pie.engine import LOOPBACK
 
     init_logging("info")
     check_address(LOOPBACK, port)
-    with raised(), TemporaryDirectory(prefix="pie-serving-") as folder:
-        with loading(config):
-            engine = Engine.from_config(config)
-        with engine:
-            note_templates(config)
-            if not engine.is_prepared(program):
-                with working("Preparing the language runtime or program (once)"):
-                    engine.prepare(program)
-            server = engine.serve_program(
-                program,
-                config,
-                label=project.name,
-                port=port,
-                data_dir=Path(folder),
-                shared=is_shared,
-                input=program_input,
-                args=launch.arguments,
-                seed=launch.seed,
-                token_budget=launch.token_budget,
-                programs=programs,
-            )
-            try:
-                ending = Ending(engine, server, config.server.drain_s)
-                signal.signal(signal.SIGTERM, ending.on_signal)
-                print(f"serving {plain(project.name)} at http://{server.address}/", flush=True)
-                engine.drive()
-                return ending.exit_code
-            finally:
-                server.stop()
+    with raised(), TemporaryDirectory(prefix="pie-serving-") as folder, opened(config, prepared.program) as engine:
+        server = engine.serve_program(
+            prepared.program,
+            config,
+            label=prepared.project.name,
+            port=port,
+            data_dir=Path(folder),
+            shared=is_shared,
+            input=prepared.input,
+            args=launch.arguments,
+            seed=launch.seed,
+            token_budget=launch.token_budget,
+            programs=prepared.programs,
+        )
+        try:
+            ending = Ending(engine, server, config.server.drain_s)
+            signal.signal(signal.SIGTERM, ending.on_signal)
+            print(f"serving {plain(prepared.project.name)} at http://{server.address}/", flush=True)
+            engine.drive()
+            return ending.exit_code
+        finally:
+            server.stop()

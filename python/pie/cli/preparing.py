@@ -1,0 +1,58 @@
+"""What every command does that runs a program in an engine of its own, until the program can be launched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pie.bakery.manifest import read_manifest, usage
+from pie.bakery.project import Project, open_project
+from pie.cli.program import made_ready, wants_help
+from pie.cli.progress import loading, note_templates, working
+from pie.cli.terminal import LINES, plain
+
+if TYPE_CHECKING:
+    from pie.cli.launch import Launch
+    from pie.config import Config
+    from pie.engine import Engine
+    from pie.programs import Component, Source
+
+
+@dataclass(frozen=True)
+class ReadyLaunch:
+    """A program that is built, and what it is launched with."""
+
+    project: Project
+    program: Component | Source
+    input: Any
+    programs: Mapping[str, Component | Source]
+    """Those that it can start, by name."""
+
+
+def ready(launch: Launch) -> ReadyLaunch | None:
+    """Opens and builds what a launch names; None where it only asks for help, which is printed."""
+    project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
+    if project.manifest is not None and wants_help(launch.arguments, project.manifest):
+        print(plain(usage(project.manifest), keep=LINES))
+        return None
+    program_input = launch.input(project.manifest)
+    program = made_ready(project)
+    programs = {name: made_ready(open_project(path)) for name, path in launch.programs.items()}
+    return ReadyLaunch(project, program, program_input, programs)
+
+
+@contextmanager
+def opened(config: Config, program: Component | Source, what: str = "language runtime or program") -> Iterator[Engine]:
+    """An engine with the models of a configuration, in which the program is prepared; `what` is told of that."""
+    from pie.engine import Engine  # it is large: mistakes that are found before are told without it
+
+    with loading(config):
+        engine = Engine.from_config(config)
+    with engine:
+        note_templates(config)
+        if not engine.is_prepared(program):
+            with working(f"Preparing the {what} (once)"):
+                engine.prepare(program)
+        yield engine
