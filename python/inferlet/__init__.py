@@ -12,7 +12,10 @@ from typing import Any
 try:
     import wit_world as _wit_world  # noqa: F401 - what the engine gives a program
 except ModuleNotFoundError:
-    raise ImportError("inferlet works inside the engine only; run the program with: pie run PROGRAM") from None
+    # Plain Python: what needs the engine says so when it is called.
+    from inferlet import _outside
+
+    _outside.stand_in()
 
 from inferlet import brle, chat, files, http, http_server, mcp, messaging, reasoning, runtime, session, spec, tools
 from inferlet.adapter import Adapter
