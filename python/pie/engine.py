@@ -159,7 +159,7 @@ class Engine:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def add_model(
+    def add_model(  # noqa: PLR0913  # what a model is opened with
         self,
         folder: Path | None = None,
         *,
@@ -167,6 +167,7 @@ class Engine:
         driver: Driver | None = None,
         options: ModelConfig | None = None,
         observe: Observer | None = None,
+        replies: Mapping[str, str] | None = None,
     ) -> _engine.Model:
         """Loads a model from a folder in the Hugging Face format.
 
@@ -174,14 +175,20 @@ class Engine:
 
         With `dummy`, or that driver in `options`, the dummy driver answers in the model's place, with its tokenizer; a
         `driver` of one's own runs in place of the configured one, with the sizes that it declares, and is closed with
-        the engine. `observe` sees each batch with its logits. Raises PieError `invalid-model` where the folder cannot
-        be served, `invalid-config` where the driver is of another vocabulary or lacks what it declares.
+        the engine. `observe` sees each batch with its logits. Where the text that the model sees holds a key of
+        `replies`, the dummy driver of this process says its value. Raises PieError `invalid-model` where the folder
+        cannot be served, `invalid-config` where the driver is of another vocabulary or lacks what it declares, and
+        `invalid-argument` for replies that cannot be given.
         """
         options = options or ModelConfig()
         folder = options.folder if folder is None else folder
         spec = read_config(folder)
         if driver is None:
             driver = self._open_driver(folder, "dummy" if dummy else options.driver, options, spec)
+        if replies and driver is not None:
+            driver.close()
+            remedy = "leave them out, or choose driver dummy and isolate = false"
+            raise PieError("invalid-argument", f"replies are given by the dummy driver of this process alone; {remedy}")
         serves = _dummy_capabilities(spec, options) if driver is None else driver.capabilities
         try:
             _check_vocabulary(serves, spec, folder)
@@ -198,7 +205,7 @@ class Engine:
                 driver.close()
             raise
         if driver is None:
-            model.run_dummy()
+            model.run_dummy(tuple((replies or {}).items()))
         self._served.append(_Served(model, driver, observe, options.restarts_per_minute))
         return model
 
@@ -318,10 +325,10 @@ class Engine:
         launch = Launch(text, args, seed, username, program.manifest, token_budget, limits, named, alone)
         return self._engine.launch(_content(program), launch)
 
-    def start(self) -> None:
-        """Drives every model on a thread of its own, until `stop`."""
+    def start(self, *, daemon: bool = False) -> None:
+        """Drives every model on a thread of its own, until `stop`. The interpreter does not wait for `daemon` ones."""
         for served in self._served:
-            self._start(served)
+            self._start(served, daemon=daemon)
 
     def drive(self) -> None:
         """Drives until another thread calls `stop`.
@@ -353,10 +360,10 @@ class Engine:
                 served.driver.close()
         self._served.clear()
 
-    def _start(self, served: _Served) -> None:
+    def _start(self, served: _Served, *, daemon: bool = False) -> None:
         if served.driver is None:
             return
-        thread = threading.Thread(target=served.drive_beside, name=f"pie-driver-{served.model.name}")
+        thread = threading.Thread(target=served.drive_beside, name=f"pie-driver-{served.model.name}", daemon=daemon)
         thread.start()
         self._threads.append(thread)
 

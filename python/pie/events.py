@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from pie.errors import PieError
+from pie.errors import PieError, described
 
 
 def _seq() -> int:
@@ -112,3 +112,12 @@ def _value(text: str, how: str) -> Any:
 
 AnyEvent: TypeAlias = Event.Stdout | Event.Stderr | Event.Message | Event.Notice | Event.File | Event.Return | Event.Error
 LastEvent: TypeAlias = Event.Return | Event.Error
+
+
+def failure(last: Event.Error, pid: int) -> PieError:
+    """The error of a program as an exception, for whoever waits for what process `pid` returns.
+
+    It has the code of the program's error; `details` has the parts: `kind`, `message` and `traceback`, and the `pid`.
+    """
+    details = {"kind": last.kind, "message": last.message, "traceback": last.traceback, "pid": pid}
+    return PieError(last.code, described(last.code, last.message, last.kind), details)

@@ -11,8 +11,8 @@ import msgspec
 from pie.client import checks
 from pie.client.connection import Connection, nothing
 from pie.client.stream import Stream
-from pie.errors import PieError, described
-from pie.events import AnyEvent, Event
+from pie.errors import PieError
+from pie.events import AnyEvent, Event, failure
 
 
 class Events:
@@ -110,8 +110,7 @@ class Process:
                 await self._stream.change()
         last = self._stream.last
         if isinstance(last, Event.Error):
-            details = {"kind": last.kind, "message": last.message, "traceback": last.traceback, "pid": self.pid}
-            raise PieError(last.code, described(last.code, last.message, last.kind), details)
+            raise failure(last, self.pid)
         return last.value
 
     async def send(self, text: str) -> None:

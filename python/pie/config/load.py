@@ -41,6 +41,8 @@ class Flags:
     """`--limit`: NAME=VALUE."""
     values: Mapping[str, object] = field(default_factory=dict)
     """Settings with a flag of their own, by name, as in `server.port`; None is one that was not given."""
+    values_given_by: str | None = None
+    """What `values` are given by, for errors, where they are given by no flags."""
 
 
 def config_file(flags: Flags, variables: Mapping[str, str]) -> Path | None:
@@ -183,7 +185,7 @@ class _Layers:
         for key, raw in flags.values.items():
             section, _, name = key.partition(".")
             if raw is not None:
-                origin = Origin("flag", _FLAGS.get(key) or "--" + name.replace("_", "-"))
+                origin = Origin("flag", flags.values_given_by or _FLAGS.get(key) or "--" + name.replace("_", "-"))
                 self.sections[section][name] = settings()[section][name].check(raw, key, origin)
                 self.origins[key] = origin
         if flags.models:

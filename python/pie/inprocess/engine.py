@@ -1,0 +1,329 @@
+"""`pie.Engine` and `pie.run`: programs run in an engine of this process, without the command line or a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
+
+from pie.config import Flags, load
+from pie.config.settings import settings as known_settings
+from pie.config.suggest import unknown
+from pie.engine import Engine as _Engine
+from pie.errors import PieError
+from pie.inprocess.output import Output
+from pie.inprocess.process import Process
+from pie.inprocess.programs import Program, check_input, check_seed, opened, refused
+
+if TYPE_CHECKING:
+    from pie.events import AnyEvent
+    from pie.stats import ModelStats
+
+Model: TypeAlias = str | PathLike[str]
+"""The name of a configured model, or a folder in the Hugging Face format."""
+OnEvent: TypeAlias = "Callable[[AnyEvent], object]"
+"""What is called with each event of a program, its last included."""
+Message: TypeAlias = str | bytes
+"""What a program receives: a text by `session.receive`, bytes by `session.receive_file`."""
+
+_SECTIONS = ("engine", "limits", "runtime")
+"""The sections of the configuration that concern an engine without a server."""
+
+
+class LaunchOptions(TypedDict, total=False):
+    """How a program is launched; each may be left out."""
+
+    args: Sequence[str]
+    """The arguments that it reads unparsed."""
+    seed: int | None
+    """The launch seed, 0 to 2^64 - 1: the same one repeats the run. Random if not given."""
+    token_budget: int | None
+    """The most tokens that may enter its contexts."""
+    limits: Mapping[str, float | None] | None
+    """Lowers limits of the engine by their names, as in `{"cpu_s": 10}`."""
+    programs: Mapping[str, Program] | None
+    """Programs that it can start as children, by the names that it calls them by."""
+    username: str | None
+    """Whose process it is: its snapshots, files and topics are that user's. `anonymous` if not given."""
+
+
+class Engine:
+    """An engine in this process. Several programs run in it at once, and share its models and what was computed.
+
+    It is a context manager that ends every program and frees the models at its end; `close` does the same. Several
+    engines may live in one process. Everything may be called from any thread, also where a loop of asyncio runs, as in
+    a notebook.
+    """
+
+    def __init__(
+        self,
+        model: Model | Sequence[Model] | None = None,
+        *,
+        dummy: bool = False,
+        config: str | PathLike[str] | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """Opens an engine with its models, as `pie run` does.
+
+        `model` is the name of a configured model or a folder, or a list of those, of which the first is the default;
+        without it those of the configuration are served, which is `pie-tiny` where there is none. With `dummy` the
+        dummy driver answers in their place. The configuration is that of the file `config` (`~/.pie/config.toml` if not
+        given) and of the environment. `settings` go before both: values by names as in `{"limits.cpu_s": 10}`.
+
+        Raises PieError `invalid-config` and `invalid-model`.
+        """
+        flags = Flags(
+            file=None if config is None else Path(config),
+            models=_models(model),
+            models_given_by="model",
+            dummy=dummy,
+            values=_checked(settings or {}),
+            values_given_by="settings",
+        )
+        self._drive(_Engine.from_config(load(flags)))
+
+    @classmethod
+    def of(cls, engine: _Engine) -> Self:
+        """Takes an engine that has its models and that nobody drives; it is closed with this one."""
+        made = cls.__new__(cls)
+        made._drive(engine)
+        return made
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends every program with the error `engine-stopped`, and frees the models. A second call does nothing."""
+        self._close()
+
+    @property
+    def models(self) -> list[str]:
+        """The names of its models; the first is the default."""
+        return [model.name for model in self._engine.models]
+
+    def stats(self) -> dict[str, ModelStats]:
+        """What the engine counts of each model, by its name."""
+        return {model.name: model.stats() for model in self._engine.models}
+
+    def prepare(self, program: Program) -> None:
+        """Builds and compiles a program, or the runtime of its language, ahead of its first launch."""
+        self._engine.prepare(opened(program))
+
+    def launch(self, program: Program, input: Any = None, **options: Unpack[LaunchOptions]) -> Process:  # noqa: A002
+        """Launches a program and returns its process: events, messages to it, its value, and `cancel`.
+
+        `program` is a path, the bytes of a built program, or `pie.source(text)`; `input` is any JSON value. Raises
+        PieError: what is wrong with the program's files, `invalid-argument`, `limit-processes`, `engine-stopped`. What
+        is wrong with the program itself is its last event.
+        """
+        return self._launch(opened(program), input, **options)
+
+    def run(
+        self,
+        program: Program,
+        input: Any = None,  # noqa: A002  # what the entry calls it
+        *,
+        messages: Iterable[Message] = (),
+        on_event: OnEvent | None = None,
+        **options: Unpack[LaunchOptions],
+    ) -> Any:
+        """Runs a program to its end and returns what it returned.
+
+        What it writes meanwhile goes to `sys.stdout` and `sys.stderr`, or with `on_event` to that function, event by
+        event. The program receives `messages`, then the end of the session. Ctrl-C, or an exception of `on_event`, ends
+        the program.
+
+        Raises PieError with the code of the program's error, whose `details` hold its `kind`, `message` and
+        `traceback`; and as `launch`.
+        """
+        return _followed(self.launch(program, input, **options), messages, on_event)
+
+    async def run_async(
+        self,
+        program: Program,
+        input: Any = None,  # noqa: A002
+        *,
+        messages: Iterable[Message] = (),
+        on_event: OnEvent | None = None,
+        **options: Unpack[LaunchOptions],
+    ) -> Any:
+        """As `run`, and other tasks run meanwhile. To cancel the task ends the program."""
+        process = await asyncio.to_thread(lambda: self.launch(program, input, **options))
+        return await _followed_async(process, messages, on_event)
+
+    def _drive(self, engine: _Engine) -> None:
+        self._engine = engine
+        # Who forgets to close it gets it closed with the last reference, or where the interpreter ends: threads that
+        # it waits for would keep it from ending.
+        self._close = weakref.finalize(self, engine.close)
+        engine.start(daemon=True)
+
+    def _launch(  # noqa: PLR0913
+        self,
+        program: Any,
+        input: Any,  # noqa: A002
+        *,
+        args: Sequence[str] = (),
+        seed: int | None = None,
+        token_budget: int | None = None,
+        limits: Mapping[str, float | None] | None = None,
+        programs: Mapping[str, Program] | None = None,
+        username: str | None = None,
+        alone: bool = False,
+    ) -> Process:
+        check_input(input)
+        check_seed(seed)
+        if isinstance(args, str):
+            raise refused("args", args, "a list of str")
+        raw = self._engine.launch(
+            program,
+            input=input,
+            args=args,
+            seed=seed,
+            username=username,
+            token_budget=token_budget,
+            limits=limits,
+            programs={name: opened(one) for name, one in (programs or {}).items()},
+            alone=alone,
+        )
+        return Process(raw)
+
+
+def run(  # noqa: PLR0913  # those of an engine, and those of a launch
+    program: Program,
+    input: Any = None,  # noqa: A002
+    *,
+    model: Model | Sequence[Model] | None = None,
+    dummy: bool = False,
+    config: str | PathLike[str] | None = None,
+    settings: Mapping[str, object] | None = None,
+    messages: Iterable[Message] = (),
+    on_event: OnEvent | None = None,
+    **options: Unpack[LaunchOptions],
+) -> Any:
+    """Runs a program in an engine of its own, to its end, and returns what it returned, as `pie run` does.
+
+    The model is loaded for it and freed after it: whoever runs several programs opens an `Engine`, whose arguments
+    `model`, `dummy`, `config` and `settings` are. The rest is as in `Engine.run`.
+    """
+    made = opened(program)
+    check_input(input)
+    with Engine(model, dummy=dummy, config=config, settings=settings) as engine:
+        return _followed(engine._launch(made, input, **options, alone=True), messages, on_event)
+
+
+async def run_async(  # noqa: PLR0913
+    program: Program,
+    input: Any = None,  # noqa: A002
+    *,
+    model: Model | Sequence[Model] | None = None,
+    dummy: bool = False,
+    config: str | PathLike[str] | None = None,
+    settings: Mapping[str, object] | None = None,
+    messages: Iterable[Message] = (),
+    on_event: OnEvent | None = None,
+    **options: Unpack[LaunchOptions],
+) -> Any:
+    """As `run`, and other tasks run meanwhile, also while the model loads. To cancel the task ends the program."""
+    made = await asyncio.to_thread(opened, program)
+    check_input(input)
+    engine = await asyncio.to_thread(lambda: Engine(model, dummy=dummy, config=config, settings=settings))
+    try:
+        return await _followed_async(engine._launch(made, input, **options, alone=True), messages, on_event)
+    finally:
+        engine.close()
+
+
+def _followed(process: Process, messages: Iterable[Message], on_event: OnEvent | None) -> Any:
+    """Shows the events of a process to its end; its value."""
+    show = on_event or Output().show
+    try:
+        sending = _Sending(process, messages)
+        for event in process.events():
+            show(event)
+    except BaseException:
+        process.cancel()
+        raise
+    sending.check()
+    return process.result()
+
+
+async def _followed_async(process: Process, messages: Iterable[Message], on_event: OnEvent | None) -> Any:
+    show = on_event or Output().show
+    try:
+        sending = _Sending(process, messages)
+        async for event in process.events():
+            show(event)
+    except BaseException:
+        process.cancel()
+        raise
+    sending.check()
+    return process.result()
+
+
+class _Sending:
+    """Sends messages to a process, then the end of the session; on a thread, since the program may not read them."""
+
+    def __init__(self, process: Process, messages: Iterable[Message]) -> None:
+        if isinstance(messages, str | bytes):
+            raise refused("messages", messages, "a list of str (messages) and bytes (files)")
+        given = list(messages)
+        for index, message in enumerate(given):
+            if not isinstance(message, str | bytes):
+                raise refused(f"messages[{index}]", message, "a str, which is a message, or bytes, which are a file")
+        self._process = process
+        self._failure: PieError | None = None
+        if given:
+            threading.Thread(target=self._send, args=(given,), name=f"pie-messages-{process.pid}", daemon=True).start()
+        else:
+            process.close_input()
+
+    def check(self) -> None:
+        """Raises what kept a message from being sent, but that the program had ended."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _send(self, messages: list[Message]) -> None:
+        try:
+            for message in messages:
+                if isinstance(message, str):
+                    self._process.send(message)
+                else:
+                    self._process.send_file(message)
+            self._process.close_input()
+        except PieError as error:
+            if error.code != "session-closed":
+                self._failure = error
+                self._process.cancel()
+
+
+def _models(model: Model | Sequence[Model] | None) -> tuple[str, ...]:
+    """The models as the configuration takes them."""
+    if model is None:
+        return ()
+    given: Sequence[Model] = [model] if isinstance(model, str | PathLike) else model
+    expected = "the name of a configured model, a folder, or a list of those"
+    if not isinstance(given, Sequence):
+        raise refused("model", given, expected)
+    for one in given:
+        if not isinstance(one, str | PathLike):
+            raise refused("model", one, expected)
+    return tuple(os.fspath(one) for one in given)
+
+
+def _checked(settings: Mapping[str, object]) -> Mapping[str, object]:
+    """Settings whose names there are; PieError `invalid-config` for others."""
+    known = [f"{section}.{name}" for section in _SECTIONS for name in known_settings()[section]]
+    for name in settings:
+        if name not in known:
+            raise unknown(str(name), known, "settings", what="setting")
+    return settings
