@@ -132,7 +132,7 @@ $(STAMPS)/js-runtime: $(WIT) $(shell find js/inferlet/src rust/js-runtime -type 
 	$(BIN)/python tools/build_js_runtime.py
 	@touch $@
 
-$(STAMPS)/sdk: $(WIT) $(shell find js/inferlet/src rust/inferlet rust/inferlet-macros -type f) Cargo.toml examples/rust/Cargo.lock tools/build_sdk.py js/inferlet/node_modules $(STAMPS)/build-requirements
+$(STAMPS)/sdk: $(WIT) $(wildcard js/inferlet/testing.*) $(shell find js/inferlet/src rust/inferlet rust/inferlet-macros -type f) Cargo.toml examples/rust/Cargo.lock tools/build_sdk.py js/inferlet/node_modules $(STAMPS)/build-requirements
 	$(BIN)/python tools/build_sdk.py
 	@touch $@
 

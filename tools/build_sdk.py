@@ -1,7 +1,7 @@
 """Gathers the SDKs that the wheel brings for building programs: `python/pie/bakery/_sdk`.
 
 The Rust crates stand there as in the repository, with the WIT beside them, under a workspace of their own; of the
-TypeScript SDK only the types.
+TypeScript SDK only the types, and the helper of tests on Node.
 """
 
 from __future__ import annotations
@@ -73,12 +73,13 @@ def toml(value: object) -> str:
 
 
 def copy_types(folder: Path) -> None:
-    """The declarations of the SDK, made by its compiler, and those of the globals that the runtime has."""
+    """The declarations of the SDK, made by its compiler, those of the globals, and what tests of projects import."""
     if not (JS / "node_modules").is_dir():
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=JS, check=True)
     tsc = JS / "node_modules" / ".bin" / "tsc"
     subprocess.run([tsc, "-p", JS, "--emitDeclarationOnly", "--outDir", folder], check=True)
-    shutil.copyfile(JS / "globals.d.ts", folder / "globals.d.ts")
+    for name in ("globals.d.ts", "testing.d.mts", "testing.mjs"):
+        shutil.copyfile(JS / name, folder / name)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,8 @@ def test_what_is_inside(wheel: Path) -> None:
         "pie/bakery/_sdk/rust/Cargo.lock",
         "pie/bakery/_sdk/wit/world.wit",
         "pie/bakery/_sdk/js/index.d.ts",
+        "pie/bakery/_sdk/js/testing.mjs",
+        "pie/pytest_plugin.py",
     ]
     assert [name for name in needed if name not in names] == []
     for language in ("python", "javascript"):

@@ -323,6 +323,29 @@ def model_show(
 
 bakery_commands.register(app)
 
+
+@app.command("test-worker", hidden=True)
+def run_for_tests(
+    link: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Make the link to the SDK in a project, and end.", show_default=False)
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|DIR", help="The model; the dummy driver if not given.", show_default=False)
+    ] = None,
+    replies: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="What the dummy driver says where it sees a text, by these texts.", show_default=False),
+    ] = None,
+) -> None:
+    """Run programs for the tests of a project: a line of JSON on stdin for each."""
+    from pie.cli.for_tests import prepare, work
+
+    if link is not None:
+        prepare(link)
+    else:
+        work(model, replies)
+
+
 bakery_app = typer.Typer(
     name="bakery", help="Build programs for pie.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -16,21 +15,15 @@ from pie.config import Flags, load
 from pie.config.settings import settings as known_settings
 from pie.config.suggest import unknown
 from pie.engine import Engine as _Engine
-from pie.errors import PieError
-from pie.inprocess.output import Output
+from pie.inprocess.following import Message, OnEvent, followed, followed_async
 from pie.inprocess.process import Process
 from pie.inprocess.programs import Program, check_input, check_seed, opened, refused
 
 if TYPE_CHECKING:
-    from pie.events import AnyEvent
     from pie.stats import ModelStats
 
 Model: TypeAlias = str | PathLike[str]
 """The name of a configured model, or a folder in the Hugging Face format."""
-OnEvent: TypeAlias = "Callable[[AnyEvent], object]"
-"""What is called with each event of a program, its last included."""
-Message: TypeAlias = str | bytes
-"""What a program receives: a text by `session.receive`, bytes by `session.receive_file`."""
 
 _SECTIONS = ("engine", "limits", "runtime")
 """The sections of the configuration that concern an engine without a server."""
@@ -145,7 +138,7 @@ class Engine:
         Raises PieError with the code of the program's error, whose `details` hold its `kind`, `message` and
         `traceback`; and as `launch`.
         """
-        return _followed(self.launch(program, input, **options), messages, on_event)
+        return followed(self.launch(program, input, **options), messages, on_event)
 
     async def run_async(
         self,
@@ -158,7 +151,7 @@ class Engine:
     ) -> Any:
         """As `run`, and other tasks run meanwhile. To cancel the task ends the program."""
         process = await asyncio.to_thread(lambda: self.launch(program, input, **options))
-        return await _followed_async(process, messages, on_event)
+        return await followed_async(process, messages, on_event)
 
     def _drive(self, engine: _Engine) -> None:
         self._engine = engine
@@ -218,7 +211,7 @@ def run(  # noqa: PLR0913  # those of an engine, and those of a launch
     made = opened(program)
     check_input(input)
     with Engine(model, dummy=dummy, config=config, settings=settings) as engine:
-        return _followed(engine._launch(made, input, **options, alone=True), messages, on_event)
+        return followed(engine._launch(made, input, **options, alone=True), messages, on_event)
 
 
 async def run_async(  # noqa: PLR0913
@@ -238,72 +231,9 @@ async def run_async(  # noqa: PLR0913
     check_input(input)
     engine = await asyncio.to_thread(lambda: Engine(model, dummy=dummy, config=config, settings=settings))
     try:
-        return await _followed_async(engine._launch(made, input, **options, alone=True), messages, on_event)
+        return await followed_async(engine._launch(made, input, **options, alone=True), messages, on_event)
     finally:
         engine.close()
-
-
-def _followed(process: Process, messages: Iterable[Message], on_event: OnEvent | None) -> Any:
-    """Shows the events of a process to its end; its value."""
-    show = on_event or Output().show
-    try:
-        sending = _Sending(process, messages)
-        for event in process.events():
-            show(event)
-    except BaseException:
-        process.cancel()
-        raise
-    sending.check()
-    return process.result()
-
-
-async def _followed_async(process: Process, messages: Iterable[Message], on_event: OnEvent | None) -> Any:
-    show = on_event or Output().show
-    try:
-        sending = _Sending(process, messages)
-        async for event in process.events():
-            show(event)
-    except BaseException:
-        process.cancel()
-        raise
-    sending.check()
-    return process.result()
-
-
-class _Sending:
-    """Sends messages to a process, then the end of the session; on a thread, since the program may not read them."""
-
-    def __init__(self, process: Process, messages: Iterable[Message]) -> None:
-        if isinstance(messages, str | bytes):
-            raise refused("messages", messages, "a list of str (messages) and bytes (files)")
-        given = list(messages)
-        for index, message in enumerate(given):
-            if not isinstance(message, str | bytes):
-                raise refused(f"messages[{index}]", message, "a str, which is a message, or bytes, which are a file")
-        self._process = process
-        self._failure: PieError | None = None
-        if given:
-            threading.Thread(target=self._send, args=(given,), name=f"pie-messages-{process.pid}", daemon=True).start()
-        else:
-            process.close_input()
-
-    def check(self) -> None:
-        """Raises what kept a message from being sent, but that the program had ended."""
-        if self._failure is not None:
-            raise self._failure
-
-    def _send(self, messages: list[Message]) -> None:
-        try:
-            for message in messages:
-                if isinstance(message, str):
-                    self._process.send(message)
-                else:
-                    self._process.send_file(message)
-            self._process.close_input()
-        except PieError as error:
-            if error.code != "session-closed":
-                self._failure = error
-                self._process.cancel()
 
 
 def _models(model: Model | Sequence[Model] | None) -> tuple[str, ...]:
