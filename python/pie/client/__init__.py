@@ -1,5 +1,7 @@
 """The client of `pie serve`: asyncio, for any program that is not itself run by the engine.
 
+`pie.client.sync` is the same without asyncio.
+
 async with pie.client.connect("ws://127.0.0.1:8080") as client:
     process = await client.launch("chat@1.0", input={"prompt": "Hello!"})
     async for event in process.events():
@@ -9,6 +11,7 @@ async with pie.client.connect("ws://127.0.0.1:8080") as client:
     value = await process.result()
 """
 
+from pie.client import sync
 from pie.client.client import Client, Connecting, connect
 from pie.client.info import ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo
 from pie.client.process import Events, Process
@@ -34,4 +37,5 @@ __all__ = [
     "SnapshotInfo",
     "TopicInfo",
     "connect",
+    "sync",
 ]

@@ -17,6 +17,8 @@ from pie.errors import PieError
 MAX_WHOLE = 2**64 - 1
 
 _MAX_DEPTH = 500
+_ENDINGS = (".py", ".js", ".mjs", ".ts", ".wasm")
+"""How files of programs end."""
 _shortened = Repr()
 _shortened.maxstring = _shortened.maxother = 80
 
@@ -86,6 +88,11 @@ def program(value: str | Path | bytes) -> Path | bytes:
     if isinstance(value, Path):
         return value
     return Path(text("program", value, "the path of a program as a str or a Path, or its bytes"))
+
+
+def is_path(program: str) -> bool:
+    """Whether a text that names a program looks like a path, and not like what a server calls it."""
+    return "/" in program or program in {".", ".."} or program.endswith(_ENDINGS)
 
 
 def limits(name: str, value: Mapping[str, float | None]) -> dict[str, float | None]:

@@ -19,13 +19,15 @@ from pie.client.process import Process
 from pie.client.signing import PrivateKey, check_key
 from pie.client.wire import Frame, parse, to_event
 from pie.errors import PieError
-from pie.events import Event, LastEvent
+from pie.events import AnyEvent, Event, LastEvent
 
 if TYPE_CHECKING:
     from pie.client.programs import Package
 
 DEFAULT_ADDRESS = "ws://127.0.0.1:8080"
 _PROGRAM = "a str: NAME@VERSION, or NAME"
+_NO_SUCH_PROGRAM = frozenset({"unknown-program", "invalid-name"})
+"""Codes of a launch whose program the server does not know, or does not take for the name of one."""
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -276,7 +278,7 @@ class Client:
         `{"cpu_s": 10}`. The process and its children can start `programs` by their names: each is given as `program`
         is. A process ends some time after its client has gone, unless it was launched `detached`.
         `window_bytes` of events are sent before they are read, and more hold the program up: detach from one whose
-        events you do not want.
+        events you do not want. A path is for `run`, or for `upload`, whose answer is launched.
         """
         fields: dict[str, Any] = {
             "program": checks.text("program", program, "a str: NAME@VERSION, NAME, or what `upload` answered"),
@@ -303,7 +305,53 @@ class Client:
         def undo(process: Process) -> None:
             self._connection.post("terminate", {"pid": process.pid})
 
-        return await self._connection.request("launch", fields, accept, undo=undo)
+        try:
+            return await self._connection.request("launch", fields, accept, undo=undo)
+        except PieError as error:
+            if error.code not in _NO_SUCH_PROGRAM or not checks.is_path(program):
+                raise
+            remedy = "it looks like a path: `run(path, input)` uploads and launches it, and `upload(path)` returns what can be launched"
+            raise PieError(error.code, f"{error.message}; {remedy}", error.details) from None
+
+    async def run(  # noqa: PLR0913  # those of `launch`
+        self,
+        program: str | Path | bytes,
+        input: Any = None,  # noqa: A002  # what the entry of a program calls it
+        *,
+        manifest: str | None = None,
+        args: Sequence[str] = (),
+        seed: int | None = None,
+        token_budget: int | None = None,
+        limits: Mapping[str, float | None] | None = None,
+        programs: Mapping[str, str] | None = None,
+        window_bytes: int | None = None,
+        on_event: Callable[[AnyEvent], object] | None = None,
+    ) -> Any:
+        """Runs a program to its end and returns what it returned: uploads what is a path, launches, waits.
+
+        A Path and bytes are uploaded as by `upload`, with their `manifest`, and so is a text that has a `/` or ends as
+        programs do (`.py`, `.js`, `.mjs`, `.ts`, `.wasm`), or is `.`. Any other text is what `launch` takes. `on_event`
+        is called with each event; without it what the program writes is passed over. Nothing is sent to the program,
+        whose `receive` fails. To give up the call, or an exception of `on_event`, ends the program. An error of the
+        program is a PieError, as in `Process.result`.
+        """
+        given = program
+        if not isinstance(program, str) or checks.is_path(program):
+            given = await self.upload(program, manifest=manifest)
+        elif manifest is not None:
+            raise checks.refused("manifest", manifest, "None: what the server has carries a manifest of its own")
+        options: dict[str, Any] = {"args": args, "seed": seed, "token_budget": token_budget, "limits": limits, "programs": programs}
+        process = await self.launch(cast("str", given), input=input, window_bytes=window_bytes, **options)
+        try:
+            self._connection.post("close_input", {"pid": process.pid})
+            if on_event is not None:
+                async for event in process.events():
+                    on_event(event)
+            return await process.result()
+        except BaseException:
+            if not process.has_ended:
+                self._connection.post("terminate", {"pid": process.pid})
+            raise
 
     async def attach(self, pid: int, *, after_seq: int = 0, window_bytes: int | None = None) -> Process:
         """Attaches to a process, running or ended: its events come from the first that nobody has read.

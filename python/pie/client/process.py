@@ -86,6 +86,11 @@ class Process:
         """
         return self._launch_seed
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the last event was read here: by `events`, or by `result`."""
+        return self._stream.last is not None
+
     def events(self) -> Events:
         """The events that were not read yet, in order; what is not read in time holds the program up, and nobody else.
 
@@ -95,6 +100,10 @@ class Process:
         self._readers.add(events)
         weakref.finalize(events, self._stream.wake).atexit = False  # a loop that was left leaves its events to `result`
         return events
+
+    async def next_event(self) -> AnyEvent | None:
+        """Waits for one event and takes it; None after the last. The errors are those of `events`."""
+        return await self._stream.take()
 
     async def result(self) -> Any:
         """Waits for the end and returns what the program returned; an error of the program is a PieError with its code.
