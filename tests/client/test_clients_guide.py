@@ -19,11 +19,9 @@ SERVING = (ROOT / "docs/guide/serving.md").read_text(encoding="utf-8")
 ADDRESS = "ws://127.0.0.1:8080"
 
 
-def block(page: str, language: str) -> str:
-    """The first snippet of a language."""
-    found = re.search(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+def block(page: str, language: str, *, nth: int = 0) -> str:
+    """A snippet of a language; the first if not said otherwise."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[nth]
 
 
 def test_the_snippets_run_and_print_the_same(tmp_path: Path) -> None:
@@ -38,12 +36,30 @@ def test_the_snippets_run_and_print_the_same(tmp_path: Path) -> None:
 
     with serving(tmp_path / "server") as served:
         asyncio.run(install(served.url))
-        for language, name, of in (("python", "talk.py", "python"), ("js", "talk.mjs", "javascript")):
-            (tmp_path / name).write_text(block(GUIDE, language).replace(ADDRESS, served.url))
+        for language, nth, name, of in (
+            ("python", 0, "talk.py", "python"),
+            ("python", 2, "wait.py", "python"),
+            ("js", 0, "talk.mjs", "javascript"),
+        ):
+            (tmp_path / name).write_text(block(GUIDE, language, nth=nth).replace(ADDRESS, served.url))
             command = [*commands()[of][:-1], name]
             done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=PATIENCE_S, env=environment())
             assert done.returncode == 0, done.stderr
             assert done.stdout == "Hello\nHEY\nreturned 1\n"
+
+
+def test_the_snippet_of_one_call_runs(tmp_path: Path) -> None:
+    (tmp_path / "story.py").write_text("def main(input):\n    return input['topic']\n")
+    snippet = block(GUIDE, "python", nth=1).replace("story.py", str(tmp_path / "story.py"))
+    names: dict[str, object] = {}
+    exec(f"async def call(client):\n    {snippet}    return value\n", names)
+
+    async def run(url: str) -> object:
+        async with connect(url) as client:
+            return await names["call"](client)  # type: ignore[operator]
+
+    with serving(tmp_path / "server") as served:
+        assert asyncio.run(run(served.url)) == "rain"
 
 
 def test_the_guide_names_every_verb_of_each_client() -> None:

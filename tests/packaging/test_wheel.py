@@ -60,6 +60,8 @@ def test_what_is_inside(wheel: Path) -> None:
         "pie/pytest_plugin.py",
     ]
     assert [name for name in needed if name not in names] == []
+    (announced,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+    assert "[pytest11]\npie=pie.pytest_plugin" in zipfile.ZipFile(wheel).read(announced).decode().replace(" = ", "=")
     for language in ("python", "javascript"):
         assert any(name.startswith(f"pie/runtimes/{language}.wasm") for name in names)
     assert [name for name in names if "__pycache__" in name or name.startswith("tests/")] == []

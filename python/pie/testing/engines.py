@@ -24,8 +24,10 @@ def engine(
     """An engine while the body runs.
 
     Without a model the dummy driver answers: hashes of what it sees, the same in every run, in microseconds. Where the
-    text that it sees holds a key of `replies`, it says the value. `model` is the name of a configured model, `pie-tiny`
-    or a folder; it has no replies. What programs keep lies in `data_dir`, which is a temporary folder if not given.
+    text that it sees holds a key of `replies`, it says the value; of several keys the one that stands last decides, ""
+    fits every text, and where there are replies and none fits, it ends its turn. `model` is the name of a configured
+    model, `pie-tiny` or a folder; it has no replies. What programs keep lies in `data_dir`, which is a temporary folder
+    if not given.
 
     Raises PieError `invalid-argument`, `invalid-model` and `invalid-config`.
     """
@@ -54,7 +56,7 @@ def _dummy(folder: Path, replies: Mapping[str, str]) -> Engine:
 
 def _checked(replies: Mapping[str, str] | None) -> Mapping[str, str]:
     for seen, said in (replies or {}).items():
-        if not (isinstance(seen, str) and isinstance(said, str) and seen):
-            message = f"replies has {seen!r}: {said!r}; give texts: what the model sees, which is not empty, and what it says then"
+        if not (isinstance(seen, str) and isinstance(said, str)):
+            message = f"replies has {seen!r}: {said!r}; give texts: what the model sees, and what it says then"
             raise PieError("invalid-argument", message)
     return replies or {}

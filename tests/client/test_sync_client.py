@@ -1,0 +1,272 @@
+"""The client without asyncio: it has every verb of the other, waits on any thread, and lets Ctrl-C through."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pie.client
+from client.fake import PATIENCE_S, Peer, fake_server, scenario
+from pie.client import Event, PieError, connect, sync
+from support.serving import ECHO, SPIN, Served, serving
+
+
+@contextmanager
+def faked(script: Callable[[Peer], Awaitable[None]]) -> Iterator[str]:
+    """The address of a server that runs the script, on a thread of its own."""
+    found: list[str] = []
+    failures: list[BaseException] = []
+    ready, over = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with fake_server(script) as address:
+            found.append(address)
+            ready.set()
+            await asyncio.to_thread(over.wait)
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert ready.wait(PATIENCE_S)
+        yield found[0]
+    finally:
+        over.set()
+        thread.join(PATIENCE_S)
+    assert failures == []
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("server")) as opened:
+        yield opened
+
+
+def public(kind: type) -> set[str]:
+    """The public names of a class."""
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("awaited", "waiting"), [(pie.client.Client, sync.Client), (pie.client.Process, sync.Process)], ids=["client", "process"]
+)
+def test_it_has_every_name_of_the_other_with_the_same_arguments(awaited: type, waiting: type) -> None:
+    assert public(waiting) == public(awaited)
+    for name in public(awaited):
+        there, here = getattr(awaited, name), getattr(waiting, name)
+        if isinstance(there, property):
+            assert isinstance(here, property), name
+            continue
+        assert not inspect.iscoroutinefunction(here), name
+        if inspect.iscoroutinefunction(there):
+            assert inspect.signature(here).parameters.keys() == inspect.signature(there).parameters.keys(), name
+            assert inspect.getdoc(here), name
+
+
+def test_connect_takes_the_same_arguments() -> None:
+    there, here = inspect.signature(connect), inspect.signature(sync.connect)
+    assert here.parameters == there.parameters
+
+
+def test_a_program_is_run_in_one_call_and_by_hand(served: Served, tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
+    (tmp_path / "double.py").write_text("def main(input):\n    print(input)\n    return input * 2\n")
+    with sync.connect(served.url, user="sync") as client:
+        assert client.user == "sync"
+        client.ping()
+        events: list[pie.client.AnyEvent] = []
+        assert client.run(tmp_path / "double.py", 21, on_event=events.append) == 42
+        assert events == [Event.Stdout("21\n"), Event.Return("42")]
+        assert client.run(str(tmp_path / "echo.py")) == 0
+        assert client.install(tmp_path / "echo.py", name="echo", version="1.0") == "echo@1.0"
+        assert [program.name for program in client.programs()] == ["echo"]
+        process = client.launch("echo", seed=7)
+        assert (process.launch_seed, process.has_ended) == (7, False)
+        assert next(process.events()) == Event.Stdout("ready")
+        process.send("a")
+        assert process.next_event() == Event.Stdout("<a>")
+        process.close_input()
+        assert process.result() == 1
+        assert list(process.events()) == []
+        assert process.has_ended
+        assert client.outcome(process.pid) == Event.Return("1")
+        left = client.launch("echo")
+        left.detach()
+        again = client.attach(left.pid)
+        assert again.launch_seed is None
+        again.terminate()
+    client.close()
+    with pytest.raises(PieError, match="this client has closed the connection") as caught:
+        client.ping()
+    assert caught.value.code == "connection-failed"
+
+
+def test_errors_are_those_of_the_other(served: Served) -> None:
+    with sync.connect(served.url, user="sync") as client:
+        with pytest.raises(PieError, match="seed is 'x'") as caught:
+            client.launch("echo", seed="x")  # type: ignore[arg-type]
+        assert caught.value.code == "invalid-argument"
+        with pytest.raises(PieError) as caught:
+            client.attach(10**6)
+        assert caught.value.code == "unknown-process"
+    with pytest.raises(PieError, match="start the server") as caught:
+        sync.connect("ws://127.0.0.1:9")
+    assert caught.value.code == "connection-failed"
+
+
+def test_several_threads_and_a_running_loop_may_call(served: Served) -> None:
+    with sync.connect(served.url, user="threads") as client:
+        answers: list[int] = []
+
+        def ask(number: int) -> None:
+            client.ping()
+            answers.append(number)
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert sorted(answers) == list(range(8))
+
+        async def cell_of_a_notebook() -> None:
+            client.ping()
+
+        asyncio.run(cell_of_a_notebook())
+
+
+def test_a_call_that_waits_is_told_when_another_thread_closes() -> None:
+    asked = threading.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.expect("stats")
+        asked.set()
+        await peer.socket.wait_closed()
+
+    outcome: list[PieError] = []
+
+    def wait(client: sync.Client) -> None:
+        try:
+            client.stats()
+        except PieError as error:
+            outcome.append(error)
+
+    with faked(script) as address:
+        client = sync.connect(address)
+        waiting = threading.Thread(target=wait, args=(client,))
+        waiting.start()
+        assert asked.wait(PATIENCE_S)
+        client.close()
+        waiting.join(PATIENCE_S)
+    assert [error.code for error in outcome] == ["connection-failed"]
+
+
+def test_ctrl_c_ends_the_call_and_leaves_the_connection() -> None:
+    taken_back = threading.Event()
+
+    async def script(peer: Peer) -> None:
+        launch = await peer.expect("launch")
+        os.kill(os.getpid(), signal.SIGINT)
+        # It is answered when nobody waits any more, and is taken back.
+        ping = await peer.expect("ping")
+        await peer.answer(ping)
+        await peer.answer(launch, pid=6, launch_seed=7)
+        terminate = await peer.expect("terminate")
+        assert terminate["pid"] == 6
+        await peer.answer(terminate)
+        taken_back.set()
+        await peer.socket.wait_closed()
+
+    with faked(script) as address, sync.connect(address) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.launch("a")
+        client.ping()
+        assert taken_back.wait(PATIENCE_S)
+
+
+def test_who_forgets_to_close_leaves_no_thread(served: Served) -> None:
+    client = sync.connect(served.url)
+    thread = client._loop._thread
+    assert thread.is_alive()
+    del client
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+@scenario
+async def test_a_name_that_looks_like_a_path_is_told_of_uploading() -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.refuse(await peer.expect("launch"), "unknown-program", '"ada" has no program; install it first')
+
+    async with fake_server(script) as address, connect(address, user="ada") as client:
+        for name, is_told in (("story.py", True), ("./story", True), ("story", False), ("story@1.0", False)):
+            with pytest.raises(PieError, match="install it first") as caught:
+                await client.launch(name)
+            assert ("`run(path, input)` uploads and launches it" in caught.value.message) is is_told
+            assert caught.value.code == "unknown-program"
+
+
+@scenario
+async def test_run_uploads_paths_and_launches_names(tmp_path: Path) -> None:
+    (tmp_path / "story.py").write_text("def main(input): return input\n")
+    launched: list[dict[str, Any]] = []
+
+    async def script(peer: Peer) -> None:
+        while True:
+            message = await peer.receive()
+            match message["type"]:
+                case "launch":
+                    launched.append(message)
+                    await peer.answer(message, pid=len(launched), launch_seed=7)
+                    await peer.event(len(launched), "return", value="5")
+                case _:
+                    await peer.answer(message)
+
+    async with fake_server(script) as address, connect(address, user="ada") as client:
+        for program in (str(tmp_path / "story.py"), tmp_path / "story.py", "story@1.0", "story"):
+            await client.run(program, {"a": 1}, seed=3)
+        with pytest.raises(PieError, match="manifest is 'x'") as caught:
+            await client.run("story", manifest="x")
+        assert caught.value.code == "invalid-argument"
+        with pytest.raises(PieError, match=r"program is 5 \(int\)"):
+            await client.run(5)  # type: ignore[arg-type]
+    assert [message["program"].partition(":")[0] for message in launched] == ["sha256", "sha256", "story@1.0", "story"]
+    assert all(message["input"] == {"a": 1} and message["seed"] == 3 for message in launched)
+
+
+def test_who_gives_up_a_run_ends_the_program(served: Served, tmp_path: Path) -> None:
+    (tmp_path / "spin.py").write_text(SPIN)
+
+    class GivenUpError(Exception):
+        pass
+
+    def give_up(_event: pie.client.AnyEvent) -> None:
+        raise GivenUpError
+
+    with sync.connect(served.url, user="spin") as client:
+        with pytest.raises(GivenUpError):
+            client.run(tmp_path / "spin.py", on_event=give_up)
+        (process,) = client.list(all=True)
+        after = 0
+        while client.outcome(process.pid) is None:
+            after = client.logs(process.pid, after=after, follow=True).next
+        outcome = client.outcome(process.pid)
+        assert isinstance(outcome, Event.Error)
+        assert outcome.code == "cancelled"
