@@ -17,32 +17,6 @@ from inferlet import _outside_masks
 _T = TypeVar("_T")
 _PACKAGE = "inferlet"
 _BINDINGS = "wit_world"
-_INTERFACES = (
-    "adapter",
-    "chat",
-    "client",
-    "context",
-    "files",
-    "forward",
-    "futures",
-    "generation",
-    "grammar",
-    "http",
-    "http_server",
-    "masks",
-    "messaging",
-    "model",
-    "monotonic_clock",
-    "poll",
-    "reasoning",
-    "runtime",
-    "sampling",
-    "session",
-    "tokenizer",
-    "tools",
-    "types",
-)
-"""The interfaces that modules of the SDK import."""
 
 
 class OutsideEngineError(RuntimeError):
@@ -97,7 +71,9 @@ class _Value(metaclass=_Kind):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, _Value) and self._made_of == other._made_of
 
-    __hash__ = None  # type: ignore[assignment]  # as those of the bindings
+    def __hash__(self) -> int:
+        # As those of the bindings.
+        raise TypeError(f"unhashable type: {type(self).__qualname__!r}")
 
     def __repr__(self) -> str:
         values, fields = self._made_of
@@ -127,21 +103,27 @@ class _Interface(ModuleType):
         return made
 
 
+class _Interfaces(ModuleType):
+    """The package of the interfaces, which are made as modules of the SDK import them."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        interface = _Interface(f"{self.__name__}.{name}")
+        if name == "masks":
+            # They are numbers alone, and need no engine.
+            vars(interface).update(_outside_masks.FUNCTIONS)
+        setattr(self, name, interface)
+        return interface
+
+
 def stand_in() -> None:
     """Has the modules of the SDK find what they import of the engine."""
     types = ModuleType("componentize_py_types", "Answers of calls.")
     vars(types).update(Ok=Ok, Err=Err)
-    world, imports = ModuleType(_BINDINGS), ModuleType(f"{_BINDINGS}.imports")
-    # A package has a path; nothing lies on these.
-    vars(world).update(__path__=[], imports=imports)
-    vars(imports).update(__path__=[])
-    sys.modules.update({types.__name__: types, world.__name__: world, imports.__name__: imports})
-    for name in _INTERFACES:
-        interface = _Interface(f"{imports.__name__}.{name}")
-        setattr(imports, name, interface)
-        sys.modules[interface.__name__] = interface
-    # Masks are numbers alone, and need no engine.
-    vars(imports.masks).update(_outside_masks.FUNCTIONS)
+    world, imports = ModuleType(_BINDINGS), _Interfaces(f"{_BINDINGS}.imports")
+    vars(world).update(imports=imports)
+    sys.modules.update({module.__name__: module for module in (types, world, imports)})
 
 
 def _refusing(name: str) -> Callable[..., NoReturn]:

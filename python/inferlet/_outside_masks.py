@@ -75,7 +75,14 @@ def causal(start: int, n: int) -> list[list[int]]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    function.__name__: function for function in (shortest, intersection, allowing, allowed, pack, unpack, window, causal)
+    "shortest": shortest,
+    "intersection": intersection,
+    "allowing": allowing,
+    "allowed": allowed,
+    "pack": pack,
+    "unpack": unpack,
+    "window": window,
+    "causal": causal,
 }
 """By the names of the interface."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import subprocess
 import sys
 import textwrap
@@ -19,8 +18,6 @@ from support.command import environment
 from support.launching import finish, python_source
 
 ROOT = Path(__file__).resolve().parents[2]
-
-pytestmark = pytest.mark.rows("OLD-095")
 
 
 def outside(text: str, cwd: Path | None = None) -> str:
@@ -112,6 +109,7 @@ def test_a_call_that_needs_the_engine_says_what_to_do(call: str, name: str) -> N
         assert remedy in printed
 
 
+@pytest.mark.rows("OLD-095")
 def test_functions_of_a_program_are_tested_by_themselves(tmp_path: Path) -> None:
     (tmp_path / "poet.py").write_text(
         "from inferlet import Context, Model, Sampler\n\n"
@@ -119,16 +117,6 @@ def test_functions_of_a_program_are_tested_by_themselves(tmp_path: Path) -> None
         "async def main(input):\n    return await Context(Model.load('default')).user(prompt(input)).generate(Sampler.argmax()).collect_text()\n"
     )
     assert outside("import poet\nprint(poet.prompt('rain'))", tmp_path) == "A verse about rain.\n"
-
-
-def test_everything_that_the_sdk_imports_is_stood_in_for() -> None:
-    sources = [path for path in (ROOT / "python/inferlet").glob("*.py") if not path.name.startswith("_outside")]
-    text = "".join(path.read_text(encoding="utf-8") for path in sources)
-    imported = set(re.findall(r"^from wit_world\.imports import (\w+)", text, re.MULTILINE))
-    stated = (ROOT / "python/inferlet/_outside.py").read_text(encoding="utf-8")
-    listed = re.search(r"^_INTERFACES = \((.*?)^\)", stated, re.MULTILINE | re.DOTALL)
-    assert listed is not None
-    assert imported <= set(re.findall(r'"(\w+)"', listed[1]))
 
 
 BRLE = """

@@ -57,7 +57,7 @@ class Runner:
         `username`. Raises PieError with the code of the program's error, whose `details` hold its `kind`, `message` and
         `traceback`, and what it wrote until then as `stdout` and `stderr`.
         """
-        limits = {"wall_s": WALL_S, **(options.get("limits") or {})}
+        limits: dict[str, float | None] = {"wall_s": WALL_S, **(options.get("limits") or {})}
         given = cast("LaunchOptions", {"seed": 0, "username": self._username, **options, "limits": limits})
         process = self._engine.launch(program, input, **given)
         taken = _Taken()
