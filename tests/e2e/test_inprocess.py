@@ -197,6 +197,12 @@ def test_an_exception_of_the_function_ends_the_program_and_so_does_the_end_of_th
     assert caught.value.code == "engine-stopped"
 
 
+def test_an_engine_lives_as_long_as_a_process_of_it_is_held() -> None:
+    process = pie.Engine(dummy=True).launch(DOUBLE, 4)
+    gc.collect()
+    assert process.result() == 8
+
+
 def test_programs_of_several_threads_share_an_engine(engine: pie.Engine) -> None:
     answers: dict[int, Any] = {}
 

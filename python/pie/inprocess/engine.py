@@ -188,7 +188,7 @@ class Engine:
             programs={name: opened(one) for name, one in (programs or {}).items()},
             alone=alone,
         )
-        return Process(raw)
+        return Process(raw, self)
 
 
 def run(  # noqa: PLR0913  # those of an engine, and those of a launch

@@ -22,8 +22,10 @@ class Process:
     What nobody reads waits, and holds the program up when it is too much. Ctrl-C ends a wait, and not the program.
     """
 
-    def __init__(self, raw: _engine.Process) -> None:
+    def __init__(self, raw: _engine.Process, owner: object = None) -> None:
+        """Wraps a process; `owner`, its engine, is not closed by being forgotten while the process is held."""
         self._raw = raw
+        self._owner = owner
         self._lock = threading.Lock()
         self._last: LastEvent | None = None
         self._reader: _Reader | None = None
