@@ -23,20 +23,17 @@ export class Engine {
   #last = 0;
 
   /**
-   * @param {{ model?: string, replies?: Record<string, string>, command?: string[] }} options the name or folder of a
-   * model; what the dummy driver says where the text that it sees holds a key; the command line of `pie`
+   * `options.model` is the name or the folder of a model, `replies` what the dummy driver says where the text that it
+   * sees holds a key, and `command` the command line of `pie`.
    */
   constructor(options = {}) {
     this.#options = options;
   }
 
   /**
-   * Runs a program to its end; rejects with a PieError where it ends with an error. Its seed is 0 unless given.
-   *
-   * @param {string | URL} program the path of a file or a project
-   * @param {{ input?: unknown, args?: string[], messages?: string[], seed?: number | bigint | string,
-   *   limits?: Record<string, number | null>, tokenBudget?: number, programs?: Record<string, string> }} options what it
-   * gets: its input, its arguments, and the messages that it receives
+   * Runs a program, the path of a file or a project, to its end; rejects with a PieError where it ends with an error.
+   * The options are its input, its arguments, the messages that it receives, its seed (0 unless given), limits that it
+   * has, the most tokens that enter its contexts, and the paths of programs that it can start, by their names.
    */
   async run(program, options = {}) {
     const { input, args, messages, seed, limits, tokenBudget, programs, ...others } = options;
