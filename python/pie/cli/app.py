@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from pie.cli import bakery_commands, client_commands
+from pie.cli.commands import App, ProgramCommand
 from pie.cli.key_commands import key_app
 from pie.cli.options import (
     AllowNetOption,
@@ -23,16 +24,9 @@ from pie.cli.options import (
     config_flags,
     surroundings,
 )
-from pie.cli.program_command import ProgramCommand
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
 
-app = typer.Typer(
-    name="pie",
-    help="Serve programs that run beside a language model.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = App(name="pie", help="Serve programs that run beside a language model.")
 
 
 def _print_version(wanted: bool) -> None:
@@ -263,7 +257,7 @@ def doctor(
     raise typer.Exit(talk(Server(server, user, key, private_key, flags), lambda client, _: print_holders(client)))
 
 
-config_app = typer.Typer(help="Show the configuration: defaults, then the file, the environment and the flags.", no_args_is_help=True)
+config_app = App(help="Show and change the configuration: defaults, then the file, the environment and the flags.")
 app.add_typer(config_app, name="config")
 
 
@@ -293,7 +287,7 @@ client_commands.register(app)
 app.add_typer(key_app, name="key")
 
 
-model_app = typer.Typer(help="Look at models.", no_args_is_help=True)
+model_app = App(help="Look at models.")
 app.add_typer(model_app, name="model")
 
 
@@ -323,9 +317,7 @@ def model_show(
 
 bakery_commands.register(app)
 
-bakery_app = typer.Typer(
-    name="bakery", help="Build programs for pie.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-)
+bakery_app = App(name="bakery", help="Build programs for pie.")
 bakery_commands.register(bakery_app)
 
 

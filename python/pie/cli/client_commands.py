@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from pie.cli.commands import App
 from pie.cli.options import FilesOption, JsonOption
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption, talk
 
@@ -22,12 +23,12 @@ OfOption = Annotated[
     str | None, typer.Option("--of", metavar="USER", help="For operators: whose it is, where it is another's.", show_default=False)
 ]
 
-connection_app = typer.Typer(help="List and end the connections of a server: for operators.", no_args_is_help=True)
-topic_app = typer.Typer(help="List the topics by which programs send to each other, and drop what waits in them.", no_args_is_help=True)
-snapshot_app = typer.Typer(help="List and delete the contexts that programs saved in a server.", no_args_is_help=True)
+connection_app = App(help="List and end the connections of a server: for operators.")
+topic_app = App(help="List the topics by which programs send to each other, and drop what waits in them.")
+snapshot_app = App(help="List and delete the contexts that programs saved in a server.")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: App) -> None:
     """Adds the commands to the command line."""
     for command in (ps, attach, logs, stop, install, uninstall, programs, stats):
         app.command()(command)
