@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from pie.cli import bakery_commands, client_commands
 from pie.cli.commands import App, ProgramCommand
+from pie.cli.completing import complete_program
 from pie.cli.key_commands import key_app
 from pie.cli.options import (
     AllowNetOption,
@@ -27,6 +28,9 @@ from pie.cli.options import (
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
 
 app = App(name="pie", help="Serve programs that run beside a language model.")
+
+LogLevel = Literal["off", "error", "warn", "info", "debug", "trace"]
+"""As `pie.config.tree` has it, which takes the engine to import."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -51,8 +55,9 @@ def run(
         str | None,
         typer.Argument(
             metavar="PROGRAM",
-            help="A .py, .js, .ts or .wasm file, or a project folder; with --server also NAME@VERSION.",
+            help="A .py, .js, .ts or .wasm file, a project folder, or NAME@VERSION, one that is installed in a server.",
             show_default=False,
+            autocompletion=complete_program,
         ),
     ] = None,
     config: ConfigOption = None,
@@ -67,7 +72,8 @@ def run(
         typer.Option(
             "--input",
             metavar="JSON",
-            help='The input, in place of arguments after `--`: JSON, or a plain text, which becomes {"input": text}.',
+            help='The input, in place of arguments after `--`: JSON, or a plain text, which becomes {"input": text}; '
+            "@FILE reads it from a file, and - from stdin.",
             show_default=False,
         ),
     ] = None,
@@ -112,7 +118,8 @@ def run(
 ) -> None:
     """Run PROGRAM in an engine of its own, or in that of a server (`--server URL`).
 
-    It prints what the program sends and returns.
+    It prints what the program sends and returns. A NAME@VERSION is one that is installed in a server, that of
+    `client.url` where --server is not given.
 
     Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`; `-- --help` prints
     what its manifest says of them. Lines on stdin, of at most 4 MiB, reach the program as messages. With --port it
@@ -149,10 +156,19 @@ def run(
         verbose=verbose,
         programs=named_programs(named or ()),
     )
+    where = Server(server, user, key, private_key, flags)
     if server is not None:
         from pie.cli.remote_run import run_in_server
 
-        raise typer.Exit(run_in_server(Server(server, user, key, private_key, flags), launch))
+        raise typer.Exit(run_in_server(where, launch))
+
+    from pie.cli.program import installed_name
+
+    if (installed := installed_name(chosen)) is not None:
+        from pie.cli.remote_run import run_installed
+
+        here = {"--mount": mount, "--allow-net": allow_net, "--port": port is not None, "--watch": watch}
+        raise typer.Exit(run_installed(where, launch, installed, [option for option, given in here.items() if given]))
     if watch:
         from pie.cli.watch_run import watch_program
 
@@ -218,15 +234,38 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Where installed programs, files and keys are kept; ~/.pie if not given. Servers that run at once need one each.",
+            show_default=False,
+        ),
+    ] = None,
+    log_level: Annotated[
+        LogLevel | None,
+        typer.Option("--log-level", help="What is written to stderr, from errors to everything; warn if not given.", show_default=False),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Write no line for a launch and an end, nor what programs write to stderr.")
+    ] = False,
 ) -> None:
     """Serve programs that clients install and launch.
 
-    Prints a line for each model, then the address. SIGTERM lets what runs end, a second one does not; the exit code is
+    Prints a line for each model, then the address, and on stderr a line for each launch and each end. SIGTERM lets what runs end, a second one does not; the exit code is
     0 after the first, 143 after the second and 130 after Ctrl-C.
     """
     from pie.cli.serve import serve as serve_until_signal
 
-    flags = config_flags(config, model, dummy, limit, {"server.host": host, "server.port": port} | surroundings(mount, allow_net))
+    given = {
+        "server.host": host,
+        "server.port": port,
+        "server.log_level": log_level,
+        "server.log_programs": False if quiet else None,
+        "engine.data_dir": None if data_dir is None else str(data_dir.absolute()),
+    }
+    flags = config_flags(config, model, dummy, limit, given | surroundings(mount, allow_net))
     raise typer.Exit(serve_until_signal(flags, isolate=isolate))
 
 

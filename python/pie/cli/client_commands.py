@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from pie.cli.commands import App
+from pie.cli.completing import complete_installed, complete_process, complete_running
 from pie.cli.options import FilesOption, JsonOption
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption, talk
 
 if TYPE_CHECKING:
     from pie.client import Client
 
-PidArgument = Annotated[int, typer.Argument(metavar="PID", min=1, help="The number of a process; `pie ps` lists them.", show_default=False)]
-
+PidArgument = Annotated[
+    int,
+    typer.Argument(
+        metavar="PID",
+        min=1,
+        help="The number of a process; `pie ps` lists them.",
+        show_default=False,
+        autocompletion=complete_process,
+    ),
+]
 
 AllUsersOption = Annotated[bool, typer.Option("--all-users", help="For operators: those of everybody.")]
 OfOption = Annotated[
@@ -32,6 +41,7 @@ def register(app: App) -> None:
     """Adds the commands to the command line."""
     for command in (ps, attach, logs, stop, install, uninstall, programs, stats):
         app.command()(command)
+    app.command("kill", help="The same as `pie stop`.")(stop)
     app.add_typer(snapshot_app, name="snapshot")
     app.add_typer(topic_app, name="topic")
     app.add_typer(connection_app, name="connection")
@@ -192,7 +202,10 @@ def logs(
 
 
 def stop(
-    pids: Annotated[list[int], typer.Argument(metavar="PID...", min=1, help="Numbers of processes.", show_default=False)],
+    pids: Annotated[
+        list[int],
+        typer.Argument(metavar="PID...", min=1, help="Numbers of processes.", show_default=False, autocompletion=complete_running),
+    ],
     server: ServerOption = None,
     user: UserOption = None,
     key: KeyOption = None,
@@ -237,7 +250,10 @@ def install(
 
 
 def uninstall(
-    program: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="An installed program.", show_default=False)],
+    program: Annotated[
+        str,
+        typer.Argument(metavar="NAME@VERSION", help="An installed program.", show_default=False, autocompletion=complete_installed),
+    ],
     owner: OfOption = None,
     server: ServerOption = None,
     user: UserOption = None,

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pie.cli.arguments import WORDS
 from pie.cli.progress import working
+from pie.cli.terminal import warn
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pie.bakery.manifest import Manifest
     from pie.bakery.project import Project
+    from pie.cli.arguments import Json
     from pie.client.programs import Package
     from pie.programs import Component, Source
+
+# By these a program reads its arguments itself: `sys.argv` and what parses it, `inferlet.args()`, or a field `help`.
+_OWN_HELP = (b"argv", b"argparse", b"args(", b"'help'", b'"help"', b".help")
+_WORDS = (WORDS.encode(), b"argv", b"argparse", b"args(")
+_MAX_SHOWN_WORDS = 3
+_INSTALLED = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}@[0-9A-Za-z][0-9A-Za-z.+-]{0,31}")
 
 
 def made_ready(project: Project) -> Component | Source:
@@ -34,9 +46,59 @@ def packaged(project: Project) -> Package:
     return package(project, made_ready(project))
 
 
-def wants_help(arguments: Sequence[str], manifest: Manifest) -> bool:
-    """Whether `--help` asks for what the manifest says: the program has parameters, and none of that name."""
-    return "--help" in arguments and manifest.parameters is not None and all(one.name != "help" for one in manifest.parameters)
+def help_of(arguments: Sequence[str], project: Project) -> str | None:
+    """What the program takes, for a terminal, where `--help` asks for that; None where the program gets the arguments.
+
+    It gets them where it has a parameter of that name, where its own files read arguments, and where it is built and
+    has no manifest: then it may have a help of its own.
+    """
+    if "--help" not in arguments:
+        return None
+    from pie.bakery.manifest import usage
+    from pie.programs import Source
+
+    manifest = project.manifest
+    if manifest is not None and manifest.parameters is not None:
+        return None if any(one.name == "help" for one in manifest.parameters) else usage(manifest)
+    if not isinstance(project.source, Source) or _reads(project.source, _OWN_HELP):
+        return None
+    lines = [usage(manifest)] if manifest is not None else [project.name, "It takes any input."]
+    lines += [
+        "What follows `--` becomes the fields of its input: -- --name Ada gives {\"name\": \"Ada\"}; --input JSON gives all of it.",
+        "A [parameters] table in a Pie.toml beside it says what it takes, and has that checked.",
+    ]
+    return "\n".join(lines)
+
+
+def note_words(program_input: Json, project: Project) -> None:
+    """Warns of words without a name that the program does not look for; its manifest refuses them if it can."""
+    from pie.programs import Source
+
+    words = program_input.get(WORDS) if isinstance(program_input, dict) else None
+    has_parameters = project.manifest is not None and project.manifest.parameters is not None
+    if not isinstance(words, list) or has_parameters or not isinstance(project.source, Source) or _reads(project.source, _WORDS):
+        return
+    shown = ", ".join(repr(word) for word in words[:_MAX_SHOWN_WORDS]) + (", ..." if len(words) > _MAX_SHOWN_WORDS else "")
+    remedy = "give each a name, as in -- --name VALUE"
+    if any(isinstance(word, bool) for word in words):
+        remedy += "; switches of pie, such as --dummy, take no value"
+    warn(f"no file of {project.name} reads words without a name, which are in the input as {WORDS!r}: {shown}; {remedy}")
+
+
+def _reads(source: Source, words: Sequence[bytes]) -> bool:
+    """Whether a file of the program has one of these words."""
+    return any(word in content for _, content in source.files for word in words)
+
+
+def installed_name(program: Path) -> str | None:
+    """The `NAME@VERSION` that the path of a program is, where nothing lies at it; None where it is something else."""
+    name = str(program)
+    if _INSTALLED.fullmatch(name) is None:
+        return None
+    try:
+        return None if program.exists() else name
+    except OSError:
+        return None  # opening it says what is wrong with the path
 
 
 def text_parameters(manifest: Manifest | None) -> frozenset[str]:
