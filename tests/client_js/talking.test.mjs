@@ -155,7 +155,7 @@ test('messages, signals, files and the end of input reach the server', async () 
 
 test('lists are read field by field', async () => {
   const { client, peer } = await connected();
-  const process = { pid: 1, program: 'a@1', state: 'ended', attached: false, detached: true, started: 1.5, ended: 2, cpu_s: 0.1, exit: 'return', dropped: 0, tokens: 3, user: 'bob' };
+  const process = { pid: 1, program: 'a@1', name: 'a.ts', state: 'ended', attached: false, detached: true, started: 1.5, ended: 2, cpu_s: 0.1, exit: 'return', dropped: 0, tokens: 3, user: 'bob' };
   const { cpu_s: cpuS, ...same } = process;
   const topic = { topic: 't', queued: 1, queued_bytes: 2, waiting_pushes: 3, waiting_pulls: 4, subscriptions: 5 };
   const connection = { connection: 7, user: 'a', role: 'user', key: null, address: '::1', client: 'c', since: 1 };

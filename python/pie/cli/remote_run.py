@@ -20,6 +20,7 @@ from pie.cli.printer import Printer
 from pie.cli.program import help_of, note_words, packaged
 from pie.cli.remote import Server, talk
 from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, tell_seed
+from pie.client.client import file_name
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class _Prepared:
 
     program: str | bytes
     """What it is called at the server, or what is uploaded."""
+    name: str | None
+    """What lists show an upload with."""
     input: Json
     programs: Mapping[str, bytes]
     """What is uploaded for it to start, by the names that it calls them by."""
@@ -81,14 +84,14 @@ def _prepare(server: Server, launch: Launch) -> _Prepared | None:
                 f"--manifest is for a program at a path; {str(launch.program)!r} is one of the server, which has its own: leave it out"
             )
             raise PieError("invalid-argument", message)
-        return _Prepared(str(launch.program), launch.input(None), _named(launch))
+        return _Prepared(str(launch.program), None, launch.input(None), _named(launch))
     project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
     if (told := help_of(launch.arguments, project)) is not None:
         print(plain(told, keep=LINES))
         return None
     program_input = launch.input(project.manifest)
     note_words(program_input, project)
-    return _Prepared(packaged(project).launchable(), program_input, _named(launch))
+    return _Prepared(packaged(project).launchable(), file_name(launch.program), program_input, _named(launch))
 
 
 def _named(launch: Launch) -> dict[str, bytes]:
@@ -101,7 +104,7 @@ async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepar
     program = prepared.program
     programs = {name: await client.upload(content) for name, content in prepared.programs.items()}
     process = await client.launch(
-        program if isinstance(program, str) else await client.upload(program),
+        program if isinstance(program, str) else await client.upload(program, name=prepared.name),
         input=prepared.input,
         args=launch.arguments,
         seed=launch.seed,

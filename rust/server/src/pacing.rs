@@ -1,4 +1,4 @@
-//! Lines of programs in the log of the server: bounded in length and in number.
+//! Lines about programs in the log of the server: bounded in length and in number.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use crate::sync::lock;
 
 /// Bytes of a line that are logged.
 const LINE_BYTES: usize = 1024;
-/// Lines of one process that are logged within [`WINDOW`].
+/// Lines of one source that are logged within [`WINDOW`].
 const LINES: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Decides which lines of one process are logged.
+/// Decides which lines of one source are logged: of what a process writes, or of all launches and ends.
 #[derive(Debug)]
 pub(crate) struct Pacing(Mutex<Window>);
 

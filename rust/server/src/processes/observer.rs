@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use pie_host::Event;
 
+use crate::log_writer::PROGRAM_LOG;
 use crate::pacing::Pacing;
 
 /// Who is told of the end of a process.
@@ -12,15 +13,16 @@ type Ended = Box<dyn Fn(u64, &Event) + Send + Sync>;
 
 /// The observer of one process.
 pub(super) struct ProcessObserver {
-    label: String,
+    /// The program, as people know it.
+    shown: String,
     ended: Ended,
     pacing: Pacing,
 }
 
 impl ProcessObserver {
-    pub(super) fn new(label: String, ended: Ended) -> Self {
+    pub(super) fn new(shown: String, ended: Ended) -> Self {
         Self {
-            label,
+            shown,
             ended,
             pacing: Pacing::new(),
         }
@@ -29,9 +31,9 @@ impl ProcessObserver {
 
 impl pie_host::Observer for ProcessObserver {
     fn stderr(&self, pid: u64, text: &str) {
-        if tracing::enabled!(target: "pie::program", tracing::Level::INFO) {
+        if tracing::enabled!(target: PROGRAM_LOG, tracing::Level::INFO) {
             self.pacing.lines(text, Instant::now(), |line| {
-                tracing::info!(target: "pie::program", pid, program = self.label, "{line}");
+                tracing::info!(target: PROGRAM_LOG, pid, program = self.shown, "{line}");
             });
         }
     }
