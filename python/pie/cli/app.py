@@ -11,7 +11,7 @@ import typer
 
 from pie.cli import bakery_commands, client_commands
 from pie.cli.commands import App, ProgramCommand
-from pie.cli.completing import complete_program
+from pie.cli.completing import complete_program, complete_setting
 from pie.cli.key_commands import key_app
 from pie.cli.options import (
     AllowNetOption,
@@ -253,12 +253,12 @@ def serve(
 ) -> None:
     """Serve programs that clients install and launch.
 
-    Prints a line for each model, then the address, and on stderr a line for each launch and each end. SIGTERM lets what runs end, a second one does not; the exit code is
-    0 after the first, 143 after the second and 130 after Ctrl-C.
+    Prints a line for each model, then the address, and on stderr a line for each launch and each end. SIGTERM lets what
+    runs end, a second one does not; the exit code is 0 after the first, 143 after the second and 130 after Ctrl-C.
     """
     from pie.cli.serve import serve as serve_until_signal
 
-    given = {
+    given: dict[str, object] = {
         "server.host": host,
         "server.port": port,
         "server.log_level": log_level,
@@ -280,9 +280,10 @@ def doctor(
     key: KeyOption = None,
     private_key: PrivateKeyOption = None,
 ) -> None:
-    """Check what `pie serve` needs: folders, keys, access, memory, models, compiler.
+    """Check this machine and what `pie serve` needs, a line each: ok, warn or fail, with the remedy.
 
-    With --server it says who holds what in one that runs.
+    Versions, processor, GPU, what builds programs, folders, keys, access, port, memory, models, compiler. With --server
+    it says who holds what in one that runs.
 
     The exit code is 1 where something fails.
     """
@@ -312,6 +313,29 @@ def config_show(
     from pie.cli.config import show_config
 
     raise typer.Exit(show_config(config_flags(config, model, dummy, limit), as_json=as_json))
+
+
+@config_app.command("set")
+def config_set(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="SETTING",
+            help="A setting, as in server.port or model.NAME.kv_bytes; `pie config show` lists them.",
+            show_default=False,
+            autocompletion=complete_setting,
+        ),
+    ],
+    value: Annotated[
+        str,
+        typer.Argument(metavar="VALUE", help="Its value, as in an environment variable: 8081, 1GiB, true, a,b.", show_default=False),
+    ],
+    config: ConfigOption = None,
+) -> None:
+    """Set one setting in the configuration file, which is made where it is missing. All else in it stays as it is."""
+    from pie.cli.config import set_config
+
+    raise typer.Exit(set_config(config_flags(config, None, False, None), name, value))
 
 
 @config_app.command("path")

@@ -52,7 +52,10 @@ AllowNetOption = Annotated[
 FilesOption = Annotated[
     Path | None,
     typer.Option(
-        "--files", metavar="DIR", help="Save the files that the program sends in DIR, as file-1.bin and so on; it is made when one comes.", show_default=False
+        "--files",
+        metavar="DIR",
+        help="Save the files that the program sends in DIR, as file-1.bin and so on; it is made when one comes.",
+        show_default=False,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -64,7 +64,7 @@ def help_of(arguments: Sequence[str], project: Project) -> str | None:
         return None
     lines = [usage(manifest)] if manifest is not None else [project.name, "It takes any input."]
     lines += [
-        "What follows `--` becomes the fields of its input: -- --name Ada gives {\"name\": \"Ada\"}; --input JSON gives all of it.",
+        'What follows `--` becomes the fields of its input: -- --name Ada gives {"name": "Ada"}; --input JSON gives all of it.',
         "A [parameters] table in a Pie.toml beside it says what it takes, and has that checked.",
     ]
     return "\n".join(lines)
