@@ -354,6 +354,18 @@ model_app = App(help="Look at models.")
 app.add_typer(model_app, name="model")
 
 
+@model_app.command("list")
+def model_list(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """List the models that can be served.
+
+    Those of the configuration, the default first, the one inside the package, and those that lie in ~/.pie/models and
+    in the cache of Hugging Face.
+    """
+    from pie.cli.models import list_models
+
+    raise typer.Exit(list_models(config_flags(config, None, False, None), as_json=as_json))
+
+
 @model_app.command("show")
 def model_show(
     model: Annotated[

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from pie.cli.tables import short_digest
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ T = TypeVar("T")
 
 _WAIT_S = 1.0
 _MAX_OFFERED = 200
+_MAX_TOLD_CHARS = 72
+_NO_MARKUP = str.maketrans("[]", "()")
 _PROGRAMS = (".py", ".js", ".mjs", ".ts", ".wasm")
 
 Offer = list[tuple[str, str]]
@@ -65,13 +68,18 @@ def complete_setting(_ctx: typer.Context, incomplete: str) -> Offer:
     from pie.config.settings import settings
 
     rows = (row for section, names in settings().items() if section not in {"model", "mcp"} for row in names.values())
-    known = ((f"{row.section}.{row.name}", row.description) for row in rows)
+    known = ((f"{row.section}.{row.name}", _told(row.description)) for row in rows)
     return [(name, told) for name, told in known if name.startswith(incomplete)][:_MAX_OFFERED]
 
 
 def _numbers(processes: list[ProcessInfo] | None, incomplete: str) -> Offer:
-    rows = ((str(one.pid), f"{one.name or one.program}, {one.exit or one.state}") for one in processes or ())
+    rows = ((str(one.pid), _told(f"{one.name or short_digest(one.program)}, {one.exit or one.state}")) for one in processes or ())
     return [(pid, told) for pid, told in rows if pid.startswith(incomplete)][:_MAX_OFFERED]
+
+
+def _told(text: str) -> str:
+    """What stands beside a word: its first sentence, in which nothing is taken for markup."""
+    return text.partition(". ")[0][:_MAX_TOLD_CHARS].translate(_NO_MARKUP)
 
 
 def _paths(incomplete: str) -> Offer:
