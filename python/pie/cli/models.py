@@ -1,4 +1,4 @@
-"""`pie model list`: the models of the configuration, the one inside the package, and those that lie in known folders."""
+"""`pie model list`: models of the configuration, the one inside the package, and those in known folders."""
 
 from __future__ import annotations
 
