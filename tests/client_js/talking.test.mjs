@@ -221,6 +221,15 @@ test('a program is uploaded in parts that make the whole, and installed by its d
   assert.equal(await installing, 'p@2.0');
 });
 
+test('an upload has the name that it is given', async () => {
+  const { client, peer } = await connected();
+  const uploading = client.upload(new Uint8Array(1), { name: 'ä.ts' });
+  const part = await peer.expect('upload');
+  assert.equal(part.name, 'ä.ts');
+  peer.answer(part);
+  await uploading;
+});
+
 test('an empty program is one part, which is the last', async () => {
   const { client, peer } = await connected();
   const uploading = client.upload(new Uint8Array());
