@@ -49,7 +49,7 @@ def processor(config: Config) -> Iterator[Finding]:
 
 def _best_instructions() -> str:
     """As the kernels themselves choose them."""
-    from pie.backends.cpu.library import Library
+    from pie.backends.cpu.library import KernelError, Library
     from pie.backends.cpu.plan import Plan, PlanOptions
 
     smallest = PlanOptions(
@@ -66,11 +66,14 @@ def _best_instructions() -> str:
         n_kv_heads=1,
         head_dim=4,
     )
-    plan = Plan(Library(), smallest)
     try:
-        return plan.isa()
-    finally:
-        plan.close()
+        plan = Plan(Library(), smallest)
+        try:
+            return plan.isa()
+        finally:
+            plan.close()
+    except KernelError as error:
+        raise PieError("internal", f"the kernels do not run here: {error}; install the package again") from error
 
 
 def port(config: Config) -> Iterator[Finding]:

@@ -27,6 +27,10 @@ use crate::pacing::Pacing;
 use crate::plain::plain;
 use crate::sync::lock;
 
+/// Lines a second that tell of launches and ends.
+const TOLD_LINES: u32 = 100;
+/// Lines a second that all programs together have in the log.
+const PROGRAM_LINES: u32 = 200;
 /// How long a launch waits for the place of a process that was told to end for it.
 const PLACE_TIME: Duration = Duration::from_secs(20);
 
@@ -70,6 +74,8 @@ pub(crate) struct Processes {
     log_bytes: usize,
     /// Of the lines that tell of launches and ends.
     pacing: Pacing,
+    /// Of what all programs write to standard error.
+    program_pacing: Arc<Pacing>,
 }
 
 /// The place of a process, kept for something else.
@@ -97,7 +103,8 @@ impl Processes {
             grace: config.grace,
             kept_bytes: config.kept_bytes,
             log_bytes: config.log_bytes,
-            pacing: Pacing::new(),
+            pacing: Pacing::new(TOLD_LINES),
+            program_pacing: Arc::new(Pacing::new(PROGRAM_LINES)),
         }
     }
 
@@ -298,7 +305,7 @@ impl Processes {
                 processes.ended(pid, last);
             }
         };
-        ProcessObserver::new(shown, Box::new(ended))
+        ProcessObserver::new(shown, self.program_pacing.clone(), Box::new(ended))
     }
 
     /// Reserves more numbers on disk where few are left, without waiting for it: half of those reserved are left then.
