@@ -53,7 +53,7 @@ def _read(source: str) -> str:
                 raise _unreadable(source, "standard input is closed")
             content = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
         else:
-            path = Path(source[1:]).expanduser()
+            path = _path(source)
             if path.exists() and not path.is_file():
                 raise _unreadable(source, "it is not a regular file")
             with path.open("rb") as file:
@@ -67,6 +67,20 @@ def _read(source: str) -> str:
     except UnicodeDecodeError as error:
         raise PieError("invalid-argument", f"--input {source!r} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
     return text.removesuffix("\n").removesuffix("\r")
+
+
+def input_file(input_text: str | None) -> Path | None:
+    """The file that `--input @FILE` names; None where it names none."""
+    if input_text is None or not input_text.startswith("@"):
+        return None
+    try:
+        return _path(input_text)
+    except RuntimeError:
+        return None  # the home folder of nobody, as reading it says
+
+
+def _path(source: str) -> Path:
+    return Path(source[1:]).expanduser()
 
 
 def _unreadable(source: str, reason: str) -> PieError:

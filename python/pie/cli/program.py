@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -62,12 +63,45 @@ def help_of(arguments: Sequence[str], project: Project) -> str | None:
         return None if any(one.name == "help" for one in manifest.parameters) else usage(manifest)
     if not isinstance(project.source, Source) or _reads(project.source, _OWN_HELP):
         return None
-    lines = [usage(manifest)] if manifest is not None else [project.name, "It takes any input."]
+    parameters = _parameters(project.source)
+    if manifest is not None:
+        lines = [usage(manifest)]
+    else:
+        lines = [project.name, *parameters] if parameters else [project.name, "It takes any input."]
     lines += [
         'What follows `--` becomes the fields of its input: -- --name Ada gives {"name": "Ada"}; --input JSON gives all of it.',
         "A [parameters] table in a Pie.toml beside it says what it takes, and has that checked.",
     ]
     return "\n".join(lines)
+
+
+def _parameters(source: Source) -> list[str]:
+    """The parameters of a `main` in Python that has several, which are bound by their names: a line each.
+
+    Of one that has a single one, which gets the whole input, there is nothing to say.
+    """
+    content = dict(source.files).get(source.entry)
+    if source.language != "python" or content is None:
+        return []
+    try:
+        body = ast.parse(content).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # launching it says what is wrong
+    mains = [one for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == "main"]
+    if not mains:
+        return []
+    given = mains[-1].args
+    named = [*given.posonlyargs, *given.args]
+    defaults: list[ast.expr | None] = [*[None] * (len(named) - len(given.defaults)), *given.defaults, *given.kw_defaults]
+    named += given.kwonlyargs
+    if len(named) <= 1:
+        return []
+    rows = []
+    for one, default in zip(named, defaults, strict=True):
+        kind = ast.unparse(one.annotation) if one.annotation is not None else ""
+        rows.append((f"--{one.arg.replace('_', '-')}", kind, "(required)" if default is None else f"(default {ast.unparse(default)})"))
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return [f"  {flag:<{widths[0]}}  {kind:<{widths[1]}}  {words}" for flag, kind, words in rows]
 
 
 def note_words(program_input: Json, project: Project) -> None:

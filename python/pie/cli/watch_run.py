@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pie.bakery.manifest import read_manifest
 from pie.bakery.project import open_project
-from pie.cli.arguments import STDIN
+from pie.cli.arguments import STDIN, input_file
 from pie.cli.changes import INTERVAL_S, State, differences, look, next_change
 from pie.cli.files import FileSink
 from pie.cli.interrupts import raised
@@ -126,6 +126,8 @@ class _Runs(threading.Thread):
             paths += [*_beside(path), *self._imported]
         if launch.manifest is not None:
             paths.append(launch.manifest.absolute())
+        if (given := input_file(launch.input_text)) is not None:
+            paths.append(given.absolute())
         return look(dict.fromkeys(paths), without=None if launch.files is None else launch.files.absolute())
 
     def _launched(self) -> _Running | None:

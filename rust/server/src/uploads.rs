@@ -314,8 +314,9 @@ impl Uploads {
         Ok(())
     }
 
-    /// Keeps a whole that was verified, under the name that it came with last.
+    /// Keeps a whole that was verified, with the name that it came with last.
     pub(crate) fn keep(&mut self, digest: String, component: Component, name: Option<String>) {
+        let name = name.or_else(|| self.get(&digest)?.name);
         let n_bytes = component.n_bytes();
         let program = component.clone().into();
         let arrived = Arrived {
