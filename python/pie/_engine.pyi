@@ -73,10 +73,12 @@ def list_keys(data_dir: str) -> str:
 def revoke_key(data_dir: str, key_id: str) -> str:
     """Takes a key out of a data folder; its record as JSON. Raises PieError `unknown-key`, `invalid-config`."""
 
-def init_logging(level: str) -> None:
+def init_logging(level: str, *, programs: bool = True) -> None:
     """Writes what the engine logs to stderr, from a level on; the first call decides.
 
-    Levels are `off`, `error`, `warn`, `info`, `debug` and `trace`; another one is PieError `invalid-config`.
+    Levels are `off`, `error`, `warn`, `info`, `debug` and `trace`; another one is PieError `invalid-config`. With
+    `programs`, a server has a line for each launch and each end, and what programs write to stderr, at `warn` too;
+    without, it has none of them at any level. Lines below `warn` are left out, and counted, where stderr is not read.
     """
 
 def compile_worker() -> NoReturn:

@@ -1,10 +1,14 @@
 """The folding of `-- ARGS` into one object, case by case."""
 
+import io
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pie.cli.arguments import parse_arguments, parse_input, parse_value, read_input
+from pie.cli.arguments import MAX_INPUT_BYTES, parse_arguments, parse_input, parse_value, read_input
 from pie.errors import PieError
 
 
@@ -97,3 +101,45 @@ def test_an_input_that_was_meant_to_be_json_and_is_none_is_refused(text: str, re
     assert reason in refused.value.message
     assert len(refused.value.message) < 400
     assert read_input(("--input", text), None) == {"input": text}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'{"a": 1}\n', {"a": 1}),
+        (b"\xef\xbb\xbf[1, 2]", [1, 2]),
+        (b"two words\r\n", {"input": "two words"}),
+        (b"two\nlines\n\n", {"input": "two\nlines\n"}),
+        (b"", {"input": ""}),
+    ],
+)
+def test_an_input_may_lie_in_a_file_or_come_on_stdin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, expected: object
+) -> None:
+    (tmp_path / "input").write_bytes(content)
+    assert read_input((), f"@{tmp_path / 'input'}") == expected
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert read_input((), "-") == expected
+
+
+def test_what_cannot_be_read_as_an_input_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad").write_bytes(b"ab\xff")
+    (tmp_path / "broken").write_text('{"a": 1')
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(MAX_INPUT_BYTES + 1)
+    for name, said in {
+        "absent": "cannot be read: No such file or directory; check the path, or give the text itself in quotes",
+        ".": "cannot be read: it is not a regular file",
+        "bad": "is not UTF-8 at byte 2",
+        "broken": "is not JSON: Expecting ',' delimiter at character 8",
+        "large": f"has more than {MAX_INPUT_BYTES} bytes",
+    }.items():
+        with pytest.raises(PieError, match=r"^--input '@") as refused:
+            read_input((), f"@{tmp_path / name}")
+        assert refused.value.code == "invalid-argument"
+        assert said in refused.value.message
+
+
+def test_a_text_that_begins_like_a_file_is_given_in_quotes() -> None:
+    assert read_input((), '"@home"') == "@home"
+    assert read_input((), '"-"') == "-"

@@ -363,7 +363,11 @@ def test_run_names_an_installed_program_and_tells_of_its_error() -> None:
     with serving(script) as address:
         done = pie("run", "chat@1.0", "--server", address)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines() == ["main.py:3", "error[program-error]: KeyError: 'x'", "launch seed 11"]
+    assert done.stderr.splitlines() == [
+        "main.py:3",
+        "error[program-error]: KeyError: 'x'",
+        "launch seed 11 (repeat this run with --seed 11)",
+    ]
 
 
 def test_run_detached_prints_the_number_of_the_process() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -314,6 +315,28 @@ async def test_leaving_does_not_wait_for_a_server_that_has_gone(monkeypatch: pyt
         await asyncio.sleep(0)
     with pytest.raises(PieError):
         await pinging
+
+
+@pytest.mark.parametrize(("name_bytes", "sent"), [(128, ["story.py", "ä.py", None]), (0, [None, None, None])])
+@scenario
+async def test_an_upload_has_the_name_of_its_file_where_the_server_keeps_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name_bytes: int, sent: list[str | None]
+) -> None:
+    monkeypatch.setattr("pie.client.client._launchable", lambda *_: b"packed")
+    names = []
+
+    async def script(peer: Peer) -> None:
+        for _ in sent:
+            part = await peer.expect("upload")
+            names.append(part.get("name"))
+            await peer.answer(part)
+        await peer.serve_forever()
+
+    async with fake_server(script, limits={"name_bytes": name_bytes}) as address, connect(address) as client:
+        await client.upload(tmp_path / "story.py")
+        await client.upload(b"bytes", name="ä.py")
+        await client.upload(b"bytes")
+    assert names == sent
 
 
 @scenario

@@ -155,7 +155,7 @@ test('messages, signals, files and the end of input reach the server', async () 
 
 test('lists are read field by field', async () => {
   const { client, peer } = await connected();
-  const process = { pid: 1, program: 'a@1', state: 'ended', attached: false, detached: true, started: 1.5, ended: 2, cpu_s: 0.1, exit: 'return', dropped: 0, tokens: 3, user: 'bob' };
+  const process = { pid: 1, program: 'a@1', name: 'a.ts', state: 'ended', attached: false, detached: true, started: 1.5, ended: 2, cpu_s: 0.1, exit: 'return', dropped: 0, tokens: 3, user: 'bob' };
   const { cpu_s: cpuS, ...same } = process;
   const topic = { topic: 't', queued: 1, queued_bytes: 2, waiting_pushes: 3, waiting_pulls: 4, subscriptions: 5 };
   const connection = { connection: 7, user: 'a', role: 'user', key: null, address: '::1', client: 'c', since: 1 };
@@ -219,6 +219,15 @@ test('a program is uploaded in parts that make the whole, and installed by its d
   assert.deepEqual(install, { type: 'install', name: 'p', version: '2.0', digest, manifest: '[package]' });
   peer.answer({ id });
   assert.equal(await installing, 'p@2.0');
+});
+
+test('an upload has the name that it is given', async () => {
+  const { client, peer } = await connected();
+  const uploading = client.upload(new Uint8Array(1), { name: 'ä.ts' });
+  const part = await peer.expect('upload');
+  assert.equal(part.name, 'ä.ts');
+  peer.answer(part);
+  await uploading;
 });
 
 test('an empty program is one part, which is the last', async () => {

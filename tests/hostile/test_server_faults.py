@@ -130,6 +130,7 @@ async def test_what_a_program_prints_cannot_rewrite_the_log(tmp_path: Path) -> N
             process = await client.launch(await client.upload(tmp_path / "noise.py"))
             await ended(client, process.pid)
             logs = pie("logs", str(process.pid), "--server", served.url, "--user", "alice")
+        served.logged(f"process {process.pid} ended after")
         log = (served.folder / "stderr").read_bytes().decode()
         assert r"10 %\r20 %" in log
         assert r"user\u{202e}nimda" in log

@@ -62,7 +62,7 @@ HOST_LAYERS = [
 ]
 
 SERVER_LAYERS = [
-    {"sync.rs", "clock.rs", "blocking.rs", "plain.rs", "names.rs", "version.rs", "trimming.rs"},
+    {"sync.rs", "clock.rs", "blocking.rs", "log_writer.rs", "plain.rs", "names.rs", "version.rs", "trimming.rs"},
     {"faults.rs", "pacing.rs", "threads.rs"},
     {"auth/", "audit.rs"},
     {"config.rs"},

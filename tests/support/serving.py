@@ -7,6 +7,7 @@ import functools
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from support.command import PATIENCE_S, command, environment
 from support.launching import ROOT
 
 MODEL = "pie-tiny"
+_LOOK_S = 0.01
 CHAT = ROOT / "build/programs/chat.wasm"
 
 # Sends one text a token, and goes on after a stop token.
@@ -102,6 +104,16 @@ class Served:
     def stderr(self) -> str:
         """What it has written to stderr."""
         return (self.folder / "stderr").read_text()
+
+    def logged(self, words: str) -> str:
+        """The first line of its log that has these words, which is waited for: a thread of its own writes the log."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline_s:
+            for line in self.stderr.splitlines():
+                if words in line:
+                    return line
+            time.sleep(_LOOK_S)
+        raise AssertionError(f"{words!r} is not in the log: {self.stderr}")
 
 
 def server_environment(folder: Path, **settings: object) -> dict[str, str]:

@@ -31,6 +31,12 @@ export interface ConnectOptions extends CallOptions {
   readonly webSocket?: WebSocketClass;
 }
 
+/** What to call an upload. */
+export interface UploadOptions extends CallOptions {
+  /** What lists show its processes with, as the name of its file: 1 to 128 bytes, without control characters. */
+  readonly name?: string;
+}
+
 /** What to call a program, and its manifest. */
 export interface InstallOptions extends CallOptions {
   readonly name: string;
@@ -144,11 +150,12 @@ export class Client {
 
   /**
    * Sends a program that `pie build` has made, or a component, and answers its digest, which can be launched on this
-   * connection. Throws PieError `limit-upload` where it is larger than the server takes.
+   * connection. Throws PieError `limit-upload` where it is larger than the server takes, and `invalid-name`.
    */
-  async upload(program: Uint8Array, { signal }: CallOptions = {}): Promise<string> {
+  async upload(program: Uint8Array, { name, signal }: UploadOptions = {}): Promise<string> {
+    const called = name === undefined ? {} : { name: checks.text('name', name) };
     const digest = `sha256:${await sha256(checks.content('program', program))}`;
-    await this.#connection.upload(program, digest, signal);
+    await this.#connection.upload(program, { digest, ...called }, signal);
     return digest;
   }
 

@@ -111,9 +111,9 @@ export class Connection {
    * Sends what may be larger than a frame, in chunks. One that is given up is ended early: the server refuses what has
    * come until then, and drops it.
    */
-  async upload(data: Uint8Array, digest: string, signal: AbortSignal | undefined): Promise<void> {
+  async upload(data: Uint8Array, fields: Fields, signal: AbortSignal | undefined): Promise<void> {
     const id = this.#nextId();
-    const header = { id, type: 'upload', digest, bytes: data.length };
+    const header = { id, type: 'upload', ...fields, bytes: data.length };
     const chunkBytes = Math.max(MIN_CHUNK_BYTES, Math.min(CHUNK_BYTES, Math.floor(this.hello.limits.frameBytes / 2)));
     const cut = encodeBinary({ ...header, offset: data.length, last: true }, new Uint8Array());
     await this.#exchange({ id, frames: chunks(header, data, chunkBytes), cut }, nothing, { signal });

@@ -12,7 +12,7 @@
 
 export {
   type AttachOptions, Client, type ConnectOptions, type InstallOptions, type LaunchOptions, type ListOptions, type LogsOptions,
-  type OwnerOptions, connect,
+  type OwnerOptions, type UploadOptions, connect,
 } from './client.js';
 export { ERROR_CODES, type ErrorCode } from './error-codes.js';
 export { type Details, PieError } from './errors.js';

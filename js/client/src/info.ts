@@ -7,6 +7,8 @@ export interface ProcessInfo {
   readonly pid: number;
   /** What was launched: `name@version`, or the digest. */
   readonly program: string;
+  /** What its client calls the file that was uploaded; null where nobody has said. */
+  readonly name: string | null;
   readonly state: 'running' | 'ended';
   /** Whether a client reads its events. */
   readonly attached: boolean;
@@ -101,6 +103,7 @@ export function processOf(fields: Fields): ProcessInfo {
   return {
     pid: numberOf(fields, 'pid'),
     program: textOf(fields, 'program'),
+    name: optionalText(fields, 'name'),
     state: textOf(fields, 'state') === 'running' ? 'running' : 'ended',
     attached: flagOf(fields, 'attached'),
     detached: flagOf(fields, 'detached'),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from pie.cli import bakery_commands, client_commands
+from pie.cli.commands import App, ProgramCommand
+from pie.cli.completing import complete_program, complete_setting
 from pie.cli.key_commands import key_app
 from pie.cli.options import (
     AllowNetOption,
@@ -23,16 +25,12 @@ from pie.cli.options import (
     config_flags,
     surroundings,
 )
-from pie.cli.program_command import ProgramCommand
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
 
-app = typer.Typer(
-    name="pie",
-    help="Serve programs that run beside a language model.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = App(name="pie", help="Serve programs that run beside a language model.")
+
+LogLevel = Literal["off", "error", "warn", "info", "debug", "trace"]
+"""As `pie.config.tree` has it, which takes the engine to import."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,8 +55,9 @@ def run(
         str | None,
         typer.Argument(
             metavar="PROGRAM",
-            help="A .py, .js, .ts or .wasm file, or a project folder; with --server also NAME@VERSION.",
+            help="A .py, .js, .ts or .wasm file, a project folder, or NAME@VERSION, one that is installed in a server.",
             show_default=False,
+            autocompletion=complete_program,
         ),
     ] = None,
     config: ConfigOption = None,
@@ -73,7 +72,8 @@ def run(
         typer.Option(
             "--input",
             metavar="JSON",
-            help='The input, in place of arguments after `--`: JSON, or a plain text, which becomes {"input": text}.',
+            help='The input, in place of arguments after `--`: JSON, or a plain text, which becomes {"input": text}; '
+            "@FILE reads it from a file, and - from stdin.",
             show_default=False,
         ),
     ] = None,
@@ -118,7 +118,8 @@ def run(
 ) -> None:
     """Run PROGRAM in an engine of its own, or in that of a server (`--server URL`).
 
-    It prints what the program sends and returns.
+    It prints what the program sends and returns. A NAME@VERSION is one that is installed in a server, that of
+    `client.url` where --server is not given.
 
     Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`; `-- --help` prints
     what its manifest says of them. Lines on stdin, of at most 4 MiB, reach the program as messages. With --port it
@@ -155,10 +156,19 @@ def run(
         verbose=verbose,
         programs=named_programs(named or ()),
     )
+    where = Server(server, user, key, private_key, flags)
     if server is not None:
         from pie.cli.remote_run import run_in_server
 
-        raise typer.Exit(run_in_server(Server(server, user, key, private_key, flags), launch))
+        raise typer.Exit(run_in_server(where, launch))
+
+    from pie.cli.program import installed_name
+
+    if (installed := installed_name(chosen)) is not None:
+        from pie.cli.remote_run import run_installed
+
+        here = {"--mount": mount, "--allow-net": allow_net, "--port": port is not None, "--watch": watch}
+        raise typer.Exit(run_installed(where, launch, installed, [option for option, given in here.items() if given]))
     if watch:
         from pie.cli.watch_run import watch_program
 
@@ -224,15 +234,38 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Where installed programs, files and keys are kept; ~/.pie if not given. Servers that run at once need one each.",
+            show_default=False,
+        ),
+    ] = None,
+    log_level: Annotated[
+        LogLevel | None,
+        typer.Option("--log-level", help="What is written to stderr, from errors to everything; warn if not given.", show_default=False),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Write no line for a launch and an end, nor what programs write to stderr.")
+    ] = False,
 ) -> None:
     """Serve programs that clients install and launch.
 
-    Prints a line for each model, then the address. SIGTERM lets what runs end, a second one does not; the exit code is
-    0 after the first, 143 after the second and 130 after Ctrl-C.
+    Prints a line for each model, then the address, and on stderr a line for each launch and each end. SIGTERM lets what
+    runs end, a second one does not; the exit code is 0 after the first, 143 after the second and 130 after Ctrl-C.
     """
     from pie.cli.serve import serve as serve_until_signal
 
-    flags = config_flags(config, model, dummy, limit, {"server.host": host, "server.port": port} | surroundings(mount, allow_net))
+    given: dict[str, object] = {
+        "server.host": host,
+        "server.port": port,
+        "server.log_level": log_level,
+        "server.log_programs": False if quiet else None,
+        "engine.data_dir": None if data_dir is None else str(data_dir.absolute()),
+    }
+    flags = config_flags(config, model, dummy, limit, given | surroundings(mount, allow_net))
     raise typer.Exit(serve_until_signal(flags, isolate=isolate))
 
 
@@ -247,9 +280,10 @@ def doctor(
     key: KeyOption = None,
     private_key: PrivateKeyOption = None,
 ) -> None:
-    """Check what `pie serve` needs: folders, keys, access, memory, models, compiler.
+    """Check this machine and what `pie serve` needs, a line each: ok, warn or fail, with the remedy.
 
-    With --server it says who holds what in one that runs.
+    Versions, processor, GPU, what builds programs, folders, keys, access, port, memory, models, compiler. With --server
+    it says who holds what in one that runs.
 
     The exit code is 1 where something fails.
     """
@@ -263,7 +297,7 @@ def doctor(
     raise typer.Exit(talk(Server(server, user, key, private_key, flags), lambda client, _: print_holders(client)))
 
 
-config_app = typer.Typer(help="Show the configuration: defaults, then the file, the environment and the flags.", no_args_is_help=True)
+config_app = App(help="Show and change the configuration: defaults, then the file, the environment and the flags.")
 app.add_typer(config_app, name="config")
 
 
@@ -281,6 +315,29 @@ def config_show(
     raise typer.Exit(show_config(config_flags(config, model, dummy, limit), as_json=as_json))
 
 
+@config_app.command("set")
+def config_set(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="SETTING",
+            help="A setting, as in server.port or model.NAME.kv_bytes; `pie config show` lists them.",
+            show_default=False,
+            autocompletion=complete_setting,
+        ),
+    ],
+    value: Annotated[
+        str,
+        typer.Argument(metavar="VALUE", help="Its value, as in an environment variable: 8081, 1GiB, true, a,b.", show_default=False),
+    ],
+    config: ConfigOption = None,
+) -> None:
+    """Set one setting in the configuration file, which is made where it is missing. All else in it stays as it is."""
+    from pie.cli.config import set_config
+
+    raise typer.Exit(set_config(config_flags(config, None, False, None), name, value))
+
+
 @config_app.command("path")
 def config_path(config: ConfigOption = None) -> None:
     """Print the path of the configuration file, whether it is there or not."""
@@ -293,8 +350,20 @@ client_commands.register(app)
 app.add_typer(key_app, name="key")
 
 
-model_app = typer.Typer(help="Look at models.", no_args_is_help=True)
+model_app = App(help="Look at models.")
 app.add_typer(model_app, name="model")
+
+
+@model_app.command("list")
+def model_list(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """List the models that can be served.
+
+    Those of the configuration, the default first, the one inside the package, and those that lie in ~/.pie/models and
+    in the cache of Hugging Face.
+    """
+    from pie.cli.models import list_models
+
+    raise typer.Exit(list_models(config_flags(config, None, False, None), as_json=as_json))
 
 
 @model_app.command("show")
@@ -346,9 +415,7 @@ def run_for_tests(
         work(model, replies)
 
 
-bakery_app = typer.Typer(
-    name="bakery", help="Build programs for pie.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-)
+bakery_app = App(name="bakery", help="Build programs for pie.")
 bakery_commands.register(bakery_app)
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 from pie.errors import PieError
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+MAX_INPUT_BYTES = 64 << 20
+"""What `--input @FILE` and `--input -` read at most; the engine takes `limits.message_bytes`, which is less."""
+WORDS = "_positional"
+"""The name of what has no name on the command line."""
+STDIN = "-"
+"""What `--input` is given to read standard input."""
 
 _MAX_SHOWN_CHARS = 80
 _BEGINS_VALUE = re.compile(r"-\.?\d")
@@ -19,7 +28,10 @@ _BEGINS_VALUE = re.compile(r"-\.?\d")
 def read_input(arguments: Sequence[str], input_text: str | None, *, texts: Collection[str] = ()) -> Json:
     """The input that the command line gives a program; the values of the names in `texts` stay as they were typed.
 
-    Raises PieError `invalid-argument` where both forms were given, for text that is not UTF-8, and as `parse_input`.
+    `input_text` may be `@FILE`, or `-` for standard input, whose text it stands for then.
+
+    Raises PieError `invalid-argument` where both forms were given, for text that is not UTF-8, for a file that cannot
+    be read or is too long, and as `parse_input`.
     """
     for text in (*arguments, input_text or ""):
         if not _is_unicode(text):
@@ -28,7 +40,52 @@ def read_input(arguments: Sequence[str], input_text: str | None, *, texts: Colle
         return parse_arguments(arguments, texts)
     if arguments:
         raise PieError("invalid-argument", f"both --input and arguments were given ({' '.join(arguments)!r}); use one of them")
+    if input_text == STDIN or input_text.startswith("@"):
+        return parse_input(_read(input_text), given_as=input_text)
     return parse_input(input_text)
+
+
+def _read(source: str) -> str:
+    """The text of a file, `@FILE`, or of standard input, `-`; of the end of its last line nothing is kept."""
+    try:
+        if source == STDIN:
+            if sys.stdin is None:
+                raise _unreadable(source, "standard input is closed")
+            content = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+        else:
+            path = _path(source)
+            if path.exists() and not path.is_file():
+                raise _unreadable(source, "it is not a regular file")
+            with path.open("rb") as file:
+                content = file.read(MAX_INPUT_BYTES + 1)
+    except (OSError, ValueError, RuntimeError) as error:  # also a NUL in the path, and the home folder of nobody
+        raise _unreadable(source, getattr(error, "strerror", None) or str(error)) from error
+    if len(content) > MAX_INPUT_BYTES:
+        raise PieError("invalid-argument", f"--input {source!r} has more than {MAX_INPUT_BYTES} bytes, the most of an input; give less")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PieError("invalid-argument", f"--input {source!r} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def input_file(input_text: str | None) -> Path | None:
+    """The file that `--input @FILE` names; None where it names none."""
+    if input_text is None or not input_text.startswith("@"):
+        return None
+    try:
+        return _path(input_text)
+    except RuntimeError:
+        return None  # the home folder of nobody, as reading it says
+
+
+def _path(source: str) -> Path:
+    return Path(source[1:]).expanduser()
+
+
+def _unreadable(source: str, reason: str) -> PieError:
+    remedy = f"check the path, or give the text itself in quotes: --input '\"{source}\"'" if source != STDIN else "give --input @FILE"
+    return PieError("invalid-argument", f"--input {source!r} cannot be read: {reason}; {remedy}")
 
 
 def parse_value(text: str) -> Json:
@@ -71,12 +128,14 @@ def parse_arguments(arguments: Sequence[str], texts: Collection[str] = ()) -> di
         else:
             named[_key(name)] = True
     if positional:
-        named["_positional"] = positional
+        named[WORDS] = positional
     return named
 
 
-def parse_input(text: str) -> Json:
+def parse_input(text: str, *, given_as: str | None = None) -> Json:
     """Launch text as a program sees it: JSON where it parses, else `{"input": text}`.
+
+    Errors name the text, or what it was given as.
 
     Raises PieError `invalid-argument`, with the place, for what begins like an object or an array and is none, and for
     a number that is out of range: it was meant to be JSON, and as a text it would be something else.
@@ -87,7 +146,7 @@ def parse_input(text: str) -> Json:
         reason = f"{error.msg} at character {error.pos + 1}"
     except _OutOfRangeError as error:
         reason = f"{error} at character {text.find(error.number) + 1}"
-        raise _no_json(text, reason) from error
+        raise _no_json(given_as or text, reason) from error
     except UnicodeEncodeError:
         reason = "an escape stands for half a character"
     except ValueError as error:
@@ -95,7 +154,7 @@ def parse_input(text: str) -> Json:
     except RecursionError:
         reason = "it nests too deeply"
     if text.lstrip().startswith(("{", "[")):
-        raise _no_json(text, reason)
+        raise _no_json(given_as or text, reason)
     return {"input": text}
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pie.cli.commands import App
+
 if TYPE_CHECKING:
     from pie.bakery.new import Language
 
@@ -46,7 +48,7 @@ def new(
     raise typer.Exit(new_program(name, chosen))
 
 
-def register(app: typer.Typer) -> None:
+def register(app: App) -> None:
     """Adds the commands."""
     app.command()(build)
     app.command()(new)

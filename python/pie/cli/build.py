@@ -19,7 +19,7 @@ def build_program(path: Path, output: Path | None, *, standalone: bool) -> int:
     from pie.bakery.build import build
     from pie.bakery.manifest import usage
 
-    with working(f"Building {path}"):
+    with working(f"Building {_called(path)}"):
         built = build(path, output, standalone=standalone)
     print(f"{built.wasm}  {size(built.n_bytes)}  {built.digest}")
     print(f"{built.manifest_path}  {size(len(built.manifest.text.encode()))}")
@@ -27,6 +27,11 @@ def build_program(path: Path, output: Path | None, *, standalone: bool) -> int:
         print(f"{'carries' if standalone else 'needs'} the language runtime {built.runtime}")
     print(usage(built.manifest))
     return 0
+
+
+def _called(path: Path) -> str:
+    """A path for people: `.` is the folder that it stands for."""
+    return path.name or path.resolve().name or str(path)
 
 
 def new_program(name: str, languages: Sequence[Language]) -> int:

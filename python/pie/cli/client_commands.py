@@ -8,29 +8,40 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from pie.cli.commands import App
+from pie.cli.completing import complete_installed, complete_process, complete_running
 from pie.cli.options import FilesOption, JsonOption
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption, talk
 
 if TYPE_CHECKING:
     from pie.client import Client
 
-PidArgument = Annotated[int, typer.Argument(metavar="PID", min=1, help="The number of a process; `pie ps` lists them.", show_default=False)]
-
+PidArgument = Annotated[
+    int,
+    typer.Argument(
+        metavar="PID",
+        min=1,
+        help="The number of a process; `pie ps` lists them.",
+        show_default=False,
+        autocompletion=complete_process,
+    ),
+]
 
 AllUsersOption = Annotated[bool, typer.Option("--all-users", help="For operators: those of everybody.")]
 OfOption = Annotated[
     str | None, typer.Option("--of", metavar="USER", help="For operators: whose it is, where it is another's.", show_default=False)
 ]
 
-connection_app = typer.Typer(help="List and end the connections of a server: for operators.", no_args_is_help=True)
-topic_app = typer.Typer(help="List the topics by which programs send to each other, and drop what waits in them.", no_args_is_help=True)
-snapshot_app = typer.Typer(help="List and delete the contexts that programs saved in a server.", no_args_is_help=True)
+connection_app = App(help="List and end the connections of a server: for operators.")
+topic_app = App(help="List the topics by which programs send to each other, and drop what waits in them.")
+snapshot_app = App(help="List and delete the contexts that programs saved in a server.")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: App) -> None:
     """Adds the commands to the command line."""
     for command in (ps, attach, logs, stop, install, uninstall, programs, stats):
         app.command()(command)
+    app.command("kill", help="The same as `pie stop`.")(stop)
     app.add_typer(snapshot_app, name="snapshot")
     app.add_typer(topic_app, name="topic")
     app.add_typer(connection_app, name="connection")
@@ -191,7 +202,10 @@ def logs(
 
 
 def stop(
-    pids: Annotated[list[int], typer.Argument(metavar="PID...", min=1, help="Numbers of processes.", show_default=False)],
+    pids: Annotated[
+        list[int],
+        typer.Argument(metavar="PID...", min=1, help="Numbers of processes.", show_default=False, autocompletion=complete_running),
+    ],
     server: ServerOption = None,
     user: UserOption = None,
     key: KeyOption = None,
@@ -236,7 +250,10 @@ def install(
 
 
 def uninstall(
-    program: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="An installed program.", show_default=False)],
+    program: Annotated[
+        str,
+        typer.Argument(metavar="NAME@VERSION", help="An installed program.", show_default=False, autocompletion=complete_installed),
+    ],
     owner: OfOption = None,
     server: ServerOption = None,
     user: UserOption = None,

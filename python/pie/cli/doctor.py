@@ -6,9 +6,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from pie.cli import machine
+from pie.cli.findings import Finding
 from pie.cli.tables import print_table, size
 from pie.cli.terminal import EXIT_ERROR
 from pie.errors import PieError
@@ -19,20 +20,10 @@ if TYPE_CHECKING:
     from pie.client import Client, ServerStats
     from pie.config import Config, Flags
 
-Verdict = Literal["ok", "warn", "fail"]
-
 _USER_COLUMNS = ("USER", "HELD", "OF IT", "PROCESSES", "ENDED", "TOKENS")
 _PROBE = b"export function main() { return 1 }\n"
 _PROBE_S = 60.0
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a look at one thing found."""
-
-    verdict: Verdict
-    what: str
-    detail: str
+_LITTLE_BYTES = 256 << 20
 
 
 def examine(flags: Flags) -> int:
@@ -43,13 +34,25 @@ def examine(flags: Flags) -> int:
     try:
         config = isolated(load(flags))
     except PieError as error:
-        _print(Finding("fail", "configuration", error.message))
+        Finding("fail", "configuration", error.message).tell()
         return EXIT_ERROR
     failed = False
-    _print(Finding("ok", "configuration", "no file, defaults" if config.file is None else str(config.file)))
-    for look in (_folders, _keys, _access, _mcp, _memory, _engine):
+    Finding("ok", "configuration", "no file, defaults" if config.file is None else str(config.file)).tell()
+    for look in (
+        machine.versions,
+        machine.processor,
+        machine.gpu,
+        machine.toolchains,
+        _folders,
+        _keys,
+        _access,
+        machine.port,
+        _mcp,
+        _memory,
+        _engine,
+    ):
         for finding in _findings(look, config):
-            _print(finding)
+            finding.tell()
             failed |= finding.verdict == "fail"
     return EXIT_ERROR if failed else 0
 
@@ -59,10 +62,6 @@ def _findings(look: Callable[[Config], Iterator[Finding]], config: Config) -> It
         yield from look(config)
     except PieError as error:
         yield Finding("fail", look.__name__.strip("_"), f"[{error.code}] {error.message}")
-
-
-def _print(finding: Finding) -> None:
-    print(f"{finding.verdict:4}  {finding.what:14}  {finding.detail}", flush=True)
 
 
 def _folders(config: Config) -> Iterator[Finding]:
@@ -86,7 +85,10 @@ def _folder(name: str, folder: Path) -> Finding:
         space = os.statvfs(folder)
     except OSError as error:
         return Finding("fail", "folder", f"{folder} cannot be written ({error.strerror}); set {name}")
-    free = f"{folder} ({size(space.f_bavail * space.f_frsize)} free)"
+    free_bytes = space.f_bavail * space.f_frsize
+    free = f"{folder} ({size(free_bytes)} free)"
+    if free_bytes < _LITTLE_BYTES:
+        return Finding("warn", "folder", f"{free} has little room for programs and files: make room, or set {name} to another disk")
     if about.st_mode & 0o022:
         return Finding("warn", "folder", f"{free} may be written by other users of this machine: chmod go-w it")
     return Finding("ok", "folder", free)
@@ -165,13 +167,10 @@ def _engine(config: Config) -> Iterator[Finding]:
 async def print_holders(client: Client) -> int:
     """Prints who holds what in a server, for an operator; for others, what they hold."""
     stats = await client.stats()
-    _print(
-        Finding(
-            "warn" if stats["draining"] else "ok", "server", f"{client.server}, up {stats['uptime_s']:.0f} s, you are {stats['user']!r}"
-        )
-    )
+    told = f"{client.server}, up {stats['uptime_s']:.0f} s, you are {stats['user']!r}"
+    Finding("warn" if stats["draining"] else "ok", "server", told + ", and it is about to end" * stats["draining"]).tell()
     if "server" not in stats:
-        _print(Finding("warn", "role", f"yours is {stats['role']!r}; the holdings of others are for operators"))
+        Finding("warn", "role", f"yours is {stats['role']!r}; the holdings of others are for operators").tell()
         print_table(_USER_COLUMNS, [_row(stats["user"], stats["held_bytes"], stats["n_live"], stats["n_ended"], stats["n_tokens"])])
         return 0
     return _print_everybody(stats)
@@ -179,13 +178,13 @@ async def print_holders(client: Client) -> int:
 
 def _print_everybody(stats: ServerStats) -> int:
     whole = stats["server"]
-    _print(Finding("ok", "budget", f"{size(whole['held_bytes'])} held of {size(whole['budget_bytes'])}"))
+    Finding("ok", "budget", f"{size(whole['held_bytes'])} held of {size(whole['budget_bytes'])}").tell()
     failed = False
     for name, model in whole["models"].items():
         stuck = model["n_stuck"] > 0
         failed |= stuck
         pages = f"{name}: {model['n_pages_used']} of {model['n_pages']} pages used, {model['n_waiting']} waiting"
-        _print(Finding("fail" if stuck else "ok", "model", f"{pages}{', and its driver hangs' * stuck}"))
+        Finding("fail" if stuck else "ok", "model", f"{pages}{', and its driver hangs' * stuck}").tell()
     rows = []
     for user, share in sorted(whole["users"].items(), key=lambda row: -sum(row[1].get("held_bytes", {}).values())):
         held = share.get("held_bytes", {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from pie.errors import PieError
@@ -17,24 +18,24 @@ class FileSink:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """`folder` is made where it is missing; None: nothing is saved.
+        """`folder` is made where it is missing, when the first file comes; None: nothing is saved.
 
-        PieError `invalid-argument` where it cannot be made.
+        PieError `invalid-argument` where it can be neither used nor made, as far as that shows beforehand.
         """
         self._folder = folder
         self._n_files = 0
         if folder is not None:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                message = f"--files {str(folder)!r} cannot be made ({error.strerror}); name a folder in which you may write"
-                raise PieError("invalid-argument", message) from error
+            _check(folder)
 
     def take(self, data: bytes) -> str:
-        """Saves one file; returns the line that tells the user. Raises OSError where it cannot be written."""
+        """Saves one file; returns the line that tells the user.
+
+        Raises OSError where it cannot be written, which was not to be seen before the program ran.
+        """
         size = "1 byte" if len(data) == 1 else f"{len(data)} bytes"
         if self._folder is None:
             return f"the program sent a file of {size}, which was not saved; --files DIR saves files"
+        self._folder.mkdir(parents=True, exist_ok=True)
         while True:
             self._n_files += 1
             path = self._folder / f"file-{self._n_files}.bin"
@@ -44,3 +45,17 @@ class FileSink:
             except FileExistsError:
                 continue
             return f"the program sent a file of {size}: {path}"
+
+
+def _check(folder: Path) -> None:
+    """Refuses a folder in which nothing could be saved, before anything is launched."""
+    try:
+        there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+        is_folder, is_writable = there.is_dir(), os.access(there, os.W_OK | os.X_OK)
+    except (OSError, ValueError) as error:  # too long, a NUL in it
+        reason = getattr(error, "strerror", None) or str(error)
+    else:
+        if is_folder and is_writable:
+            return
+        reason = f"{str(there)!r} is not a folder" if not is_folder else f"nothing may be written in {str(there)!r}"
+    raise PieError("invalid-argument", f"--files {str(folder)!r} cannot be used: {reason}; name a folder in which you may write")

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from pie.cli.commands import App
 from pie.cli.options import ConfigOption, JsonOption, config_flags
 
-key_app = typer.Typer(help="Make, list and revoke the keys by which clients of a server come in.", no_args_is_help=True)
+key_app = App(help="Make, list and revoke the keys by which clients of a server come in.")
 
 Scope = Literal["read", "user", "operator"]
 

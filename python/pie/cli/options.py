@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pie.cli.completing import complete_model
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,6 +25,7 @@ ModelOption = Annotated[
         metavar="NAME|DIR",
         help="A model of the configuration, or a folder in the Hugging Face format; may be repeated, the first is the default.",
         show_default=False,
+        autocompletion=complete_model,
     ),
 ]
 DummyOption = Annotated[bool, typer.Option("--dummy", help="Answer with the dummy driver: hashes in place of a model.")]
@@ -49,7 +52,10 @@ AllowNetOption = Annotated[
 FilesOption = Annotated[
     Path | None,
     typer.Option(
-        "--files", metavar="DIR", help="Save the files that the program sends in DIR, as file-1.bin and so on.", show_default=False
+        "--files",
+        metavar="DIR",
+        help="Save the files that the program sends in DIR, as file-1.bin and so on; it is made when one comes.",
+        show_default=False,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pie.bakery.manifest import read_manifest, usage
+from pie.bakery.manifest import read_manifest
 from pie.bakery.project import Project, open_project
-from pie.cli.program import made_ready, wants_help
+from pie.cli.program import help_of, made_ready, note_words
 from pie.cli.progress import loading, note_templates, working
 from pie.cli.terminal import LINES, plain
 
@@ -34,10 +34,11 @@ class ReadyLaunch:
 def ready(launch: Launch) -> ReadyLaunch | None:
     """Opens and builds what a launch names; None where it only asks for help, which is printed."""
     project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
-    if project.manifest is not None and wants_help(launch.arguments, project.manifest):
-        print(plain(usage(project.manifest), keep=LINES))
+    if (told := help_of(launch.arguments, project)) is not None:
+        print(plain(told, keep=LINES))
         return None
     program_input = launch.input(project.manifest)
+    note_words(program_input, project)
     program = made_ready(project)
     programs = {name: made_ready(open_project(path)) for name, path in launch.programs.items()}
     return ReadyLaunch(project, program, program_input, programs)

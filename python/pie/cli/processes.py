@@ -53,7 +53,7 @@ def _row(process: ProcessInfo, now: float) -> tuple[str, ...]:
     reader = "attached" if process.attached else "detached" if process.detached else "gone"
     return (
         str(process.pid),
-        short_digest(process.program),
+        process.name or short_digest(process.program),
         process.state if process.exit is None else f"ended ({process.exit})",
         reader if process.state == "running" else "",
         f"{age(now - process.started)} ago",

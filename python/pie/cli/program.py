@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pie.cli.arguments import WORDS
 from pie.cli.progress import working
+from pie.cli.terminal import warn
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pie.bakery.manifest import Manifest
     from pie.bakery.project import Project
+    from pie.cli.arguments import Json
     from pie.client.programs import Package
     from pie.programs import Component, Source
+
+# By these a program reads its arguments itself: `sys.argv` and what parses it, `inferlet.args()`, or a field `help`.
+_OWN_HELP = (b"argv", b"argparse", b"args(", b"'help'", b'"help"', b".help")
+_WORDS = (WORDS.encode(), b"argv", b"argparse", b"args(")
+_MAX_SHOWN_WORDS = 3
+_INSTALLED = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}@[0-9A-Za-z][0-9A-Za-z.+-]{0,31}")
 
 
 def made_ready(project: Project) -> Component | Source:
@@ -34,9 +47,92 @@ def packaged(project: Project) -> Package:
     return package(project, made_ready(project))
 
 
-def wants_help(arguments: Sequence[str], manifest: Manifest) -> bool:
-    """Whether `--help` asks for what the manifest says: the program has parameters, and none of that name."""
-    return "--help" in arguments and manifest.parameters is not None and all(one.name != "help" for one in manifest.parameters)
+def help_of(arguments: Sequence[str], project: Project) -> str | None:
+    """What the program takes, for a terminal, where `--help` asks for that; None where the program gets the arguments.
+
+    It gets them where it has a parameter of that name, where its own files read arguments, and where it is built and
+    has no manifest: then it may have a help of its own.
+    """
+    if "--help" not in arguments:
+        return None
+    from pie.bakery.manifest import usage
+    from pie.programs import Source
+
+    manifest = project.manifest
+    if manifest is not None and manifest.parameters is not None:
+        return None if any(one.name == "help" for one in manifest.parameters) else usage(manifest)
+    if not isinstance(project.source, Source) or _reads(project.source, _OWN_HELP):
+        return None
+    parameters = _parameters(project.source)
+    if manifest is not None:
+        lines = [usage(manifest)]
+    else:
+        lines = [project.name, *parameters] if parameters else [project.name, "It takes any input."]
+    lines += [
+        'What follows `--` becomes the fields of its input: -- --name Ada gives {"name": "Ada"}; --input JSON gives all of it.',
+        "A [parameters] table in a Pie.toml beside it says what it takes, and has that checked.",
+    ]
+    return "\n".join(lines)
+
+
+def _parameters(source: Source) -> list[str]:
+    """The parameters of a `main` in Python that has several, which are bound by their names: a line each.
+
+    Of one that has a single one, which gets the whole input, there is nothing to say.
+    """
+    content = dict(source.files).get(source.entry)
+    if source.language != "python" or content is None:
+        return []
+    try:
+        body = ast.parse(content).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # launching it says what is wrong
+    mains = [one for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == "main"]
+    if not mains:
+        return []
+    given = mains[-1].args
+    named = [*given.posonlyargs, *given.args]
+    defaults: list[ast.expr | None] = [*[None] * (len(named) - len(given.defaults)), *given.defaults, *given.kw_defaults]
+    named += given.kwonlyargs
+    if len(named) <= 1:
+        return []
+    rows = []
+    for one, default in zip(named, defaults, strict=True):
+        kind = ast.unparse(one.annotation) if one.annotation is not None else ""
+        rows.append((f"--{one.arg.replace('_', '-')}", kind, "(required)" if default is None else f"(default {ast.unparse(default)})"))
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return [f"  {flag:<{widths[0]}}  {kind:<{widths[1]}}  {words}" for flag, kind, words in rows]
+
+
+def note_words(program_input: Json, project: Project) -> None:
+    """Warns of words without a name that the program does not look for; its manifest refuses them if it can."""
+    from pie.programs import Source
+
+    words = program_input.get(WORDS) if isinstance(program_input, dict) else None
+    has_parameters = project.manifest is not None and project.manifest.parameters is not None
+    if not isinstance(words, list) or has_parameters or not isinstance(project.source, Source) or _reads(project.source, _WORDS):
+        return
+    shown = ", ".join(repr(word) for word in words[:_MAX_SHOWN_WORDS]) + (", ..." if len(words) > _MAX_SHOWN_WORDS else "")
+    remedy = "give each a name, as in -- --name VALUE"
+    if any(isinstance(word, bool) for word in words):
+        remedy += "; switches of pie, such as --dummy, take no value"
+    warn(f"no file of {project.name} reads words without a name, which are in the input as {WORDS!r}: {shown}; {remedy}")
+
+
+def _reads(source: Source, words: Sequence[bytes]) -> bool:
+    """Whether a file of the program has one of these words."""
+    return any(word in content for _, content in source.files for word in words)
+
+
+def installed_name(program: Path) -> str | None:
+    """The `NAME@VERSION` that the path of a program is, where nothing lies at it; None where it is something else."""
+    name = str(program)
+    if _INSTALLED.fullmatch(name) is None:
+        return None
+    try:
+        return None if program.exists() else name
+    except OSError:
+        return None  # opening it says what is wrong with the path
 
 
 def text_parameters(manifest: Manifest | None) -> frozenset[str]:

@@ -5,6 +5,7 @@ Where the server is, who asks, and how an error or Ctrl-C ends them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from pie.config import Config, Flags
 
 ServerOption = Annotated[
-    str | None, typer.Option("--server", metavar="URL", help="The server, as in ws://127.0.0.1:8080.", show_default=False)
+    str | None,
+    typer.Option("--server", metavar="URL", help="The server, as in ws://127.0.0.1:8080, or HOST:PORT.", show_default=False),
 ]
 UserOption = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Whose programs and processes.", show_default=False)]
 
@@ -39,6 +41,9 @@ PrivateKeyOption = Annotated[
     typer.Option("--private-key", metavar="FILE", help="A private key of SSH that says who you are, with --user.", show_default=False),
 ]
 
+_WEBSOCKET = {"http": "ws", "https": "wss"}
+# A host, in brackets where it is an address of IPv6, and a port.
+_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:?#\[\]@]+):[0-9]{1,5}(/.*)?")
 _LAYERS = ("flag", "environment", "file", "default")
 
 
@@ -88,6 +93,17 @@ def credentials(config: Config) -> dict[str, Any]:
     return {"private_key": Path(client.private_key)}
 
 
+def websocket_address(address: str) -> str:
+    """The WebSocket that is meant by an address: `ws://HOST:PORT`, also for `http://HOST:PORT` and `HOST:PORT` alone.
+
+    What is not an address stays as it is: connecting says so.
+    """
+    scheme, separator, rest = address.partition("://")
+    if separator:
+        return f"{_WEBSOCKET[scheme.lower()]}://{rest}" if scheme.lower() in _WEBSOCKET else address
+    return f"ws://{address}" if _HOST_AND_PORT.fullmatch(address) else address
+
+
 def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> int:
     """Connects and does the work; returns its exit code."""
     import asyncio
@@ -99,7 +115,7 @@ def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> in
 
     async def connected() -> int:
         cancel_at_interrupt()
-        async with connect(config.client.url, user=config.client.user or None, **proof) as client:
+        async with connect(websocket_address(config.client.url), user=config.client.user or None, **proof) as client:
             return await work(client, config)
 
     with raised():

@@ -6,20 +6,21 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.bakery.manifest import read_manifest, usage
+from pie.bakery.manifest import read_manifest
 from pie.bakery.project import open_project
 from pie.cli.arguments import Json
 from pie.cli.files import FileSink
 from pie.cli.following import follow
 from pie.cli.printer import Printer
-from pie.cli.program import packaged, wants_help
+from pie.cli.program import help_of, note_words, packaged
 from pie.cli.remote import Server, talk
-from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain
+from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, tell_seed
+from pie.client.client import file_name
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class _Prepared:
 
     program: str | bytes
     """What it is called at the server, or what is uploaded."""
+    name: str | None
+    """What lists show an upload with."""
     input: Json
     programs: Mapping[str, bytes]
     """What is uploaded for it to start, by the names that it calls them by."""
@@ -51,6 +54,27 @@ def run_in_server(server: Server, launch: Launch) -> int:
     return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, launch, prepared))
 
 
+def run_installed(server: Server, launch: Launch, name: str, engine_options: Sequence[str]) -> int:
+    """Runs a program that is installed in the server of the configuration: nothing lies at the path `name`.
+
+    PieError `invalid-argument` for options of an engine of one's own; `connection-failed` says what the name was taken
+    for.
+    """
+    if engine_options:
+        message = (
+            f"nothing lies at {name!r}, and a NAME@VERSION runs in a server, which has its own settings; "
+            f"leave {', '.join(engine_options)} out, or check the path"
+        )
+        raise PieError("invalid-argument", message)
+    try:
+        return run_in_server(server, launch)
+    except PieError as error:
+        if error.code != "connection-failed":
+            raise
+        message = f"nothing lies at {name!r}, so that it is taken for a program of a server (client.url, or --server URL): {error.message}"
+        raise PieError(error.code, message, error.details) from error
+
+
 def _prepare(server: Server, launch: Launch) -> _Prepared | None:
     """What can be done without the server; None where `--help` asked for what the manifest says, which is printed."""
     _refuse_engine_flags(server)
@@ -60,13 +84,14 @@ def _prepare(server: Server, launch: Launch) -> _Prepared | None:
                 f"--manifest is for a program at a path; {str(launch.program)!r} is one of the server, which has its own: leave it out"
             )
             raise PieError("invalid-argument", message)
-        return _Prepared(str(launch.program), launch.input(None), _named(launch))
+        return _Prepared(str(launch.program), None, launch.input(None), _named(launch))
     project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
-    if project.manifest is not None and wants_help(launch.arguments, project.manifest):
-        print(plain(usage(project.manifest), keep=LINES))
+    if (told := help_of(launch.arguments, project)) is not None:
+        print(plain(told, keep=LINES))
         return None
     program_input = launch.input(project.manifest)
-    return _Prepared(packaged(project).launchable(), program_input, _named(launch))
+    note_words(program_input, project)
+    return _Prepared(packaged(project).launchable(), file_name(launch.program), program_input, _named(launch))
 
 
 def _named(launch: Launch) -> dict[str, bytes]:
@@ -79,7 +104,7 @@ async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepar
     program = prepared.program
     programs = {name: await client.upload(content) for name, content in prepared.programs.items()}
     process = await client.launch(
-        program if isinstance(program, str) else await client.upload(program),
+        program if isinstance(program, str) else await client.upload(program, name=prepared.name),
         input=prepared.input,
         args=launch.arguments,
         seed=launch.seed,
@@ -104,7 +129,7 @@ async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepar
     if launch.verbose:
         print(json.dumps({"launch_seed": process.launch_seed, "pid": process.pid}), file=sys.stderr)
     elif launch.seed is None:
-        print(f"launch seed {process.launch_seed}", file=sys.stderr)
+        tell_seed(process.launch_seed)
     return printer.exit_code
 
 
@@ -113,7 +138,7 @@ def _refuse_engine_flags(server: Server) -> None:
     if server.flags is None or not (server.flags.models or server.flags.dummy):
         return
     given = f"--model {server.flags.models[0]}" if server.flags.models else "--dummy"
-    raise PieError("invalid-argument", f"{given} says what an engine of its own serves; leave it out, or leave --server out")
+    raise PieError("invalid-argument", f"{given} says what an engine of its own serves, and the program runs in a server; leave it out")
 
 
 def _limits(config: Config) -> dict[str, float | None]:

@@ -12,7 +12,7 @@ from pie.cli.interrupts import raised
 from pie.cli.preparing import opened, ready
 from pie.cli.printer import Printer
 from pie.cli.stdin import stdin_messages
-from pie.cli.terminal import give_up_stdout
+from pie.cli.terminal import give_up_stdout, tell_seed
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def run_program(launch: Launch, flags: Flags) -> int:
         if launch.verbose:
             print(json.dumps({"launch_seed": process.launch_seed, **engine.models[0].stats()}), file=sys.stderr)
         elif launch.seed is None:
-            print(f"launch seed {process.launch_seed}", file=sys.stderr)
+            tell_seed(process.launch_seed)
         return events.printer.exit_code
 
 

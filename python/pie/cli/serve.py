@@ -40,7 +40,7 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
     from pie.config.settings import of_engine
     from pie.engine import Engine
 
-    init_logging(config.server.log_level)
+    init_logging(config.server.log_level, programs=config.server.log_programs)
     check_address(config.server.host, config.server.port)  # before the models are loaded, which may take minutes
     check_access(str(config.engine.data_dir), of_engine("server", config.server))
     if config.server.replicas > 1:

@@ -6,6 +6,7 @@ import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 from unicodedata import category
 
 EXIT_ERROR = 1
@@ -42,9 +43,37 @@ def plain(text: str, *, keep: str = "") -> str:
     )
 
 
+def styled(text: str, style: str, stream: TextIO) -> str:
+    """The text in a style of rich, as in `bold red`, where the stream is a terminal that shows colours.
+
+    `NO_COLOR` and `TERM=dumb` count, as the library reads them; the text has to be plain.
+    """
+    if not stream.isatty():
+        return text
+    from rich.console import Console  # costs more than most runs need
+    from rich.text import Text
+
+    console = Console(file=stream)
+    if console.no_color or console.color_system is None:
+        return text
+    with console.capture() as capture:
+        console.print(Text(text, style=style), end="", soft_wrap=True)
+    return capture.get()
+
+
 def report(code: str, message: str) -> None:
     """Tells the user of an error, on stderr."""
-    print(f"error[{plain(code)}]: {plain(message, keep=LINES)}", file=sys.stderr)
+    print(f"{styled(f'error[{plain(code)}]:', 'bold red', sys.stderr)} {plain(message, keep=LINES)}", file=sys.stderr)
+
+
+def warn(message: str) -> None:
+    """Tells the user, on stderr, of what is probably a mistake and is done all the same."""
+    print(f"{styled('warning:', 'bold yellow', sys.stderr)} {plain(message, keep=LINES)}", file=sys.stderr, flush=True)
+
+
+def tell_seed(seed: int) -> None:
+    """Tells the user, on stderr, by which launch seed a run is repeated."""
+    print(f"launch seed {seed} (repeat this run with --seed {seed})", file=sys.stderr)
 
 
 def give_up_stdout(error: OSError) -> None:

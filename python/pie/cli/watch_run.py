@@ -8,16 +8,17 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.bakery.manifest import read_manifest, usage
+from pie.bakery.manifest import read_manifest
 from pie.bakery.project import open_project
+from pie.cli.arguments import STDIN, input_file
 from pie.cli.changes import INTERVAL_S, State, differences, look, next_change
 from pie.cli.files import FileSink
 from pie.cli.interrupts import raised
 from pie.cli.printer import Printer
-from pie.cli.program import wants_help
+from pie.cli.program import help_of, note_words
 from pie.cli.progress import loading, note_templates
 from pie.cli.stdin import stdin_messages
-from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, report
+from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, report, tell_seed
 from pie.errors import PieError
 from pie.programs import Source
 
@@ -40,15 +41,17 @@ def watch_program(launch: Launch, flags: Flags) -> int:
     """
     if launch.detach:
         raise PieError("invalid-argument", "--detach leaves a program running in a server, and --watch ends what runs; give one of them")
+    if launch.input_text == STDIN:
+        raise PieError("invalid-argument", "--input - reads stdin once, and --watch runs the program again; give --input @FILE")
     try:
-        manifest = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest)).manifest
+        project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
     except PieError as error:
         if error.code == "unknown-program":
             raise
-        manifest = None
-    if manifest is not None and wants_help(launch.arguments, manifest):
-        print(plain(usage(manifest), keep=LINES))
-        return 0
+    else:
+        if (told := help_of(launch.arguments, project)) is not None:
+            print(plain(told, keep=LINES))
+            return 0
 
     from pie.config import load
 
@@ -123,6 +126,8 @@ class _Runs(threading.Thread):
             paths += [*_beside(path), *self._imported]
         if launch.manifest is not None:
             paths.append(launch.manifest.absolute())
+        if (given := input_file(launch.input_text)) is not None:
+            paths.append(given.absolute())
         return look(dict.fromkeys(paths), without=None if launch.files is None else launch.files.absolute())
 
     def _launched(self) -> _Running | None:
@@ -133,6 +138,7 @@ class _Runs(threading.Thread):
             if isinstance(project.source, Source) and not project.path.is_dir():
                 self._imported |= {project.folder.absolute() / name for name, _ in project.source.files}
             program_input = self._launch.input(project.manifest)
+            note_words(program_input, project)
             program = _ready(project)
             programs = {name: _ready(open_project(path)) for name, path in self._launch.programs.items()}
             if not self._engine.is_prepared(program):
@@ -187,7 +193,7 @@ class _Running(threading.Thread):
             if self._launch.verbose:
                 print(json.dumps({"launch_seed": self._process.launch_seed, **self._engine.models[0].stats()}), file=sys.stderr)
             elif self._launch.seed is None:
-                print(f"launch seed {self._process.launch_seed}", file=sys.stderr)
+                tell_seed(self._process.launch_seed)
             _tell("the program has ended; waiting for a change")
         except OSError as error:
             give_up_stdout(error)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pie.client.programs import Package
 
 DEFAULT_ADDRESS = "ws://127.0.0.1:8080"
+MAX_NAME_BYTES = 128
+"""Of what an upload is called."""
 _PROGRAM = "a str: NAME@VERSION, or NAME"
 _NO_SUCH_PROGRAM = frozenset({"unknown-program", "invalid-name"})
 """Codes of a launch whose program the server does not know, or does not take for the name of one."""
@@ -127,16 +129,21 @@ class Client:
         """Answers when the server does."""
         await self._connection.request("ping", {}, nothing)
 
-    async def upload(self, program: str | Path | bytes, *, manifest: str | None = None) -> str:
+    async def upload(self, program: str | Path | bytes, *, manifest: str | None = None, name: str | None = None) -> str:
         """Sends a program, or what lies at a path, and returns its digest, which can be launched on this connection.
 
         What cannot run from its own files is built first, which may take minutes. `manifest`, the text of a `Pie.toml`,
-        takes the place of the one in its folder; bytes are sent as they are. Raises PieError `limit-upload` where it is
-        larger than the server takes, and the errors of a program that cannot be read or built.
+        takes the place of the one in its folder; bytes are sent as they are. Lists show its processes with `name`: that
+        of the path where none is given. Raises PieError `limit-upload` where it is larger than the server takes,
+        `invalid-name`, and the errors of a program that cannot be read or built.
         """
         given = checks.program(program)
         manifest = None if manifest is None else checks.text("manifest", manifest)
-        return await self._upload(given if isinstance(given, bytes) else await asyncio.to_thread(_launchable, given, manifest))
+        if name is not None:
+            name = checks.text("name", name)
+        if isinstance(given, bytes):
+            return await self._upload(given, name)
+        return await self._upload(await asyncio.to_thread(_launchable, given, manifest), name or file_name(given))
 
     async def install(
         self,
@@ -460,13 +467,19 @@ class Client:
         name, at, version = program.partition("@")
         return [found for found in await self.programs() if found.name == name and (not at or found.version == version)]
 
-    async def _upload(self, data: bytes) -> str:
+    async def _upload(self, data: bytes, name: str | None = None) -> str:
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
-        await self._connection.upload(data, digest)
+        await self._connection.upload(data, digest, name)
         return digest
 
     def _window(self, asked_bytes: int | None) -> int:
         return self._connection.hello.limits.window_bytes if asked_bytes is None else asked_bytes
+
+
+def file_name(path: Path) -> str | None:
+    """What an upload of the file or folder at a path is called; None where no part of that can be shown."""
+    called = "".join(one for one in path.name or path.resolve().name if one.isprintable())
+    return called.encode()[:MAX_NAME_BYTES].decode(errors="ignore").strip() or None
 
 
 def _pid(pid: int) -> dict[str, int]:

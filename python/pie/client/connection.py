@@ -112,13 +112,15 @@ class Connection:
         self._check_size(len(frame))
         await self._exchange(request_id, [frame], nothing)
 
-    async def upload(self, data: bytes, digest: str) -> None:
-        """Sends what may be larger than a frame, in chunks.
+    async def upload(self, data: bytes, digest: str, name: str | None = None) -> None:
+        """Sends what may be larger than a frame, in chunks, with what lists call it where the server keeps that.
 
         One that is given up is ended early: the server refuses what has come until then, and drops it.
         """
         request_id = next(self._ids)
         header = {"id": request_id, "type": "upload", "digest": digest, "bytes": len(data)}
+        if name is not None and self.hello.limits.name_bytes:
+            header["name"] = name
         view = memoryview(data)
         chunk_bytes = max(_MIN_CHUNK_BYTES, min(_CHUNK_BYTES, self.hello.limits.frame_bytes // 2))
 

@@ -33,6 +33,8 @@ class ProcessInfo:
     """Tokens that have entered its contexts."""
     user: str | None = None
     """Whose it is, in a list of everybody's."""
+    name: str | None = None
+    """What its client calls the file that was uploaded; None where nobody has said."""
 
 
 @dataclass(frozen=True)

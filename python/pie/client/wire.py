@@ -39,6 +39,8 @@ class ServerLimits(msgspec.Struct, frozen=True):
     upload_bytes: int
     window_bytes: int
     open_requests: int
+    name_bytes: int = 0
+    """Of the name of an upload; a server of before takes none."""
 
 
 class Greeting(msgspec.Struct, frozen=True):

@@ -38,6 +38,8 @@ VARIABLES = (
     ),
     Variable("CARGO_TARGET_DIR", "The folder under which cargo builds Rust programs; `pie-build/target` in the cache folder if not given."),
     Variable("LD_LIBRARY_PATH", "Where shared libraries lie; workers that read programs get it, and nothing else of the environment."),
+    Variable("HF_HUB_CACHE", "The cache of Hugging Face, in which `pie model list` looks; `hub` in `$HF_HOME` if not given."),
+    Variable("HF_HOME", "The folder in which that cache lies; `huggingface` in `$XDG_CACHE_HOME`, or in `~/.cache`, if not given."),
     Variable("HOME", "The user's own folder, which `~` stands for at the beginning of a path."),
 )
 """Every variable that is read beside those of the settings; for the reference."""
@@ -74,3 +76,18 @@ def cache_folder() -> Path:
 def data_folder() -> Path:
     """Where what a server keeps for its users lies unless configured, and the configuration file: `~/.pie`."""
     return home() / ".pie"
+
+
+def models_folder() -> Path:
+    """Where `pie model list` looks for folders of models: `~/.pie/models`."""
+    return data_folder() / "models"
+
+
+def hub_folder() -> Path:
+    """Where Hugging Face keeps what it has downloaded, by its own variables."""
+    if given := os.environ.get("HF_HUB_CACHE"):
+        return Path(given)
+    if given := os.environ.get("HF_HOME"):
+        return Path(given) / "hub"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else home() / ".cache") / "huggingface" / "hub"

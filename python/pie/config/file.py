@@ -32,9 +32,13 @@ class File:
 
         Without a key, the table.
         """
-        line = _line(self.lines, table, key, nth)
+        line = self.line(table, key, nth=nth)
         where = str(self.path) if line is None else f"{self.path}:{line}"
         return Origin("file", where, shortened(".".join([*table, *([] if key is None else [key])])))
+
+    def line(self, table: tuple[str, ...], key: str | None = None, *, nth: int = 0) -> int | None:
+        """The line of a key or a table, from 1; None where it is not there, or written in another way."""
+        return _line(self.lines, table, key, nth)
 
 
 def read_file(path: Path) -> File:

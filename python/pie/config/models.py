@@ -15,6 +15,10 @@ from pie.config.suggest import shortened
 from pie.config.tree import EMBEDDED
 from pie.errors import PieError
 
+# As Hugging Face names models: an organisation or a user, and a name.
+_HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
+_MAX_HUB_NAME_CHARS = 96
+
 
 @dataclass(frozen=True)
 class Written:
@@ -92,7 +96,11 @@ def _folder(text: str, models: Mapping[str, object], given_by: str) -> Path:
         pass
     known = ", ".join(dict.fromkeys([*models, EMBEDDED]))
     message = f"{given_by} {shortened(text)!r} is neither a folder nor a configured model (those are: {known})"
-    raise PieError("invalid-model", f"{message}; give a folder in the Hugging Face format")
+    if _HUB_NAME.fullmatch(text) and len(text) <= _MAX_HUB_NAME_CHARS:
+        name = text.rpartition("/")[2]
+        fetch = f"hf download {text} --local-dir {name}"
+        raise PieError("invalid-model", f"{message}; a model of Hugging Face is downloaded first, `{fetch}`, and given as ./{name}")
+    raise PieError("invalid-model", f"{message}; give a folder in the Hugging Face format, or one that `pie model list` shows")
 
 
 def _checked(name: Any, origin: Origin) -> str:

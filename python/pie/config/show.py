@@ -44,7 +44,7 @@ def as_json(config: Config) -> str:
 
 def _row(section: str, name: str, value: Any) -> str:
     """A line of a file. One with a secret is a comment: it is not shown, and so does not make it again."""
-    return f"# {name} is set and is not shown" if _is_hidden(section, name, value) else f"{name} = {_toml(value)}"
+    return f"# {name} is set and is not shown" if _is_hidden(section, name, value) else f"{name} = {as_value(value)}"
 
 
 def _shown(section: str, name: str, value: Any) -> Any:
@@ -84,7 +84,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _toml(value: Any) -> str:
+def as_value(value: Any) -> str:
     """The value as TOML. Its texts are those of JSON but for DEL, which has to be escaped as well."""
     value = NO_LIMIT if value is None else _plain(value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -82,10 +82,19 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
         LogLevel,
         Meta(
             description=(
-                "What is written to stderr: `warn`, what its operator should know; `info`, also connections and launches; and so on."
+                "What is written to stderr: `warn`, what its operator should know; `info`, also connections and requests; and so on."
             )
         ),
     ] = "warn"
+    log_programs: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether it also has a line for each launch and each end, and what programs write to stderr: at `warn` and more. "
+                "`pie serve --quiet` turns it off."
+            )
+        ),
+    ] = True
     replicas: Annotated[
         int,
         Meta(
@@ -102,7 +111,9 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
 class ClientConfig(Struct, frozen=True, kw_only=True):
     """`[client]`: the commands that talk to a server."""
 
-    url: Annotated[str, Meta(min_length=1, description="The server that they talk to.")] = "ws://127.0.0.1:8080"
+    url: Annotated[str, Meta(min_length=1, description="The server that they talk to: `ws://HOST:PORT`, or `HOST:PORT`.")] = (
+        "ws://127.0.0.1:8080"
+    )
     user: Annotated[
         str,
         Meta(description="The user whose programs and processes they see; empty: that of the key, or nobody in particular."),

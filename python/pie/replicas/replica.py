@@ -82,7 +82,7 @@ class Replica:
 
         if self._is_ending:
             raise _ending()
-        init_logging(self._config.server.log_level)
+        init_logging(self._config.server.log_level, programs=self._config.server.log_programs)
         _share(self._config.engine.data_dir)
         engine = Engine.from_config(self._config)
         try:

@@ -134,7 +134,18 @@ impl Client {
     /// `limit-upload` where it is larger than the server takes.
     pub async fn upload(&self, program: &[u8]) -> Result<String, Error> {
         let digest = format!("sha256:{}", sha256(program));
-        self.connection.upload(program, &digest).await?;
+        self.connection.upload(program, &digest, None).await?;
+        Ok(digest)
+    }
+
+    /// As [`Client::upload`], and lists show its processes with the name of the file: 1 to 128 bytes, without control
+    /// characters.
+    ///
+    /// # Errors
+    /// Those of [`Client::upload`], and `invalid-name`.
+    pub async fn upload_named(&self, program: &[u8], name: &str) -> Result<String, Error> {
+        let digest = format!("sha256:{}", sha256(program));
+        self.connection.upload(program, &digest, Some(name)).await?;
         Ok(digest)
     }
 

@@ -108,14 +108,23 @@ impl Connection {
     }
 
     /// Sends what may be larger than a frame, in chunks. One that is dropped or refused is ended early.
-    pub(crate) async fn upload(&self, data: &[u8], digest: &str) -> Result<(), Error> {
+    pub(crate) async fn upload(
+        &self,
+        data: &[u8],
+        digest: &str,
+        name: Option<&str>,
+    ) -> Result<(), Error> {
         let id = self.shared.next_id();
         let most = (self.hello.limits.frame_bytes / 2).min(CHUNK_BYTES);
         let chunk_bytes = most.max(MIN_CHUNK_BYTES);
         let frame = |offset: usize, is_last: bool, chunk: &[u8]| {
-            let header = crate::shared::fields(serde_json::json!({
+            let mut header = serde_json::json!({
                 "id": id, "type": "upload", "digest": digest, "bytes": data.len(), "offset": offset, "last": is_last,
-            }));
+            });
+            if let Some(name) = name {
+                header["name"] = name.into();
+            }
+            let header = crate::shared::fields(header);
             encode_binary(&header, chunk)
         };
         let cut = frame(data.len(), true, &[]);

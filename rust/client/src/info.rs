@@ -10,6 +10,8 @@ pub struct ProcessInfo {
     pub pid: u64,
     /// What was launched: `name@version`, or the digest.
     pub program: String,
+    /// What its client calls the file that was uploaded; none where nobody has said.
+    pub name: Option<String>,
     /// `running` or `ended`.
     pub state: String,
     /// Whether a client reads its events.

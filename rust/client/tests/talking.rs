@@ -283,6 +283,12 @@ async fn an_upload_is_made_of_parts_and_one_that_is_refused_is_ended() {
         assert_eq!(whole, program);
     });
     assert!(digest.unwrap().starts_with("sha256:"));
+    let (named, ()) = tokio::join!(client.upload_named(b"small", "a.py"), async {
+        let (part, _) = peer.receive().await;
+        assert_eq!((&part["name"], &part["last"]), (&json!("a.py"), &json!(true)));
+        peer.answer(&part, json!({})).await;
+    });
+    named.unwrap();
     let large = vec![0; 32 << 20];
     let (refused, ()) = tokio::join!(client.upload(&large), async {
         let (first, _) = peer.receive().await;

@@ -4,8 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pie_host::{Error, ErrorCode, Host};
-use pie_server::{MountedProgram, Server, ServerConfig};
+use pie_server::{LogWriter, MountedProgram, PROCESS_LOG, PROGRAM_LOG, Server, ServerConfig};
 use pyo3::prelude::*;
+use tracing::Level;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::writer::MakeWriterExt as _;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::boundary::{detached, raise};
 use crate::config::{self, SettingValues};
@@ -88,18 +93,41 @@ pub(crate) fn check_access(
     })
 }
 
-/// Writes what the engine logs to stderr, from a level on; the first call decides.
+/// See the stub.
+///
+/// What tells of a fault is written at once. All else is more, and waits for nobody.
 #[pyfunction]
-pub(crate) fn init_logging(py: Python<'_>, level: &str) -> PyResult<()> {
-    let level: tracing_subscriber::filter::LevelFilter = level.parse().map_err(|_| {
+#[pyo3(signature = (level, *, programs = true))]
+pub(crate) fn init_logging(py: Python<'_>, level: &str, programs: bool) -> PyResult<()> {
+    let level: LevelFilter = level.parse().map_err(|_| {
         let message =
             format!("{level:?} is not a level; use off, error, warn, info, debug or trace");
         raise(py, Error::new(ErrorCode::InvalidConfig, message))
     })?;
+    let of_programs = if !programs {
+        level.min(LevelFilter::WARN)
+    } else if level >= LevelFilter::WARN {
+        level.max(LevelFilter::INFO)
+    } else {
+        level
+    };
+    let waiting = LogWriter::start(std::io::stderr()).map_err(|error| {
+        let message = format!("no thread can be started that writes the log: {error}");
+        raise(py, Error::new(ErrorCode::Internal, message))
+    })?;
+    let writer = std::io::stderr
+        .with_max_level(Level::WARN)
+        .or_else(move || waiting.clone());
+    let filter = Targets::new()
+        .with_default(level)
+        .with_target(PROCESS_LOG, of_programs)
+        .with_target(PROGRAM_LOG, of_programs);
     let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .with_ansi(false);
+        .with_max_level(level.max(of_programs))
+        .with_writer(writer)
+        .with_ansi(false)
+        .finish()
+        .with(filter);
     // Where a subscriber is installed already, it stays.
     drop(subscriber.try_init());
     Ok(())

@@ -44,6 +44,7 @@ impl Programs for ServerState {
             address: None,
             connection: None,
             detached: true,
+            name: None,
             window_bytes: None,
             inherited: Some(inherited),
         };

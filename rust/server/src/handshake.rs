@@ -72,6 +72,7 @@ pub(crate) async fn greet(
     let limits = json!({
         "frame_bytes": config.max_frame_bytes, "message_bytes": shared.host.limits().message_bytes,
         "upload_bytes": config.max_upload_bytes, "window_bytes": config.window_bytes, "open_requests": OPEN_REQUESTS,
+        "name_bytes": names::MAX_FILE_BYTES,
     });
     let answer = outgoing::hello(
         shared.host.instance_id(),

@@ -17,6 +17,8 @@ use crate::wire::Wire;
 
 /// Header fields of a request: browsers send about twenty.
 const MAX_FIELDS: usize = 64;
+/// Bytes of a host that is told back: of a name 253, and a port.
+const MAX_HOST_BYTES: usize = 260;
 
 /// What becomes of a connection.
 pub(crate) enum Begun {
@@ -190,10 +192,7 @@ fn probed(request: &Request, shared: &ServerState) -> Reply {
         "/readyz" => ready(&shared.host, *shared.phase.borrow()),
         "/" => Reply {
             field: "Upgrade: websocket\r\n",
-            ..Reply::new(
-                StatusCode::UPGRADE_REQUIRED,
-                "this is the WebSocket of pie serve; connect with a client of Pie. /healthz and /readyz are for probes",
-            )
+            ..Reply::new(StatusCode::UPGRADE_REQUIRED, welcome(request, shared.address))
         },
         _ => Reply::new(
             StatusCode::NOT_FOUND,
@@ -201,6 +200,23 @@ fn probed(request: &Request, shared: &ServerState) -> Reply {
         ),
     };
     Reply { is_head, ..reply }
+}
+
+/// What is said to who comes with a browser or with curl: what this is, and what to type.
+fn welcome(request: &Request, own: SocketAddr) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+    // As the visitor calls it: behind a proxy, or a front, its own address is of no use to them.
+    let called = request.headers().get(header::HOST);
+    let called = called.and_then(|host| host.to_str().ok()).filter(|host| {
+        (1..=MAX_HOST_BYTES).contains(&host.len()) && host.bytes().all(is_plain)
+    });
+    let host = called.map_or_else(|| own.to_string(), str::to_owned);
+    format!(
+        "This is a Pie server. Programs are launched here by WebSocket, with the command pie or a client of Pie.\n\n\
+         \x20   pie ps --server {host}              lists your processes\n\
+         \x20   pie run PROGRAM --server {host}     runs a program here\n\n\
+         /http/NAME/ is an installed program that serves HTTP; /healthz and /readyz are for probes."
+    )
 }
 
 /// Whether programs that are launched can run, with what is in the way.
@@ -363,6 +379,20 @@ mod tests {
             ],
         ] {
             assert_eq!(check(said).unwrap_err().code, ErrorCode::ForbiddenOrigin);
+        }
+    }
+
+    #[test]
+    fn who_comes_with_a_browser_is_told_what_this_is() {
+        let own = SocketAddr::from(([127, 0, 0, 1], 8080));
+        let told = |host: &str| {
+            let request = read(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+            welcome(&request.unwrap(), own)
+        };
+        assert!(told("pie.example.org:80").contains("pie ps --server pie.example.org:80 "));
+        assert!(told("[::1]:8080").contains("pie run PROGRAM --server [::1]:8080 "));
+        for host in ["", "<script>", "a b", &"a".repeat(MAX_HOST_BYTES + 1)] {
+            assert!(told(host).contains("pie ps --server 127.0.0.1:8080 "), "{host}");
         }
     }
 

@@ -20,6 +20,7 @@ mod handshake;
 mod http;
 mod http_in;
 mod listener;
+mod log_writer;
 mod names;
 mod pacing;
 mod plain;
@@ -41,4 +42,5 @@ pub use auth::{
     add_key, list_keys, revoke_key,
 };
 pub use config::{MountedProgram, Origin, ServerConfig};
+pub use log_writer::{LogWriter, PROCESS_LOG, PROGRAM_LOG};
 pub use server::{Server, check_access, check_address};

@@ -1,7 +1,13 @@
 //! Names that clients choose. They become parts of paths, so that only these characters are let through.
 
+use std::borrow::Cow;
+
 use pie_host::{Error, ErrorCode, is_program_name, is_program_version, parse_digest, runtime_name};
 
+use crate::plain::plain;
+
+/// Bytes of the name of a file that was uploaded.
+pub(crate) const MAX_FILE_BYTES: usize = 128;
 /// Bytes of the name of a user.
 const MAX_USER_BYTES: usize = 64;
 /// Characters of a name that is none that are shown.
@@ -31,6 +37,19 @@ pub(crate) fn check_version(version: &str) -> Result<(), Error> {
         version,
         "[0-9A-Za-z][0-9A-Za-z.+-]{0,31}",
     ))
+}
+
+/// Checks what a client calls a file that it uploads. It is shown to people, and is no part of a path.
+///
+/// # Errors
+/// `invalid-name`.
+pub(crate) fn check_file(name: &str) -> Result<(), Error> {
+    let is_shown_as_it_is = matches!(plain(name), Cow::Borrowed(_)) && !name.contains('\t');
+    if (1..=MAX_FILE_BYTES).contains(&name.len()) && !name.trim().is_empty() && is_shown_as_it_is {
+        return Ok(());
+    }
+    let form = format!("1 to {MAX_FILE_BYTES} bytes, without control characters");
+    Err(no_name("file", name, &form))
 }
 
 /// Checks the name of a user.
@@ -127,6 +146,25 @@ mod tests {
         }
         assert!(check_program("A").is_err());
         assert!(check_version("1_0").is_err());
+    }
+
+    #[test]
+    fn files_are_called_what_can_be_shown() {
+        for name in ["main.py", "größer 漢字.ts", "a/b", &"a".repeat(128)] {
+            check_file(name).unwrap();
+        }
+        for name in [
+            "",
+            " ",
+            "a\n",
+            "a\tb",
+            "\u{1b}[31m",
+            "a\u{202e}b",
+            &"a".repeat(129),
+        ] {
+            let error = check_file(name).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidName, "{name:?}");
+        }
     }
 
     #[test]

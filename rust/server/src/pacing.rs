@@ -1,4 +1,4 @@
-//! Lines of programs in the log of the server: bounded in length and in number.
+//! Lines about programs in the log of the server: bounded in length and in number.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -8,13 +8,15 @@ use crate::sync::lock;
 
 /// Bytes of a line that are logged.
 const LINE_BYTES: usize = 1024;
-/// Lines of one process that are logged within [`WINDOW`].
-const LINES: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Decides which lines of one process are logged.
+/// Decides which lines of one source are logged: of what a process writes, or all do, or of all launches and ends.
 #[derive(Debug)]
-pub(crate) struct Pacing(Mutex<Window>);
+pub(crate) struct Pacing {
+    /// Lines within [`WINDOW`].
+    most: u32,
+    window: Mutex<Window>,
+}
 
 #[derive(Debug)]
 struct Window {
@@ -24,18 +26,22 @@ struct Window {
 }
 
 impl Pacing {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(Window {
-            began: Instant::now(),
-            n_lines: 0,
-            n_left_out: 0,
-        }))
+    /// Lets so many lines through within a second.
+    pub(crate) fn new(most: u32) -> Self {
+        Self {
+            most,
+            window: Mutex::new(Window {
+                began: Instant::now(),
+                n_lines: 0,
+                n_left_out: 0,
+            }),
+        }
     }
 
     /// Gives the lines of `text` to `log` that are to be logged at the time `now`, and before the first one after a
     /// pause, how many were left out.
     pub(crate) fn lines(&self, text: &str, now: Instant, mut log: impl FnMut(&str)) {
-        let mut window = lock(&self.0);
+        let mut window = lock(&self.window);
         if now.duration_since(window.began) >= WINDOW {
             if window.n_left_out > 0 {
                 log(&format!("({} lines were left out)", window.n_left_out));
@@ -47,7 +53,7 @@ impl Pacing {
             };
         }
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            if window.n_lines >= LINES {
+            if window.n_lines >= self.most {
                 window.n_left_out += 1;
             } else {
                 window.n_lines += 1;
@@ -69,7 +75,7 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_in_length_and_number() {
-        let pacing = Pacing::new();
+        let pacing = Pacing::new(100);
         let now = Instant::now();
         assert_eq!(logged(&pacing, "a\n\nb\n", now), ["a", "b"]);
         assert_eq!(

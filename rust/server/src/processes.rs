@@ -22,9 +22,15 @@ pub(crate) use self::table::{ConnectionId, Counts};
 use crate::ServerConfig;
 use crate::client_places::Address;
 use crate::clock::now_s;
+use crate::log_writer::PROCESS_LOG;
+use crate::pacing::Pacing;
 use crate::plain::plain;
 use crate::sync::lock;
 
+/// Lines a second that tell of launches and ends.
+const TOLD_LINES: u32 = 100;
+/// Lines a second that all programs together have in the log.
+const PROGRAM_LINES: u32 = 200;
 /// How long a launch waits for the place of a process that was told to end for it.
 const PLACE_TIME: Duration = Duration::from_secs(20);
 
@@ -36,6 +42,8 @@ pub(crate) struct Launcher {
     /// None: a program does, for itself.
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) detached: bool,
+    /// What the client calls the file that it has uploaded, where the program is one.
+    pub(crate) name: Option<String>,
     /// The window of the reader, where one shall be attached.
     pub(crate) window_bytes: Option<usize>,
     /// What it has of the process that starts it; none: a client launches it.
@@ -64,6 +72,10 @@ pub(crate) struct Processes {
     grace: Duration,
     kept_bytes: usize,
     log_bytes: usize,
+    /// Of the lines that tell of launches and ends.
+    pacing: Pacing,
+    /// Of what all programs write to standard error.
+    program_pacing: Arc<Pacing>,
 }
 
 /// The place of a process, kept for something else.
@@ -91,6 +103,8 @@ impl Processes {
             grace: config.grace,
             kept_bytes: config.kept_bytes,
             log_bytes: config.log_bytes,
+            pacing: Pacing::new(TOLD_LINES),
+            program_pacing: Arc::new(Pacing::new(PROGRAM_LINES)),
         }
     }
 
@@ -180,6 +194,7 @@ impl Processes {
             address,
             connection,
             detached,
+            name,
             window_bytes,
             inherited,
         } = launcher;
@@ -191,19 +206,19 @@ impl Processes {
             kept_bytes: self.kept_bytes,
             log_bytes: self.log_bytes,
             window_bytes,
-            observer: Arc::new(self.observer(label.clone())),
+            observer: Arc::new(self.observer(shown(name.as_deref(), &label))),
         };
         let launched = host.launch_served(launch, inherited, serving);
         let mut table = lock(&self.table);
         match launched {
             Ok((process, reader)) => {
-                tracing::info!(pid = process.pid(), user, program = label, "launched");
                 self.reserve_numbers(host.next_count());
-                table.insert(Entry {
+                let entry = Entry {
                     user,
                     address,
                     place: 0,
                     label,
+                    name,
                     process: process.clone(),
                     detached,
                     holder: connection,
@@ -211,7 +226,8 @@ impl Processes {
                     started_s: now_s(),
                     end: None,
                     still: Still::new(Instant::now()),
-                });
+                };
+                self.enter(&mut table, entry);
                 if connection.is_none() {
                     self.due.notify_one();
                 }
@@ -222,6 +238,22 @@ impl Processes {
                 self.left.notify_waiters();
                 Err(error)
             }
+        }
+    }
+
+    /// Enters a process that was launched, and tells of it.
+    fn enter(&self, table: &mut Table, entry: Entry) {
+        let pid = entry.process.pid();
+        self.tell(|| {
+            let program = shown(entry.name.as_deref(), &entry.label);
+            format!("process {pid} launched: {program} of {}", entry.user)
+        });
+        table.insert(entry);
+        // It may have ended before it stood there.
+        if let Some(entry) = table.entry(pid)
+            && let Some(end) = &entry.end
+        {
+            self.tell(|| ended_line(entry, &end.exit, end.at_s));
         }
     }
 
@@ -254,8 +286,18 @@ impl Processes {
         }
     }
 
-    /// The observer of a process with that label.
-    fn observer(self: &Arc<Self>, label: String) -> ProcessObserver {
+    /// Tells the log of a launch or an end. Of very many within a moment, the line after them says how many were left
+    /// out.
+    fn tell(&self, line: impl FnOnce() -> String) {
+        if tracing::enabled!(target: PROCESS_LOG, tracing::Level::INFO) {
+            self.pacing.lines(&line(), Instant::now(), |line| {
+                tracing::info!(target: PROCESS_LOG, "{line}");
+            });
+        }
+    }
+
+    /// The observer of a process that is shown so.
+    fn observer(self: &Arc<Self>, shown: String) -> ProcessObserver {
         // Weak: the table holds the processes, and they hold their observers.
         let processes = Arc::downgrade(self);
         let ended = move |pid, last: &Event| {
@@ -263,7 +305,7 @@ impl Processes {
                 processes.ended(pid, last);
             }
         };
-        ProcessObserver::new(label, Box::new(ended))
+        ProcessObserver::new(shown, self.program_pacing.clone(), Box::new(ended))
     }
 
     /// Reserves more numbers on disk where few are left, without waiting for it: half of those reserved are left then.
@@ -454,19 +496,22 @@ impl Processes {
             Event::Error(failure) => failure.code.clone().unwrap_or_else(|| failure.kind.clone()),
             _ => "return".to_owned(),
         };
-        tracing::info!(pid, exit, "ended");
         if let Event::Error(failure) = last
             && failure.code.as_deref() == Some(ErrorCode::Internal.as_str())
         {
             // The client learns only that there was a fault.
             tracing::error!(pid, "{}", plain(&failure.message));
         }
+        let at_s = now_s();
         let mut table = lock(&self.table);
+        if let Some(entry) = table.entry(pid) {
+            self.tell(|| ended_line(entry, &exit, at_s));
+        }
         table.end(
             pid,
             End {
                 at: Instant::now(),
-                at_s: now_s(),
+                at_s,
                 exit,
                 last_bytes: last.payload_bytes(),
             },
@@ -481,12 +526,36 @@ impl Processes {
     }
 }
 
+/// A program as people know it: an upload by the name of its file, where it has one, and the beginning of its digest.
+fn shown(name: Option<&str>, label: &str) -> String {
+    let short = match label.strip_prefix("sha256:") {
+        Some(digest) => format!("sha256:{}", digest.get(..12).unwrap_or(digest)),
+        None => label.to_owned(),
+    };
+    match name {
+        Some(name) => format!("{name} ({short})"),
+        None => short,
+    }
+}
+
+/// What the log says of the end of a process.
+fn ended_line(entry: &Entry, exit: &str, at_s: f64) -> String {
+    let program = shown(entry.name.as_deref(), &entry.label);
+    format!(
+        "process {} ended after {:.2} s ({exit}): {program} of {}",
+        entry.process.pid(),
+        (at_s - entry.started_s).max(0.0),
+        entry.user
+    )
+}
+
 /// A process as it is listed.
 fn described(entry: &Entry, with_user: bool) -> Value {
     let process = &entry.process;
     let mut row = json!({
         "pid": process.pid(),
         "program": entry.label,
+        "name": entry.name,
         "state": if entry.end.is_some() { "ended" } else { "running" },
         "attached": process.is_attached(),
         "detached": entry.detached,

@@ -45,6 +45,8 @@ pub(crate) struct Uploads {
 /// An upload whose last part has not come.
 struct Arriving {
     digest: String,
+    /// What its client calls it.
+    name: Option<String>,
     total_bytes: u64,
     bytes: Vec<u8>,
     /// Bytes that it has room for; they are charged.
@@ -59,6 +61,8 @@ pub(crate) struct Arrived {
     pub(crate) component: Component,
     /// The same, as it is launched.
     pub(crate) program: Program,
+    /// What its client calls it, as the name of a file.
+    pub(crate) name: Option<String>,
 }
 
 /// What is to be done after a part.
@@ -69,6 +73,7 @@ pub(crate) enum Part {
     Whole {
         digest: String,
         bytes: Vec<u8>,
+        name: Option<String>,
         /// Pays for the copy that is made of them meanwhile.
         copy: Charge,
     },
@@ -153,7 +158,7 @@ impl Uploads {
     /// Takes a part.
     ///
     /// # Errors
-    /// `limit-upload`, `limit-engine-memory`, `upload-damaged`, `protocol-error`, `invalid-argument`;
+    /// `limit-upload`, `limit-engine-memory`, `upload-damaged`, `protocol-error`, `invalid-argument`, `invalid-name`;
     /// [`Uploads::refuse`] is to follow.
     pub(crate) fn part(&mut self, id: u64, header: Upload, payload: &[u8]) -> Result<Part, Error> {
         let Upload {
@@ -161,18 +166,28 @@ impl Uploads {
             bytes: total_bytes,
             offset,
             last,
+            name,
         } = header;
-        if !self.take(id, &digest, total_bytes, offset, payload, last)? {
+        if let Some(name) = &name {
+            names::check_file(name)?;
+        }
+        let is_whole = self.take(id, &digest, total_bytes, offset, payload, last)?;
+        if let (Some(name), Some(arriving)) = (name, self.arriving.get_mut(&id)) {
+            arriving.name = Some(name);
+        }
+        if !is_whole {
             return Ok(Part::More);
         }
         let copy = self.user.account.charge(Purpose::Upload, total_bytes)?;
-        let bytes = self
+        let (bytes, name) = self
             .arriving
             .remove(&id)
-            .map_or_else(Vec::new, |arriving| arriving.bytes);
+            .map(|arriving| (arriving.bytes, arriving.name))
+            .unwrap_or_default();
         Ok(Part::Whole {
             digest,
             bytes,
+            name,
             copy,
         })
     }
@@ -235,6 +250,7 @@ impl Uploads {
         }
         let arriving = Arriving {
             digest: digest.to_owned(),
+            name: None,
             total_bytes,
             bytes: Vec::new(),
             room_bytes: 0,
@@ -298,11 +314,16 @@ impl Uploads {
         Ok(())
     }
 
-    /// Keeps a whole that was verified.
-    pub(crate) fn keep(&mut self, digest: String, component: Component) {
+    /// Keeps a whole that was verified, with the name that it came with last.
+    pub(crate) fn keep(&mut self, digest: String, component: Component, name: Option<String>) {
+        let name = name.or_else(|| self.get(&digest)?.name);
         let n_bytes = component.n_bytes();
         let program = component.clone().into();
-        let arrived = Arrived { component, program };
+        let arrived = Arrived {
+            component,
+            program,
+            name,
+        };
         if self.arrived.insert(digest, arrived).is_some() {
             self.free(n_bytes);
         }
@@ -351,6 +372,7 @@ mod tests {
             bytes: total_bytes,
             offset,
             last,
+            name: None,
         }
     }
 

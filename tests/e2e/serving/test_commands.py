@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
 from support.command import PATIENCE_S, command, environment, pie, start
 from support.launching import ROOT
-from support.serving import ECHO, SPIN, Served, serving
+from support.serving import ECHO, SPIN, Served, client_of, refused, scenario, serving
 
 
 @pytest.mark.parametrize("path", ["examples/python/chat.py", "examples/typescript/chat.ts", "build/programs/chat.wasm"])
@@ -82,11 +83,130 @@ def test_errors_have_the_same_form_as_here(server: Served, tmp_path: Path) -> No
 @pytest.mark.rows("SES-042..044")
 def test_standard_error_reaches_the_terminal_and_the_log_of_the_server(tmp_path: Path) -> None:
     (tmp_path / "warn.py").write_text("import sys\ndef main(input):\n    print('on stdout')\n    print('mind the gap', file=sys.stderr)\n")
-    with serving(tmp_path, server__log_level="info") as served:
+    with serving(tmp_path) as served:
         for where in (["--dummy"], ["--server", served.url]):
             done = pie("run", "warn.py", *where, "--seed", "1", cwd=tmp_path)
             assert (done.returncode, done.stdout, done.stderr) == (0, "on stdout\n", "mind the gap\n")
-        assert [line for line in served.stderr.splitlines() if "mind the gap" in line]
+        assert 'program="warn.py (sha256:' in served.logged("mind the gap")
+
+
+def test_a_server_tells_of_each_launch_and_each_end(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("def main(input):\n    return 1\n")
+    (tmp_path / "bad.py").write_text("def main(input):\n    return {}['x']\n")
+    with serving(tmp_path / "server") as served:
+        to = ("--server", served.url, "--user", "heidi")
+        assert pie("run", "one.py", *to, cwd=tmp_path).stdout == "1\n"
+        assert "one.py (sha256:" in served.logged("launched: one.py")
+        ended = served.logged("(return): one.py")
+        assert "pie::process: process " in ended
+        assert ended.endswith(" of heidi")
+        assert pie("run", "bad.py", *to, cwd=tmp_path).returncode == 1
+        assert "(return)" not in served.logged("): bad.py")
+        assert pie("install", "one.py", "--version", "2.0", *to, cwd=tmp_path).returncode == 0
+        assert pie("run", "one@2.0", *to, cwd=tmp_path).returncode == 0
+        served.logged("launched: one@2.0 of heidi")
+
+
+@pytest.mark.parametrize(
+    ("options", "has_lines"), [(["--quiet"], False), (["--log-level", "error"], False), (["--log-level", "warn"], True)]
+)
+def test_a_server_is_as_quiet_as_it_is_told(tmp_path: Path, options: list[str], has_lines: bool) -> None:
+    (tmp_path / "warn.py").write_text("import sys\ndef main(input):\n    print('mind the gap', file=sys.stderr)\n")
+    with serving(tmp_path / "server", "--dummy", "--port", "0", *options) as served:
+        done = pie("run", "warn.py", "--server", served.url, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        if has_lines:
+            served.logged("(return): warn.py")
+        served.signal(signal.SIGTERM)
+        assert served.wait() == 0
+        assert ("mind the gap" in served.stderr) == has_lines
+        assert ("pie::process" in served.stderr) == has_lines
+
+
+def test_uploads_are_listed_by_the_names_of_their_files(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(ECHO)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "main.py").write_text(ECHO + "\n")
+    to = ("--server", server.url, "--user", "ivan")
+    names = ("waits.py", "folder")
+    pids = [pie("run", name, "--detach", *to, cwd=tmp_path).stdout.strip() for name in names]
+    rows = [line.split() for line in pie("ps", *to).stdout.splitlines()[1:]]
+    assert [row[:2] for row in rows] == [list(row) for row in zip(pids, names, strict=True)]
+    listed = json.loads(pie("ps", "--json", *to).stdout)
+    assert [(row["name"], row["program"].partition(":")[0]) for row in listed] == [(name, "sha256") for name in names]
+    assert pie("kill", *pids, *to).returncode == 0
+    assert len(pie("ps", *to).stdout.splitlines()) == 1
+
+
+def test_an_address_may_be_written_as_it_is_known(server: Served) -> None:
+    for address in (f"127.0.0.1:{server.port}", f"http://127.0.0.1:{server.port}", f"localhost:{server.port}"):
+        done = pie("ps", "--server", address)
+        assert (done.returncode, done.stderr) == (0, ""), address
+
+
+def test_an_installed_program_runs_in_the_server_of_the_configuration(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "greet.py").write_text("def main(input):\n    return 'hello ' + input['name']\n")
+    configured = environment() | {"PIE_CLIENT__URL": server.url, "PIE_CLIENT__USER": "judy"}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command(arguments), cwd=tmp_path, env=configured, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+
+    assert run("install", "greet.py", "--version", "1.0").stdout == "greet@1.0\n"
+    assert run("run", "greet@1.0", "--", "--name", "you").stdout == "hello you\n"
+    watched = run("run", "greet@1.0", "--watch")
+    assert (watched.returncode, watched.stdout) == (1, "")
+    assert "leave --watch out" in watched.stderr
+
+
+def test_shells_are_offered_what_a_server_has(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(ECHO)
+    to = ("--server", server.url, "--user", "kim")
+    assert pie("install", "waits.py", "--version", "3.0", *to, cwd=tmp_path).returncode == 0
+    pid = pie("run", "waits.py", "--detach", *to, cwd=tmp_path).stdout.strip()
+
+    def offered(line: str, **variables: str) -> list[str]:
+        words = environment() | {"_PIE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))} | variables
+        done = subprocess.run(command([]), cwd=tmp_path, env=words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return done.stdout.split()
+
+    known = {"PIE_CLIENT__URL": server.url, "PIE_CLIENT__USER": "kim"}
+    assert offered("pie stop ", **known) == [pid]
+    assert offered(f"pie logs --server {server.url} --user kim {pid[0]}") == [pid]
+    assert offered("pie run wa", **known) == ["waits.py", "waits@3.0"]
+    assert offered("pie uninstall ", **known) == ["waits@3.0"]
+    assert offered("pie stop ", PIE_CLIENT__URL="ws://127.0.0.1:1") == []
+    assert "server.port" in offered("pie config set server.p")
+    assert pie("stop", pid, *to).returncode == 0
+
+
+@scenario
+async def test_a_program_that_is_called_by_its_file_is_told_of_uploads(server: Served) -> None:
+    async with client_of(server) as client:
+        error = await refused(client.launch("story.py"))
+    assert error.code == "unknown-program"
+    assert "a file is uploaded first" in error.message
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 129, "\x1b[31m"])
+@scenario
+async def test_a_name_that_cannot_be_shown_is_refused(server: Served, name: str) -> None:
+    async with client_of(server) as client:
+        error = await refused(client.upload(b"anything", name=name))
+        assert error.code == "invalid-name"
+        await client.upload(b"anything", name="größer.py")
+
+
+def test_a_browser_is_told_what_the_port_is(server: Served) -> None:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+    connection.request("GET", "/", headers={"Accept": "text/html"})
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    assert (answer.status, answer.getheader("Content-Type")) == (426, "text/plain; charset=utf-8")
+    assert f"pie ps --server 127.0.0.1:{server.port} " in body
 
 
 def test_ctrl_c_ends_the_program_in_the_server(server: Served, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ impl Launchpad<'_> {
             address: None,
             connection: None,
             detached: true,
+            name: None,
             window_bytes: None,
             inherited: None,
         };

@@ -1,37 +1,49 @@
 //! What the host tells about a process: its standard error is written to the log of the server, its end is reported to
 //! the table.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use pie_host::Event;
 
+use crate::log_writer::PROGRAM_LOG;
 use crate::pacing::Pacing;
+
+/// Lines a second of one process in the log.
+const OWN_LINES: u32 = 100;
 
 /// Who is told of the end of a process.
 type Ended = Box<dyn Fn(u64, &Event) + Send + Sync>;
 
 /// The observer of one process.
 pub(super) struct ProcessObserver {
-    label: String,
+    /// The program, as people know it.
+    shown: String,
     ended: Ended,
+    /// Of its own lines, and of those of all programs.
     pacing: Pacing,
+    common: Arc<Pacing>,
 }
 
 impl ProcessObserver {
-    pub(super) fn new(label: String, ended: Ended) -> Self {
+    pub(super) fn new(shown: String, common: Arc<Pacing>, ended: Ended) -> Self {
         Self {
-            label,
+            shown,
             ended,
-            pacing: Pacing::new(),
+            pacing: Pacing::new(OWN_LINES),
+            common,
         }
     }
 }
 
 impl pie_host::Observer for ProcessObserver {
     fn stderr(&self, pid: u64, text: &str) {
-        if tracing::enabled!(target: "pie::program", tracing::Level::INFO) {
-            self.pacing.lines(text, Instant::now(), |line| {
-                tracing::info!(target: "pie::program", pid, program = self.label, "{line}");
+        if tracing::enabled!(target: PROGRAM_LOG, tracing::Level::INFO) {
+            let now = Instant::now();
+            self.pacing.lines(text, now, |line| {
+                self.common.lines(line, now, |line| {
+                    tracing::info!(target: PROGRAM_LOG, pid, program = self.shown, "{line}");
+                });
             });
         }
     }

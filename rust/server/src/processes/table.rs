@@ -40,6 +40,8 @@ pub(super) struct Entry {
     /// Its place among the processes that were entered.
     pub(super) place: u64,
     pub(super) label: String,
+    /// What the client calls the file that it has uploaded.
+    pub(super) name: Option<String>,
     pub(super) process: ServedProcess,
     pub(super) detached: bool,
     /// The connection that it belongs to.

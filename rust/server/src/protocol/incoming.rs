@@ -180,6 +180,8 @@ pub(crate) struct Upload {
     pub(crate) bytes: u64,
     pub(crate) offset: u64,
     pub(crate) last: bool,
+    /// What its client calls it.
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -95,7 +95,7 @@ pub(super) fn claim(folder: &Path) -> Result<File, Error> {
         Err(TryLockError::WouldBlock) => Err(Error::new(
             ErrorCode::InvalidConfig,
             format!(
-                "another server uses the folder {} for installed programs; end that one, or give this one another folder with engine.data_dir",
+                "another server uses the folder {} for installed programs; end that one, or give this one another folder, with --data-dir DIR, engine.data_dir or PIE_ENGINE__DATA_DIR",
                 folder.display()
             ),
         )),

@@ -263,11 +263,12 @@ impl Registry {
             }
         };
         let (name, installed) = found.ok_or_else(|| {
-            unknown(
-                user,
-                program,
-                "install it first, or choose one that `pie programs` lists",
-            )
+            let remedy = if names_a_file(program) {
+                "a file is uploaded first, and launched by the digest that its upload answers; or install it"
+            } else {
+                "install it first, or choose one that `pie programs` lists"
+            };
+            unknown(user, program, remedy)
         })?;
         Ok(Found {
             label: format!("{name}@{}", installed.version),
@@ -449,6 +450,12 @@ impl Index {
             .get(&(user.to_owned(), name.to_owned()))?
             .last()
     }
+}
+
+/// True where a program is called as its file is.
+fn names_a_file(program: &str) -> bool {
+    const ENDS: [&str; 5] = [".py", ".js", ".mjs", ".ts", ".wasm"];
+    program.contains('/') || ENDS.iter().any(|end| program.ends_with(end))
 }
 
 fn unknown(user: &str, program: &str, remedy: &str) -> Error {

@@ -28,6 +28,7 @@ impl Session {
             Ok(Part::Whole {
                 digest,
                 bytes,
+                name,
                 copy,
             }) => {
                 let uploads = self.uploads.clone();
@@ -45,7 +46,7 @@ impl Session {
                         );
                         return Err(Error::new(ErrorCode::UploadDamaged, message));
                     }
-                    uploads.keep(digest.clone(), component);
+                    uploads.keep(digest.clone(), component, name);
                     Ok(json!({ "digest": digest, "bytes": n_bytes }))
                 };
                 self.later(id, async move { note.of(arrived.await) });

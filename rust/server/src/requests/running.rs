@@ -50,6 +50,7 @@ impl Session {
                 .map(|(name, program)| Ok((name, self.found(&program)?)))
                 .collect::<Result<_, Error>>()?,
         };
+        let uploaded = lock(&self.uploads).get(&fields.program);
         let window_bytes = self.window(fields.window_bytes)?;
         let attach = fields.attach.unwrap_or(false);
         if attach {
@@ -63,6 +64,7 @@ impl Session {
                 address: self.counted_address,
                 connection: Some(self.id),
                 detached: fields.detached.unwrap_or(false),
+                name: uploaded.and_then(|arrived| arrived.name),
                 window_bytes: attach.then_some(window_bytes),
                 inherited: None,
             },

@@ -115,6 +115,7 @@ fn launched_by(
         user: user.to_owned(),
         address: None,
         label: "a program".to_owned(),
+        name: None,
         process,
         detached: false,
         holder: None,

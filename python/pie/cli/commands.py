@@ -1,0 +1,63 @@
+"""What all commands have in common: how their options stand in help, and how errors in them are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(TyperCommand):
+    """A command whose switches show no type in help: they take no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, those of help among them."""
+        return _switches_bare(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """The same for what only holds commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, those of help among them."""
+        return _switches_bare(super().get_params(ctx))
+
+
+class ProgramCommand(Command):
+    """A command that launches a program, which has arguments of its own.
+
+    Says where the arguments of the program go, to whoever gives one in the place of the command's.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments left over, as the library reads them."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # By name: the library keeps the class to itself.
+            if type(error).__name__ == "NoSuchOption" and hasattr(error, "message"):
+                option = getattr(error, "option_name", "--name")
+                error.message += f". What is for the program comes after `--`: {ctx.command_path} PROGRAM -- {option} ..."
+            raise
+
+
+class App(typer.Typer):
+    """A command line, or a part of it, of such commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=Group, pretty_exceptions_enable=False, no_args_is_help=True, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
+        """Adds a command."""
+        return super().command(name, **{"cls": Command, **settings})
+
+
+def _switches_bare(params: list[Any]) -> list[Any]:
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
