@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +38,7 @@ def script_metadata(file: str, content: bytes) -> ScriptMetadata | None:
 
     Raises PieError `build-failed` for a block that cannot be read, and for several.
     """
-    blocks = _blocks(content.decode("utf-8", "replace").split("\n"))
+    blocks = _blocks(content.decode("utf-8-sig", "replace"))
     if not blocks:
         return None
     if len(blocks) > 1:
@@ -52,10 +51,10 @@ def script_metadata(file: str, content: bytes) -> ScriptMetadata | None:
     return ScriptMetadata(_texts(found, "dependencies", place, '["attrs>=25"]'), _files(found, place))
 
 
-def _blocks(lines: Sequence[str]) -> list[list[str]]:
+def _blocks(text: str) -> list[list[str]]:
     """The lines of each block. It ends at the last line that can be its end; without one it is a plain comment."""
-    lines = [line.removesuffix("\r") for line in lines]
-    found = []
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    found: list[list[str]] = []
     at = 0
     while at < len(lines):
         if lines[at].rstrip() != _BEGIN:

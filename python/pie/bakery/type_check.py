@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from pie.bakery import sdk
 from pie.bakery.command import CommandError, run, shortened, temporary_folder
@@ -62,7 +62,7 @@ def _typescript(project: Project, source: Source) -> str:
     return "tsc has found nothing wrong with the types"
 
 
-def loose_settings(types: Path | PurePosixPath) -> dict[str, object]:
+def loose_settings(types: Path | str) -> dict[str, object]:
     """What a `tsconfig.json` says for scripts that have none, with the types of the SDK in a folder."""
     return {
         "compilerOptions": {
