@@ -65,17 +65,19 @@ def _install(wanted: Sequence[str], options: Sequence[str]) -> Bundled:
         target = folder / "packages"
         listed = folder / "requirements.txt"
         listed.write_text("".join(f"{one}\n" for one in wanted), encoding="utf-8")
+        log = folder / "pip.log"
         try:
-            run([*_installer(target), *options, "-r", listed], folder=folder)
+            run([*_installer(target, log), *options, "-r", listed], folder=folder)
         except CommandError as error:
-            raise PieError("build-failed", _failure(error, wanted)) from error
+            noted = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+            raise PieError("build-failed", _failure(error, noted, wanted)) from error
         return _collected(target)
 
 
-def _failure(error: CommandError, wanted: Sequence[str]) -> str:
-    """Why packages could not be installed."""
+def _failure(error: CommandError, noted: str, wanted: Sequence[str]) -> str:
+    """Why packages could not be installed. pip tells its log alone that an index cannot be reached."""
     said = f"{error.stderr}\n{error.stdout}"
-    unreachable = next(filter(_UNREACHABLE.search, said.splitlines()), None)
+    unreachable = next(filter(_UNREACHABLE.search, f"{said}\n{noted}".splitlines()), None)
     if unreachable is not None:
         asked = ", ".join(wanted)
         asked = asked if len(asked) <= _MAX_SHOWN_CHARS else f"{asked[:_MAX_SHOWN_CHARS]}..."
@@ -93,12 +95,13 @@ def _failure(error: CommandError, wanted: Sequence[str]) -> str:
     return error.message
 
 
-def _installer(target: Path) -> list[str]:
+def _installer(target: Path, log: Path) -> list[str]:
     if importlib.util.find_spec("pip") is not None:
         pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         return [
             *pip,
             f"--target={target}",
+            f"--log={log}",
             "--only-binary=:all:",
             "--platform=any",
             "--implementation=py",
