@@ -6,6 +6,7 @@ import keyword
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -114,10 +115,13 @@ def _fill(folder: Path, files: Mapping[Path, bytes]) -> None:
             message = f"{str(folder / inside)!r} is there already, and nothing is overwritten; move it, or name another folder"
             raise PieError("build-failed", message)
     written: list[Path] = []
+    made: list[Path] = []
     try:
         for inside, content in files.items():
             path = folder / inside
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.parent.is_dir():
+                path.parent.mkdir()
+                made.append(path.parent)
             with path.open("xb") as file:
                 written.append(path)
                 file.write(content)
@@ -125,6 +129,9 @@ def _fill(folder: Path, files: Mapping[Path, bytes]) -> None:
     except BaseException as error:
         for path in written:
             path.unlink(missing_ok=True)
+        for path in reversed(made):
+            with suppress(OSError):  # somebody else has put something there
+                path.rmdir()
         if isinstance(error, OSError):
             raise PieError("build-failed", f"{str(folder)!r} cannot be filled: {error.strerror} ({error.filename})") from error
         raise
