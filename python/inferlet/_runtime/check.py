@@ -145,7 +145,10 @@ def _imported(node: ast.stmt, package: str) -> list[_Wanted]:
 
 
 def _is_run(bundle: Bundle, path: str, wanted: _Wanted) -> bool:
-    """Whether the import surely runs the module: a name in a package may be a value that stands in its `__init__.py`."""
+    """Whether the import surely runs the module.
+
+    A name in a package may be a value that stands in its `__init__.py`.
+    """
     if wanted.is_module:
         return True
     base, _, name = wanted.name.rpartition(".")

@@ -86,15 +86,18 @@ def has_dependencies(folder: Path) -> bool:
 
 
 def wanted(folder: Path) -> list[str]:
-    """What the `package.json` in `folder` asks for when the program runs, as `NAME@RANGE`. Raises as `has_dependencies`."""
+    """What the `package.json` in `folder` asks for when the program runs, as `NAME@RANGE`.
+
+    Raises as `has_dependencies`.
+    """
     listed = _section(folder, _package(folder), "dependencies")
     return sorted(f"{name}@{asked}" for name, asked in listed.items() if name not in _PROVIDED)
 
 
 def install(folder: Path, use: LockUse, *, is_stale: bool = False) -> None:
-    """Makes `node_modules` of what `package.json` names, where it is missing, out of date (`is_stale`) or to be renewed.
+    """Makes `node_modules` of what `package.json` names.
 
-    Raises PieError `build-failed` for dependencies that are not releases of a registry, and with what npm said.
+    It is left alone where it is there, unless it is out of date (`is_stale`) or to be renewed. Raises PieError `build-failed` for dependencies that are not releases of a registry, and with what npm said.
     """
     npm = _npm(folder)
     if (folder / _PACKAGES).is_dir() and not is_stale and use is not LockUse.UPGRADE:
