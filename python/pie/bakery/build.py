@@ -47,7 +47,7 @@ class Built:
     """What was found of its types, for people; None where nobody asked."""
 
 
-def build(  # options of one command
+def build(
     path: Path,
     output: Path | None = None,
     *,

@@ -97,7 +97,8 @@ def wanted(folder: Path) -> list[str]:
 def install(folder: Path, use: LockUse, *, is_stale: bool = False) -> None:
     """Makes `node_modules` of what `package.json` names.
 
-    It is left alone where it is there, unless it is out of date (`is_stale`) or to be renewed. Raises PieError `build-failed` for dependencies that are not releases of a registry, and with what npm said.
+    It is left alone where it is there, unless it is out of date (`is_stale`) or to be renewed. Raises PieError
+    `build-failed` for dependencies that are not releases of a registry, and with what npm said.
     """
     npm = _npm(folder)
     if (folder / _PACKAGES).is_dir() and not is_stale and use is not LockUse.UPGRADE:
