@@ -18,7 +18,7 @@ from pie.bakery.build import Built, build
 from pie.bakery.command import shortened
 from pie.bakery.manifest import parse_manifest, usage
 from pie.bakery.project import open_project
-from pie.bakery.requirements import requirements
+from pie.bakery.requirements import listed_beside, listed_by_manifest
 from pie.compiler import COMMAND
 from pie.engine import Engine
 from pie.errors import PieError
@@ -157,13 +157,12 @@ def test_where_requirements_come_from(tmp_path: Path) -> None:
         "requests[socks, use_chardet] ~= 2.31 ; python_version > '3.8'",
         "idna==3.7    --hash=sha256:82fe",
     ]
-    assert requirements(tmp_path, None) == beside
-    # A manifest that lists anything is the whole list.
-    assert requirements(tmp_path, parse_manifest(PACKAGE + '[dependencies]\npython = ["six"]\n')) == ["six"]
-    assert requirements(tmp_path, parse_manifest(PACKAGE + "[dependencies]\npython = []\n")) == beside
+    assert listed_beside(tmp_path) == beside
+    assert listed_by_manifest(parse_manifest(PACKAGE + '[dependencies]\npython = ["six", "inferlet"]\n')) == ["six"]
+    assert listed_by_manifest(None) == []
     (tmp_path / "pyproject.toml").write_text("dependencies =")
     with pytest.raises(PieError, match=r"pyproject\.toml cannot be read"):
-        requirements(tmp_path, None)
+        listed_beside(tmp_path)
 
 
 def test_npm_dependencies_are_bundled(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

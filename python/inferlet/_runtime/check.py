@@ -44,9 +44,11 @@ def check(bundle: Bundle) -> None:
     Python. What runs as soon as a module is imported, and the first lines of `main`, import only what is there. Raises
     FaultError for what does not compile, and for modules that are missing.
     """
+    presence = _Presence(bundle)
     seen: set[str] = set()
     # What is imported at once comes first, so that no module is looked at as one that may never run.
-    at_once, later = ["__main__"], list[str]()
+    at_once = ["__main__"]
+    later: list[str] = []
     with warnings.catch_warnings(action="ignore"):
         while at_once or later:
             is_at_once = bool(at_once)
@@ -60,8 +62,8 @@ def check(bundle: Bundle) -> None:
             if is_at_once:
                 for node in _run_by_import(tree, is_entry=name == "__main__"):
                     for wanted in _imported(node, package):
-                        _check_there(bundle, path, node, wanted)
-                        (at_once if _is_run(bundle, path, wanted) else later).append(wanted.name)
+                        presence.check(path, node, wanted)
+                        (at_once if presence.is_run(path, wanted) else later).append(wanted.name)
             later.extend(wanted.name for node in _certain(tree) for wanted in _imported(node, package))
 
 
@@ -144,43 +146,63 @@ def _imported(node: ast.stmt, package: str) -> list[_Wanted]:
     return [wanted for wanted in found if wanted.name]
 
 
-def _is_run(bundle: Bundle, path: str, wanted: _Wanted) -> bool:
-    """Whether the import surely runs the module.
+class _Presence:
+    """Which modules are there. What a file says is looked through once."""
 
-    A name in a package may be a value that stands in its `__init__.py`.
-    """
-    if wanted.is_module:
-        return True
-    base, _, name = wanted.name.rpartition(".")
-    there = bundle.find(base) if base else None
-    return there == path or re.search(rf"\b{re.escape(name)}\b".encode(), bundle.files.get(there or "", b"")) is None
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._there: set[str] = set()
+        self._provides: dict[str, bool] = {}
+        self._words: dict[str, frozenset[bytes]] = {}
 
+    def is_run(self, path: str, wanted: _Wanted) -> bool:
+        """Whether an import in a file surely runs the module.
 
-def _check_there(bundle: Bundle, path: str, node: ast.stmt, wanted: _Wanted) -> None:
-    """Refuses a module that is neither among the files of the program nor in the standard library."""
-    if not wanted.is_module:
-        return
-    base, _, name = wanted.name.rpartition(".")
-    if bundle.find(wanted.name) is not None or _PROVIDING.search(bundle.files[path]):
-        return
-    there = bundle.find(wanted.name.partition(".")[0])
-    if there is not None:
-        # A module of the program hides one of the standard library, and all that is in it.
-        provider = bundle.find(base) if base else None
-        if provider is None or _PROVIDING.search(bundle.files.get(provider, b"")):
-            return
-        reason = f"there is no module {_shown(name)} in {base!r}{_nearest(name, _modules(bundle, base))}"
-    elif (absence := _absence(wanted.name)) is None:
-        return
-    elif absence:
-        reason = absence
-    else:
-        reason = (
-            f"there is no module {_shown(wanted.name)} in the standard library of programs or among the files of this one"
-            f"{_nearest(wanted.name, [*_modules(bundle, ''), *sys.stdlib_module_names, 'inferlet'])}; a package is named in "
+        A name in a package may be a value that stands in its `__init__.py`.
+        """
+        if wanted.is_module:
+            return True
+        base, _, name = wanted.name.rpartition(".")
+        there = self._bundle.find(base) if base else None
+        if there is None or there == path:
+            return True
+        if there not in self._words:
+            self._words[there] = frozenset(re.findall(rb"\w+", self._bundle.files.get(there, b"")))
+        # Of other names the words are not known.
+        return name.isascii() and name.encode() not in self._words[there]
+
+    def check(self, path: str, node: ast.stmt, wanted: _Wanted) -> None:
+        """Refuses a module that is neither among the files of the program nor in the standard library."""
+        if wanted.is_module and wanted.name not in self._there:
+            if (reason := self._reason(path, wanted.name)) is not None:
+                raise FaultError(f"{path}:{node.lineno}:{node.col_offset + 1}: {reason}")
+            self._there.add(wanted.name)
+
+    def _reason(self, path: str, module: str) -> str | None:
+        """Why a file cannot import a module; None where it can, or may."""
+        base, _, name = module.rpartition(".")
+        bundle = self._bundle
+        if bundle.find(module) is not None or self._is_providing(path):
+            return None
+        if bundle.find(module.partition(".")[0]) is not None:
+            # A module of the program hides one of the standard library, and all that is in it.
+            provider = bundle.find(base) if base else None
+            if provider is None or self._is_providing(provider):
+                return None
+            return f"there is no module {_shown(name)} in {base!r}{_nearest(name, _modules(bundle, base))}"
+        absence = _absence(module)
+        if absence is None or absence:
+            return absence
+        return (
+            f"there is no module {_shown(module)} in the standard library of programs or among the files of this one"
+            f"{_nearest(module, [*_modules(bundle, ''), *sys.stdlib_module_names, 'inferlet'])}; a package is named in "
             "[dependencies] of Pie.toml, requirements.txt or pyproject.toml"
         )
-    raise FaultError(f"{path}:{node.lineno}:{node.col_offset + 1}: {reason}")
+
+    def _is_providing(self, path: str) -> bool:
+        if path not in self._provides:
+            self._provides[path] = _PROVIDING.search(self._bundle.files.get(path, b"")) is not None
+        return self._provides[path]
 
 
 def _absence(name: str) -> str | None:

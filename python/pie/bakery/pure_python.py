@@ -46,7 +46,7 @@ class Bundled:
 
 
 def install(wanted: Sequence[str]) -> Bundled:
-    """Installs what these requirements lead to, as `requirements` has answered them.
+    """Installs what these requirements lead to, which `requirements.checked` has looked at.
 
     The installer runs in a folder of its own: in that of the program it would take files of the program for its own
     modules and settings. Raises PieError `build-failed`, naming the dependency that has compiled extensions or is not

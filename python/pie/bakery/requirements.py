@@ -41,23 +41,16 @@ _CONTINUED = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"(?:^|[ \t])#.*")
 
 
-def requirements(folder: Path, manifest: Manifest | None) -> list[str]:
-    """What a project in `folder` depends on: by its manifest, else by the files of Python's own.
-
-    A manifest that lists anything is the whole list; without one, what `pyproject.toml` and `requirements.txt` list is
-    wanted together. Each names a release in an index. What the runtime brings (`inferlet`) is left out. Raises PieError
-    `build-failed` for a file that cannot be read, and for what is not such a requirement.
-    """
-    return listed_by_manifest(manifest) or listed_beside(folder)
-
-
 def listed_by_manifest(manifest: Manifest | None) -> list[str]:
-    """What a manifest lists, without what the runtime brings. Raises as `requirements`."""
+    """What a manifest lists, without what the runtime brings (`inferlet`). Raises as `checked`."""
     return checked(manifest.python, MANIFEST_FILE) if manifest else []
 
 
 def listed_beside(folder: Path) -> list[str]:
-    """What the files of Python's own in a folder list. Raises as `requirements`."""
+    """What the files of Python's own in a folder list, without what the runtime brings.
+
+    Raises PieError `build-failed` for a file that cannot be read, and as `checked`.
+    """
     wanted: list[str] = []
     if (project := read_project_file(folder, PYPROJECT, _MAX_FILE_BYTES)) is not None:
         wanted += checked(_listed(folder / PYPROJECT, project), PYPROJECT)
