@@ -25,6 +25,8 @@ MAX_COMPONENT_BYTES = 1 << 30
 
 MANIFEST_FILE = "Pie.toml"
 """What the manifest of a program is called."""
+LOCK_FILE = "pie.lock"
+"""What the list of the packages is called that a program was built with."""
 RUNTIMES = Path(__file__).resolve().parent / "runtimes"
 """The folder with the language runtimes."""
 
@@ -47,7 +49,7 @@ _ENTRIES = (
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "target", "build", "dist", "venv"})
 # Compiled modules, built programs, manifests and locks: what building leaves behind would be built into the program the
 # next time.
-_SKIPPED_FILES = (".pyc", ".wasm", MANIFEST_FILE, "pie.lock")
+_SKIPPED_FILES = (".pyc", ".wasm", MANIFEST_FILE, LOCK_FILE)
 _MAX_SCANNED_BYTES = 4 << 20
 """The longest file whose imports are looked for."""
 

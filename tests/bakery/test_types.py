@@ -159,7 +159,7 @@ def test_mypy_checks_what_is_built_with_its_packages(tmp_path: Path, wheels: Pat
     ("file", "text", "expected"),
     [
         ("main.ts", WRONG, "tsc is not there; install it with `npm install --save-dev typescript`"),
-        ("main.js", "export const main = () => 1;\n", "a JavaScript program without tsconfig.json has none"),
+        ("main.js", "export const main = () => 1;\n", "JavaScript is checked where there is a tsconfig.json"),
         ("main.py", "async def main(input): ...\n", "mypy is not there; install it with `python -m pip install mypy`"),
     ],
 )
@@ -174,7 +174,7 @@ def test_the_command_prints_what_was_found(tmp_path: Path) -> None:
     write(tmp_path, {"main.js": "export const main = () => 1;\n"})
     done = pie("build", "--check", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "the types were not checked: a JavaScript program" in done.stdout
+    assert "the types were not checked: JavaScript is" in done.stdout
 
 
 def test_the_types_are_those_of_the_sdk_by_both_names() -> None:

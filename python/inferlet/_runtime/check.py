@@ -193,10 +193,10 @@ class _Presence:
         absence = _absence(module)
         if absence is None or absence:
             return absence
+        near = _nearest(module, [*_modules(bundle, ""), *sys.stdlib_module_names, "inferlet"])
         return (
-            f"there is no module {_shown(module)} in the standard library of programs or among the files of this one"
-            f"{_nearest(module, [*_modules(bundle, ''), *sys.stdlib_module_names, 'inferlet'])}; a package is named in "
-            "[dependencies] of Pie.toml, requirements.txt or pyproject.toml"
+            f"there is no module {_shown(module)} in the standard library of programs or among the files of this one{near or '.'} "
+            "Name packages in [dependencies] of Pie.toml, requirements.txt or pyproject.toml"
         )
 
     def _is_providing(self, path: str) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pie.bakery import npm, package_cache, pure_python
 from pie.bakery.foreign_imports import foreign_imports
-from pie.bakery.lock import LOCK_FILE, Lock, LockUse, check_fits, check_pins, read_lock
+from pie.bakery.lock import Lock, LockUse, check_fits, check_pins, read_lock
 from pie.bakery.manifest import Manifest, read_own_manifest
 from pie.bakery.project import Project
 from pie.bakery.pure_python import Bundled
@@ -26,7 +26,7 @@ from pie.bakery.requirements import PYPROJECT, REQUIREMENTS, checked, listed_bes
 from pie.bakery.script_metadata import script_metadata
 from pie.errors import PieError
 from pie.folder import Folder
-from pie.programs import MANIFEST_FILE, Source
+from pie.programs import LOCK_FILE, MANIFEST_FILE, Source
 
 _UPGRADE = "`pie build --upgrade` takes what is there"
 

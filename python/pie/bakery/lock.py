@@ -18,7 +18,6 @@ from pie.bakery.toml_text import read_toml
 from pie.errors import PieError
 from pie.folder import read_project_file
 
-LOCK_FILE = "pie.lock"
 MAX_PACKAGES = 4096
 
 Registry: TypeAlias = Literal["python", "npm"]

@@ -26,7 +26,7 @@ SDK_NAMES = ("inferlet", "@pie-project/inferlet")
 
 _NO_TSC = "the types were not checked: tsc is not there; install it with `npm install --save-dev typescript`"
 _NO_MYPY = "the types were not checked: mypy is not there; install it with `python -m pip install mypy`"
-_UNTYPED = "the types were not checked: a JavaScript program without tsconfig.json has none; `pie types` makes one"
+_UNTYPED = "the types were not checked: JavaScript is checked where there is a tsconfig.json with allowJs and checkJs"
 _RUST = "the compiler has checked the types"
 
 
