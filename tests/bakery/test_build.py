@@ -190,14 +190,16 @@ def test_npm_dependencies_are_bundled(engine: Engine, tmp_path: Path, monkeypatc
     assert "main (src/main.ts:5:" in failed.traceback
 
 
-def test_packages_and_programs_take_the_sdk_by_both_of_its_names(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_and_programs_take_from_the_runtime_what_it_brings(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(
         tmp_path,
         {
             "package.json": json.dumps({"type": "module", "dependencies": {f"{SCOPE}/short": "1", f"{SCOPE}/long": "1"}}),
             "main.js": f"import {{ S }} from '{SCOPE}/short';\nimport {{ L }} from '{SCOPE}/long';\n"
-            "import { Sampler } from '@pie-project/inferlet';\n"
-            "export const main = () => S === L && L === Sampler;\n",
+            "import { Sampler } from '@pie-project/inferlet';\nimport { readFile } from 'node:fs/promises';\n"
+            "export const main = () => S === L && L === Sampler && typeof readFile === 'function';\n",
         },
     )
     packages = {

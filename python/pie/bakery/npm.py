@@ -2,7 +2,8 @@
 
 The author of a program may be anybody, so npm is given nothing but releases of the user's registries: `package.json` is
 looked at first, then the lock, which lists all that npm would fetch, and only what stands there is installed. No script
-of a package runs, and no tool of the project. What the runtime brings, the SDK by both of its names, is left to it.
+of a package runs, and no tool of the project. What the runtime brings is left to it: the SDK by both of its names, and
+files as Node has them.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ _OPTIONS = (
     "--conditions=import,module",
     "--external:inferlet",
     "--external:@pie-project/inferlet",
+    "--external:node:fs/promises",
+    "--external:fs/promises",
     "--external:pie:*",
     "--charset=utf8",
     "--log-level=error",
