@@ -32,6 +32,8 @@ _UNREACHABLE = re.compile(
     r"|Name or service not known|Network is unreachable|Connection (?:refused|reset|broken|aborted)"
     r"|error sending request|dns error|tcp connect error|Failed to fetch|Could not connect|operation timed out"
 )
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\S+ ")
+"""How a line of pip's log begins."""
 _MAX_SHOWN_CHARS = 300
 
 
@@ -84,7 +86,7 @@ def _failure(error: CommandError, noted: str, wanted: Sequence[str]) -> str:
         return (
             f"the index that packages come from cannot be reached, and {asked} is not kept from an earlier run on this machine; check the "
             "connection, or the index that is set (PIP_INDEX_URL, `pip config list`). The installer says: "
-            f"{unreachable.strip()[:_MAX_SHOWN_CHARS]}"
+            f"{_STAMP.sub('', unreachable).strip()[:_MAX_SHOWN_CHARS]}"
         )
     if found := _NO_PURE.search(said):
         return (
