@@ -83,9 +83,10 @@ ray: build guests $(STAMPS)/test-requirements ## Tests replicas of an engine on 
 fuzz: setup ## Runs the fuzzers, a minute each; TARGETS=packed runs one, SECONDS=600 longer, KEEP=1 keeps inputs.
 	$(BIN)/python tools/fuzz.py $(TARGETS) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KEEP),--keep)
 
-wheel: runtimes ## Builds the wheel into dist/.
+wheel: runtimes js/inferlet/node_modules ## Builds the wheel, and the npm package of the types, into dist/.
 	$(BIN)/maturin build --release --strip --out dist --interpreter $(BIN)/python
-	ls -l dist/*.whl
+	cd js/inferlet && npm run --silent build && npm pack --silent --ignore-scripts --pack-destination ../../dist
+	ls -l dist/*.whl dist/inferlet-*.tgz
 
 setup: $(STAMPS)/toolchain ## Makes the tool chain ready.
 

@@ -6,8 +6,11 @@
 
 /** Calls back once, after `delay` milliseconds; answers the timer's number. */
 declare function setTimeout<V extends unknown[]>(callback: (...values: V) => void, delay?: number, ...values: V): number;
+/** So a promise can be waited with: `await new Promise((resolve) => setTimeout(resolve, 20))`. */
+declare function setTimeout(callback: (_: void) => void, delay?: number): number;
 /** Calls back again and again, every `delay` milliseconds; answers the timer's number. */
 declare function setInterval<V extends unknown[]>(callback: (...values: V) => void, delay?: number, ...values: V): number;
+declare function setInterval(callback: (_: void) => void, delay?: number): number;
 declare function clearTimeout(id: number | undefined): void;
 declare function clearInterval(id: number | undefined): void;
 declare function queueMicrotask(callback: () => void): void;

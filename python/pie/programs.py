@@ -5,7 +5,8 @@ It is a component, a source file with what it imports from beside it, or a proje
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -24,6 +25,8 @@ MAX_COMPONENT_BYTES = 1 << 30
 
 MANIFEST_FILE = "Pie.toml"
 """What the manifest of a program is called."""
+LOCK_FILE = "pie.lock"
+"""What the list of the packages is called that a program was built with."""
 RUNTIMES = Path(__file__).resolve().parent / "runtimes"
 """The folder with the language runtimes."""
 
@@ -44,9 +47,9 @@ _ENTRIES = (
     "src/index.js",
 )
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "target", "build", "dist", "venv"})
-# Compiled modules, built programs and manifests: what building leaves behind would be built into the program the next
-# time.
-_SKIPPED_FILES = (".pyc", ".wasm", MANIFEST_FILE)
+# Compiled modules, built programs, manifests and locks: what building leaves behind would be built into the program the
+# next time.
+_SKIPPED_FILES = (".pyc", ".wasm", MANIFEST_FILE, LOCK_FILE)
 _MAX_SCANNED_BYTES = 4 << 20
 """The longest file whose imports are looked for."""
 
@@ -150,6 +153,39 @@ def load_folder(path: Path, entry: PurePosixPath) -> Source:
         raise PieError("invalid-program", f"the entry {str(entry)!r} ends in {entry.suffix!r}; a program in source form ends in {known}")
     with _folder(path) as folder:
         return Source(language, _bundle(folder, path, entry.parent), entry.name)
+
+
+def with_files(program: Source, path: Path, names: Sequence[str]) -> Source:
+    """The program of the lone file at `path`, with files and folders beside it that it names.
+
+    Raises PieError `invalid-program` for what is not there or lies elsewhere, and where the program is too large.
+    """
+    with _folder(path.parent) as folder:
+        room = _Room(path.parent)
+        found = dict(program.files)
+        for content in found.values():
+            room.take(len(content))
+        for name in names:
+            for file in _named(folder, path, name):
+                if str(file) not in found:
+                    found[str(file)] = room.read(folder, file)
+    return replace(program, files=tuple(found.items()))
+
+
+def _named(folder: Folder, path: Path, name: str) -> Iterator[PurePosixPath]:
+    """The files that a name stands for, beside the lone file at `path`."""
+    place = PurePosixPath(name)
+    is_inside = bool(name) and not place.is_absolute() and ".." not in place.parts and place != _TOP
+    if is_inside and folder.is_file(place):
+        yield place
+    elif is_inside and folder.is_dir(place):
+        for file, _ in folder.walk(place, skips=_SKIPPED_FOLDERS):
+            if not file.name.endswith(_SKIPPED_FILES):
+                yield place / file
+    else:
+        shown = name if len(name) <= _MAX_SHOWN_CHARS else f"{name[:_MAX_SHOWN_CHARS]}..."
+        message = f"{_shortened(path)!r} names {shown!r} in tool.pie.files, and there is no such file or folder beside it; correct the name"
+        raise PieError("invalid-program", message)
 
 
 def _folder(path: Path) -> Folder:

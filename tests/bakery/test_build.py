@@ -15,9 +15,10 @@ from host.programs import events
 from pie import _engine
 from pie.bakery import npm
 from pie.bakery.build import Built, build
+from pie.bakery.command import shortened
 from pie.bakery.manifest import parse_manifest, usage
 from pie.bakery.project import open_project
-from pie.bakery.requirements import requirements
+from pie.bakery.requirements import listed_beside, listed_by_manifest
 from pie.compiler import COMMAND
 from pie.engine import Engine
 from pie.errors import PieError
@@ -26,7 +27,7 @@ from pie.launch import Launch
 from pie.programs import RUNTIMES, Component
 from support.command import pie
 from support.folders import write
-from support.registries import SCOPE, index, registry
+from support.registries import SCOPE, registry
 from support.wheels import wheel
 
 PACKAGE = '[package]\nname = "mine"\nversion = "1.2.3"\n'
@@ -116,16 +117,6 @@ def test_the_manifest_of_an_earlier_build_is_replaced(tmp_path: Path) -> None:
     assert built.manifest_path.read_text() == (tmp_path / "Pie.toml").read_text()
 
 
-@pytest.fixture
-def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of wheels, which is all that the user's pip takes packages from."""
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    for name, value in index(folder).items():
-        monkeypatch.setenv(name, value)
-    return folder
-
-
 def test_pure_python_dependencies_are_bundled(engine: Engine, tmp_path: Path, wheels: Path) -> None:
     wheel(wheels, "greetings", {"greetings/__init__.py": "def greet(name):\n    return f'Hello {name}'\n"})
     write(
@@ -161,16 +152,17 @@ def test_where_requirements_come_from(tmp_path: Path) -> None:
             "inferlet\nidna==3.7 \\\n  --hash=sha256:82fe\n",
         },
     )
-    manifest = parse_manifest(PACKAGE + '[dependencies]\npython = ["six"]\n')
-    assert requirements(tmp_path, manifest) == [
-        "six",
+    beside = [
         "attrs",
         "requests[socks, use_chardet] ~= 2.31 ; python_version > '3.8'",
         "idna==3.7    --hash=sha256:82fe",
     ]
+    assert listed_beside(tmp_path) == beside
+    assert listed_by_manifest(parse_manifest(PACKAGE + '[dependencies]\npython = ["six", "inferlet"]\n')) == ["six"]
+    assert listed_by_manifest(None) == []
     (tmp_path / "pyproject.toml").write_text("dependencies =")
     with pytest.raises(PieError, match=r"pyproject\.toml cannot be read"):
-        requirements(tmp_path, None)
+        listed_beside(tmp_path)
 
 
 def test_npm_dependencies_are_bundled(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +188,36 @@ def test_npm_dependencies_are_bundled(engine: Engine, tmp_path: Path, monkeypatc
     failed = last_event(engine, Component(built.wasm), {"name": ""})
     assert isinstance(failed, Event.Error), failed
     assert "main (src/main.ts:5:" in failed.traceback
+
+
+def test_packages_and_programs_take_from_the_runtime_what_it_brings(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(
+        tmp_path,
+        {
+            "package.json": json.dumps({"type": "module", "dependencies": {f"{SCOPE}/short": "1", f"{SCOPE}/long": "1"}}),
+            "main.js": f"import {{ S }} from '{SCOPE}/short';\nimport {{ L }} from '{SCOPE}/long';\n"
+            "import { Sampler } from '@pie-project/inferlet';\nimport { readFile } from 'node:fs/promises';\n"
+            "export const main = () => S === L && L === Sampler && typeof readFile === 'function';\n",
+        },
+    )
+    packages = {
+        "short": {"index.js": "export { Sampler as S } from 'inferlet';\n"},
+        "long": {"index.js": "export { Sampler as L } from '@pie-project/inferlet';\n"},
+    }
+    with registry(packages) as variables:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        built = build(tmp_path)
+    assert returned(engine, built) is True
+
+
+def test_a_package_json_that_names_only_the_sdk_needs_no_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"package.json": '{"dependencies": {"@pie-project/inferlet": "*", "inferlet": "*"}}'})
+    write(tmp_path, {"main.js": "import { Sampler } from '@pie-project/inferlet';\nexport const main = () => typeof Sampler;\n"})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert build(tmp_path).n_bytes > 0
 
 
 def test_without_node_npm_dependencies_are_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,6 +313,29 @@ def test_rust_that_does_not_compile_shows_what_cargo_said(tmp_path: Path) -> Non
     with pytest.raises(PieError, match=r"Cargo\.toml") as error:
         build(tmp_path)
     assert error.value.code == "build-failed"
+
+
+def test_every_error_of_rust_is_shown_and_no_warning(tmp_path: Path) -> None:
+    n_errors = 12
+    faults = "".join(f'pub fn fault_{number}() -> u8 {{\n    let unused = 1;\n    "text {number}"\n}}\n' for number in range(n_errors))
+    manifest = '[package]\nname = "broken"\nversion = "0.1.0"\nedition = "2024"\n[lib]\ncrate-type = ["cdylib"]\n'
+    write(tmp_path, {"Cargo.toml": manifest, "src/lib.rs": faults})
+    with pytest.raises(PieError) as error:
+        build(tmp_path)
+    message = error.value.message
+    assert f"cargo cannot compile {str(tmp_path)!r}: {n_errors} errors" in message
+    assert [number for number in range(n_errors) if f'"text {number}"' not in message] == []
+    assert "warning" not in message
+    assert "aborting due to" not in message
+
+
+@pytest.mark.parametrize(("n_lines", "n_left_out"), [(160, 0), (161, 1), (10_000, 9840)])
+def test_of_what_a_tool_said_the_beginning_and_the_end_are_shown(n_lines: int, n_left_out: int) -> None:
+    shown = shortened("\n".join(f"line {number}" for number in range(n_lines)))
+    assert shown.startswith("line 0\n")
+    assert shown.endswith(f"line {n_lines - 1}")
+    assert (f"[{n_left_out} lines are left out]" in shown) == (n_left_out > 0)
+    assert len(shortened("x" * 10**6)) < 2000
 
 
 PARAMETERS = (

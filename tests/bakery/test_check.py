@@ -27,9 +27,38 @@ SCRIPT_MAIN = "export async function main() {}\n"
         ({"main.py": "import helper\n" + PYTHON_MAIN, "helper.py": "\nx = = 1\n"}, "helper.py:2:5: invalid syntax"),
         ({"main.py": PYTHON_MAIN + "    from a.b import c\n", "a/__init__.py": "", "a/b.py": "(\n"}, "a/b.py:1:1: '(' was never closed"),
         ({"main.py": "import a\n", "a/__init__.py": "from . import b\n", "a/b.py": "0x\n"}, "a/b.py:1:2: invalid hexadecimal literal"),
+        ({"main.py": "import json\nimport slugfy\n", "slugify.py": ""}, "main.py:2:1: there is no module 'slugfy' in the standard library"),
+        ({"main.py": "import jsn\n" + PYTHON_MAIN}, "main.py:1:1: there is no module 'jsn' in the standard library"),
+        ({"main.py": "async def main(input):\n    import numpyy\n"}, "main.py:2:5: there is no module 'numpyy'"),
+        ({"main.py": "class A:\n    from gone.deep import x\n"}, "main.py:2:5: there is no module 'gone'"),
+        (
+            {"main.py": "import a.helpers\n", "a/__init__.py": "", "a/helper.py": ""},
+            "main.py:1:1: there is no module 'helpers' in 'a'; did you",
+        ),
+        (
+            {"main.py": "from a import b\n", "a/__init__.py": "", "a/b.py": "\nfrom .c import d\n"},
+            "a/b.py:2:1: there is no module 'c' in 'a'",
+        ),
+        ({"main.py": "import xml.etre\n"}, "main.py:1:1: there is no module 'xml.etre' in the standard library"),
+        (
+            {"main.py": "import sqlite3\n"},
+            "main.py:1:1: 'sqlite3' cannot be imported: No module named 'sqlite3' in a program: a program has no",
+        ),
+        (
+            {"main.py": "import ssl\n"},
+            "main.py:1:1: 'ssl' cannot be imported: No module named '_ssl' in a program: TLS is spoken by the engine",
+        ),
+        (
+            {"main.py": "import lzma\n"},
+            "main.py:1:1: 'lzma' cannot be imported: No module named '_lzma' in a program: a program compresses",
+        ),
+        ({"main.py": "import multiprocessing\n"}, "main.py:1:1: 'multiprocessing' cannot be imported"),
         ({"main.js": "let x = 1;\nlet = = 2;\n"}, "main.js:2:"),
         ({"main.ts": "export async function main(input: string {}\n"}, "main.ts:1:"),
-        ({"main.ts": "enum Colour { Red }\n" + SCRIPT_MAIN}, "main.ts:1:1: "),
+        (
+            {"main.ts": "enum Colour { Red }\n" + SCRIPT_MAIN},
+            "main.ts:1:1: TypeScript enum is not supported in strip-only mode; types are only",
+        ),
         ({"main.js": "export const x = 1;\n"}, "main.js exports no function `main`; add `export async function main(input)"),
         ({"main.ts": "export function other() {}\n"}, "main.ts exports no function `main`"),
         ({"main.js": "import { y } from './other.js';\n" + SCRIPT_MAIN, "other.js": "export const z = 1;\n"}, "Could not find export 'y'"),
@@ -55,6 +84,18 @@ def test_what_cannot_run_is_refused_with_its_place(tmp_path: Path, files: dict[s
         {"main.py": "import sys\nif sys.version_info < (3,):\n    import old\n" + PYTHON_MAIN, "old.py": "print 'two'\n"},
         {"main.py": "try:\n    import old\nexcept SyntaxError:\n    old = None\n" + PYTHON_MAIN, "old.py": "print 'two'\n"},
         {"main.py": PYTHON_MAIN, "templates/page.py": "{% template %}\n"},
+        # What may not be reached, or may fail, is left to the launch.
+        {"main.py": "try:\n    import numpy\nexcept ImportError:\n    numpy = None\n" + PYTHON_MAIN},
+        {"main.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas\n" + PYTHON_MAIN},
+        {"main.py": "import contextlib\nwith contextlib.suppress(ImportError):\n    import numpy\n" + PYTHON_MAIN},
+        {"main.py": "def plot():\n    import matplotlib\n" + PYTHON_MAIN},
+        {"main.py": "async def main(input):\n    if input is None:\n        return 1\n    import numpy\n"},
+        {"main.py": "raise SystemExit\nimport numpy\n"},
+        {"main.py": "async def fetch(request): ...\nasync def main(input):\n    import numpy\n"},
+        {"main.py": "from a import b\n" + PYTHON_MAIN, "a/__init__.py": "b = 1\n", "a/b.py": "import numpy\n"},
+        # Modules that stand in no file, as those of `six`.
+        {"main.py": "import six.moves.urllib\n" + PYTHON_MAIN, "six.py": "import sys\nsys.modules['six.moves'] = sys\n"},
+        {"main.py": "import os.path, xml.etree.ElementTree, collections.abc, concurrent.futures, inferlet.chat\n" + PYTHON_MAIN},
         {"main.js": "throw new Error('this would end a program that runs');\n" + SCRIPT_MAIN},
         {"main.js": "import './loop.js';\n" + SCRIPT_MAIN, "loop.js": "for (;;);\n"},
         {
@@ -95,3 +136,10 @@ def test_the_command_says_what_is_wrong_and_writes_nothing(tmp_path: Path) -> No
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "error[invalid-program]: main.py:1:10: invalid syntax"
     assert not (tmp_path / "out.wasm").exists()
+
+
+def test_the_nearest_name_is_told(tmp_path: Path) -> None:
+    for source, near in [("import slugfy\n", "slugify"), ("import colections\n", "collections"), ("import inferlt\n", "inferlet")]:
+        with pytest.raises(PieError, match=f"did you mean '{near}'") as caught:
+            build(write(tmp_path, {"main.py": source, "slugify/__init__.py": ""}))
+        assert "[dependencies] of Pie.toml" in caught.value.message

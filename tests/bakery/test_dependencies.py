@@ -13,7 +13,7 @@ import pytest
 
 from pie.bakery import npm
 from pie.bakery.build import build
-from pie.bakery.requirements import requirements
+from pie.bakery.requirements import listed_beside
 from pie.errors import PieError
 from support.folders import write
 from support.registries import SCOPE, index, registry
@@ -67,13 +67,13 @@ def test_what_is_not_a_release_is_refused_by_name(tmp_path: Path, file: str, one
 )
 def test_releases_are_taken_as_they_are_written(tmp_path: Path, one: str) -> None:
     write(tmp_path, {"requirements.txt": f"{one}  # why\n"})
-    assert requirements(tmp_path, None) == [one]
+    assert listed_beside(tmp_path) == [one]
 
 
 def test_a_requirements_file_that_is_too_long_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {"requirements.txt": "#" * (300 << 10)})
     with pytest.raises(PieError, match="more than the 262144"):
-        requirements(tmp_path, None)
+        listed_beside(tmp_path)
 
 
 def test_no_file_of_a_program_is_a_module_of_the_installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from pie.bakery.manifest import is_program_name, parse_manifest
 from pie.bakery.new import new
 from pie.errors import PieError
 from support.command import environment, pie
+from support.folders import write
 
 MAX_SMALL_BYTES = 4_000
 MAX_RUST_BYTES = 400_000
@@ -94,11 +99,83 @@ def test_a_new_rust_program_is_built_runs_and_passes_its_test(tmp_path: Path) ->
     assert "1 passed" in tested.stdout
 
 
-@pytest.mark.parametrize("name", ["", "A", "a/b", "../a", "a.b", "1a", "-a", "a\0b", "x" * 65, "a b", "ä"])
+@pytest.mark.parametrize("name", ["", "A", "a/B", "..", "a/..", ".a", "-a", "a\0b", "x" * 65, "a b", "ä", "a\n", "/"])
 def test_a_name_that_no_program_can_have_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(PieError, match="cannot be the name of a program") as error:
+    with pytest.raises(PieError, match=r"cannot be the (name|folder) of a") as error:
         new(name, "python", tmp_path)
     assert error.value.code == "invalid-name"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "9", "1a", "a.b", "a_b-c.d", "x" * 64, "A", "a/b", ".a", "_a", "-a", "x" * 65, "a b", "ä", "", "a\n"]
+)
+def test_a_new_program_and_a_manifest_have_one_rule_of_names(name: str) -> None:
+    text = f'[package]\nname = {json.dumps(name)}\nversion = "1"\n'
+    if is_program_name(name):
+        assert parse_manifest(text).name == name
+        return
+    with pytest.raises(PieError, match=r"package\.name") as caught:
+        parse_manifest(text)
+    assert caught.value.code == "invalid-manifest"
+
+
+@pytest.mark.parametrize("language", ["python", "typescript", "javascript", "rust"])
+@pytest.mark.parametrize("place", ["my.poet", "9lives", "sub/deeper/poet", "poet/"])
+def test_a_program_is_made_at_a_path_and_called_as_its_folder(tmp_path: Path, place: str, language: str) -> None:
+    project = new(place, language, tmp_path)  # type: ignore[arg-type]
+    assert project == tmp_path / place
+    assert parse_manifest((project / "Pie.toml").read_text()).name == place.rstrip("/").rpartition("/")[2]
+    if language == "rust":
+        crate = tomllib.loads((project / "Cargo.toml").read_text())["package"]["name"]
+        assert re.fullmatch("[a-z][a-z0-9_-]*", crate)
+
+
+def test_a_program_is_made_in_the_folder_that_one_is_in(tmp_path: Path) -> None:
+    here = tmp_path / "My Poet"
+    write(here, {"notes.txt": "precious"})
+    done = pie("new", ".", "--lang", "python", cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Made a program in this folder. Next: pie run . -- --help\n"
+    assert parse_manifest((here / "Pie.toml").read_text()).name == "my-poet"
+    assert (here / "notes.txt").read_text() == "precious"
+    assert run(here, "--name", "Ada").returncode == 0
+    # What is there is not overwritten, and nothing is left half made.
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    done = pie("new", ".", "--ts", cwd=here)
+    assert done.returncode == 1
+    assert "is there already, and nothing is overwritten" in done.stderr
+    assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
+
+
+def test_what_was_written_goes_again_where_the_rest_cannot_be(tmp_path: Path) -> None:
+    write(tmp_path, {"src": "a file in the place of the folder"})
+    with pytest.raises(PieError, match=r"cannot be filled|is there already"):
+        new(".", "python", tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["src"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "language"),
+    [
+        ((), "python"),
+        (("--typescript",), "typescript"),
+        (("--javascript",), "javascript"),
+        (("--lang", "ts"), "typescript"),
+        (("--lang", "Rust"), "rust"),
+        (("--lang", "py", "--python"), "python"),
+    ],
+)
+def test_the_language_is_said_in_several_ways(tmp_path: Path, flags: tuple[str, ...], language: str) -> None:
+    done = pie("new", "mine", *flags, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert parse_manifest((tmp_path / "mine/Pie.toml").read_text()).language == language
+
+
+def test_a_language_that_there_is_none_of_is_named(tmp_path: Path) -> None:
+    done = pie("new", "mine", "--lang", "perl", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "error[invalid-argument]: --lang 'perl' is not a language of programs; give one of rust, python" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

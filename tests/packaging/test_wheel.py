@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -94,3 +96,41 @@ def test_a_program_is_made_and_built_from_the_wheel_alone(installed: Path, tmp_p
         line = [str(installed / command[0]), *command[1:]]
         done = subprocess.run(line, cwd=tmp_path, env=alone, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The npm package of the types, as `make wheel` makes it."""
+    folder = tmp_path_factory.mktemp("npm")
+    sdk = ROOT / "js/inferlet"
+    subprocess.run(["npm", "run", "--silent", "build"], cwd=sdk, check=True)
+    subprocess.run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", str(folder)], cwd=sdk, check=True)
+    (path,) = folder.glob("inferlet-*.tgz")
+    return path
+
+
+def test_the_npm_package_brings_the_types(package: Path, tmp_path: Path) -> None:
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert package.name == f"inferlet-{version}.tgz"
+    with tarfile.open(package) as archive:
+        names = archive.getnames()
+        archive.extractall(tmp_path / "packed", filter="data")
+    assert {"package/package.json", "package/README.md", "package/globals.d.ts", "package/dist/index.d.ts"} <= set(names)
+    assert [name for name in names if name.startswith(("package/src", "package/node_modules"))] == []
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "packed/package").rename(tmp_path / "node_modules/inferlet")
+    settings = {
+        "target": "ESNext",
+        "module": "ESNext",
+        "moduleResolution": "bundler",
+        "lib": ["ES2024", "ESNext.Disposable"],
+        "types": ["inferlet/globals"],
+        "strict": True,
+        "noEmit": True,
+    }
+    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": settings, "files": ["main.ts"]}))
+    source = "import { Sampler } from 'inferlet';\nawait new Promise((r) => setTimeout(r, 20));\nexport const main = () => Sampler.topP(0.6, 0.95);\n"
+    (tmp_path / "main.ts").write_text(source)
+    tsc = ROOT / "js/inferlet/node_modules/.bin/tsc"
+    done = subprocess.run([str(tsc), "-p", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.stdout == ""

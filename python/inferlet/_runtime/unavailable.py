@@ -33,6 +33,7 @@ _PACKAGES = "name packages under [dependencies] of Pie.toml; `pie run` and `pie 
 _NATIVE = "a program loads no native libraries; use packages in pure Python"
 _SCREEN = "a program has no screen and no terminal; print, or send with inferlet.session.send"
 _DATABASE = "a program has no database library; keep data in files below /scratch, as JSON or CSV"
+_COMPRESSION = "a program compresses with zlib, gzip or zipfile"
 
 _MODULES = {
     "multiprocessing": f"{_PROCESSES}, or tasks with asyncio.gather",
@@ -46,6 +47,9 @@ _MODULES = {
     "turtle": _SCREEN,
     "dbm": _DATABASE,
     "sqlite3": _DATABASE,
+    "_bz2": _COMPRESSION,
+    "_lzma": _COMPRESSION,
+    "_zstd": _COMPRESSION,
 }
 """Modules that are not there."""
 

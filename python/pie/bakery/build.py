@@ -6,17 +6,20 @@ The same input gives the same bytes.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pie import _engine
-from pie.bakery import cargo, npm, pure_python
+from pie.bakery import cargo, npm, sdk
 from pie.bakery.check import check
+from pie.bakery.dependencies import Dependencies, dependencies, has_dependencies
+from pie.bakery.lock import LockUse
 from pie.bakery.manifest import Manifest, new_manifest
 from pie.bakery.output import Output, named_folder, own_folder
 from pie.bakery.project import Project, open_project
-from pie.bakery.requirements import requirements
+from pie.bakery.type_check import check_types
 from pie.errors import PieError
 from pie.folder import MAX_PROJECT_FILE_BYTES, check_inside
 from pie.programs import MANIFEST_FILE, MAX_COMPONENT_BYTES, RUNTIMES, Component, Source
@@ -38,13 +41,26 @@ class Built:
     """`sha256:` and the digest of the `.wasm`."""
     runtime: str | None
     """The digest of the language runtime that the program needs; None for a Rust program."""
+    lock_path: Path | None
+    """Where it stands which packages the program was built with; None where there are none."""
+    types: str | None
+    """What was found of its types, for people; None where nobody asked."""
 
 
-def build(path: Path, output: Path | None = None, *, standalone: bool = False) -> Built:
+def build(
+    path: Path,
+    output: Path | None = None,
+    *,
+    standalone: bool = False,
+    lock: LockUse = LockUse.UPDATE,
+    with_types: bool = False,
+) -> Built:
     """Builds what lies at `path` to `output`; to `dist/NAME.wasm` in its folder if not given.
 
-    With `standalone`, a Python or JavaScript program carries its language runtime and runs in any engine.
-    Raises PieError `build-failed` for what the tools of the language refuse, and those of `open_project` and `check`.
+    With `standalone`, a Python or JavaScript program carries its language runtime and runs in any engine. `with_types`
+    has its types checked first, where the tool for that is there. Which packages it was built with is written to
+    `pie.lock` in its folder, as far as `lock` allows. Raises PieError `build-failed` for what the tools of the language
+    refuse, and those of `open_project` and `check`.
     """
     if output is not None and output.suffix != _SUFFIX and not output.is_dir():
         message = f"{str(output)!r} does not end in {_SUFFIX}, by which programs are known; name the output so, or a folder that is there"
@@ -52,8 +68,12 @@ def build(path: Path, output: Path | None = None, *, standalone: bool = False) -
     project = open_project(path)
     if project.kind == "component":
         raise PieError("build-failed", f"{str(path)!r} is built already; give the folder or the file that it was made from")
-    manifest = project.manifest or new_manifest(project.name)
-    wasm, runtime = _program(project, manifest, standalone=standalone)
+    manifest = _manifest(project)
+    if project.path.is_dir():
+        sdk.link(project.folder, is_needed=project.source is None)
+    wanted = _dependencies(project, lock)
+    types = check_types(project, wanted.files if wanted and project.kind == "python" else {}) if with_types else None
+    wasm, runtime = _program(project, manifest, wanted, standalone=standalone, locked=lock is LockUse.REQUIRE)
     check(wasm)
     name = f"{manifest.name}{_SUFFIX}"
     folder: AbstractContextManager[Output]
@@ -69,7 +89,8 @@ def build(path: Path, output: Path | None = None, *, standalone: bool = False) -
         beside = _manifest_name(opened, name, manifest)
         opened.write(name, wasm)
         opened.write(beside, manifest.text.encode())
-    return Built(opened.path / name, opened.path / beside, manifest, len(wasm), _digest(wasm), runtime)
+    lock_path = _written_lock(project.folder, wanted)
+    return Built(opened.path / name, opened.path / beside, manifest, len(wasm), _digest(wasm), runtime, lock_path, types)
 
 
 def _target(output: Path, name: str) -> Path:
@@ -81,33 +102,49 @@ def _target(output: Path, name: str) -> Path:
 
 
 def ready(project: Project) -> Component | Source:
-    """The program of a project, to be launched: as it is where it can run so, else built, which may take minutes.
+    """The program of a project, to be launched: as it is where it can run so, else with its packages, or built.
 
-    Raises PieError as `build` does.
+    That may take minutes. Raises PieError as `build` does, and where a `pie.lock` does not fit what the program asks
+    for.
     """
-    if project.source is not None and not needs_building(project):
+    if project.path.is_dir() and project.kind != "component":
+        sdk.link(project.folder, is_needed=project.source is None)
+    if not isinstance(project.source, Source):
+        return project.source or Component(project.path, content=_program(project, _manifest(project), None)[0])
+    wanted = _dependencies(project, LockUse.FOLLOW)
+    if wanted is None:
         return project.source
-    wasm, _ = _program(project, project.manifest or new_manifest(project.name), standalone=False)
-    return Component(project.path, content=wasm)
+    files, entry = _files(project.source, wanted)
+    return replace(project.source, files=tuple(files.items()), entry=entry)
 
 
 def needs_building(project: Project) -> bool:
     """Whether the program cannot run from its own files alone."""
-    return project.source is None or (isinstance(project.source, Source) and _has_dependencies(project))
+    return project.source is None or (isinstance(project.source, Source) and has_dependencies(project))
 
 
-def _program(project: Project, manifest: Manifest, *, standalone: bool) -> tuple[bytes, str | None]:
+def _manifest(project: Project) -> Manifest:
+    return project.manifest or new_manifest(project.name)
+
+
+def _dependencies(project: Project, use: LockUse) -> Dependencies | None:
+    """The packages of a program; None where it has none, or they are crates."""
+    if project.kind == "rust" and use is LockUse.UPGRADE:
+        raise PieError("build-failed", f"crates are upgraded by cargo: run `cargo update` in {str(project.folder)!r}, then `pie build`")
+    if not isinstance(project.source, Source) or not has_dependencies(project):
+        return None
+    return dependencies(project, _entry_file(project, project.source), use)
+
+
+def _program(
+    project: Project, manifest: Manifest, wanted: Dependencies | None, *, standalone: bool = False, locked: bool = False
+) -> tuple[bytes, str | None]:
     """The bytes of the built program, and the digest of its runtime."""
     if not isinstance(project.source, Source):
-        component = cargo.build(project.folder)
+        component = cargo.build(project.folder, locked=locked)
         return _engine.pack_program("component", {}, "", manifest.text, None, component), None
     source = project.source
-    files, entry = dict(source.files), source.entry
-    if _has_dependencies(project):
-        if source.language == "javascript":
-            files, entry = npm.bundle(project.folder, _entry_file(project, source)), npm.BUNDLE
-        else:
-            files = _merged(files, pure_python.install(requirements(project.folder, project.manifest)))
+    files, entry = _files(source, wanted)
     try:
         runtime = (RUNTIMES / f"{source.language}.wasm").read_bytes()
     except OSError as error:
@@ -117,12 +154,23 @@ def _program(project: Project, manifest: Manifest, *, standalone: bool) -> tuple
     return _engine.pack_program(source.language, files, entry, manifest.text, digest, runtime if standalone else None), digest
 
 
-def _has_dependencies(project: Project) -> bool:
-    if not project.path.is_dir():
-        return bool(project.manifest and project.manifest.python)
-    if project.kind == "javascript":
-        return npm.has_dependencies(project.folder)
-    return bool(requirements(project.folder, project.manifest))
+def _files(source: Source, wanted: Dependencies | None) -> tuple[dict[str, bytes], str]:
+    """The files of a program with its packages, and its entry among them."""
+    if wanted is None:
+        return dict(source.files), source.entry
+    if source.language == "javascript":
+        return dict(wanted.files), npm.BUNDLE
+    return _merged(dict(source.files), wanted.files), source.entry
+
+
+def _written_lock(folder: Path, wanted: Dependencies | None) -> Path | None:
+    """Writes which packages a program was built with; where that stands."""
+    if wanted is None or wanted.lock is None:
+        return None
+    with named_folder(folder) as opened:
+        opened.check(wanted.lock_file)
+        opened.write(wanted.lock_file, wanted.lock.text().encode())
+    return folder / wanted.lock_file
 
 
 def _entry_file(project: Project, source: Source) -> Path:
@@ -134,10 +182,10 @@ def _entry_file(project: Project, source: Source) -> Path:
     return next(path for path in candidates if path.is_file())
 
 
-def _merged(own: dict[str, bytes], others: dict[str, bytes]) -> dict[str, bytes]:
+def _merged(own: dict[str, bytes], others: Mapping[str, bytes]) -> dict[str, bytes]:
     if both := sorted(own.keys() & others.keys()):
         raise PieError("build-failed", f"the program and one of its dependencies both have the file {both[0]!r}; rename the program's")
-    return own | others
+    return {**own, **others}
 
 
 def _manifest_name(folder: Output, wasm: str, manifest: Manifest) -> str:

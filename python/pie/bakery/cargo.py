@@ -7,19 +7,25 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pie.bakery import sdk
-from pie.bakery.command import run
+from pie.bakery.command import CommandError, run
 from pie.bakery.toolchain.machine import ToolchainError, find, target_folder
 from pie.bakery.toolchain.wasm import PROGRAMS, cargo_environment
 from pie.errors import PieError
 
+# Every error of the compiler is shown, as far as a person would read.
+_SHOWN_CHARS = 64 << 10
+# The compiler counts its errors in one more, which is none of the program.
+_COUNTED = "error: aborting due to"
 
-def build(folder: Path) -> bytes:
-    """The component of the project in `folder`.
+
+def build(folder: Path, *, locked: bool = False) -> bytes:
+    """The component of the project in `folder`; with `locked`, of the crates that `Cargo.lock` names and no others.
 
     Builds in a folder that all programs share, so that the SDK and the standard library are built once. Raises PieError
-    `build-failed` with what cargo said, or with what is missing to build for wasm.
+    `build-failed` with every error of the compiler, with what cargo said, or with what is missing to build for wasm.
     """
     if find("cargo") is None:
         raise PieError("build-failed", "building a Rust program needs cargo, which is not there; install Rust 1.95 or newer with rustup")
@@ -30,15 +36,20 @@ def build(folder: Path) -> bytes:
     sdk.link(folder)
     target = target_folder()
     try:
-        return _built(folder, target, environment)
+        return _built(folder, target, environment, locked=locked)
     except OSError as error:
         raise PieError("build-failed", f"{error.filename or str(target)!r} cannot be used to build in: {error.strerror}") from error
 
 
-def _built(folder: Path, target: Path, environment: Mapping[str, str]) -> bytes:
-    command = ["cargo", "build", "--release", "--target", PROGRAMS, "--quiet", "--message-format", "json-render-diagnostics"]
+def _built(folder: Path, target: Path, environment: Mapping[str, str], *, locked: bool) -> bytes:
+    command = ["cargo", "build", "--release", "--target", PROGRAMS, "--quiet", "--message-format", "json"]
+    if locked:
+        command.append("--locked")
     with _alone(target):
-        said = run(command, folder=folder, environment={**environment, "CARGO_TARGET_DIR": str(target)})
+        try:
+            said = run(command, folder=folder, environment={**environment, "CARGO_TARGET_DIR": str(target)})
+        except CommandError as error:
+            raise PieError("build-failed", _failure(error, folder)) from error
         components = list(_components(said, folder))
         if len(components) != 1:
             names = ", ".join(path.name for path in components) or "none"
@@ -58,10 +69,47 @@ def _alone(target: Path) -> Iterator[None]:
         yield
 
 
+def _failure(error: CommandError, folder: Path) -> str:
+    """The errors of the compiler without its warnings; what cargo itself said where there are none."""
+    errors = list(_errors(error.stdout))
+    if not errors:
+        return error.message
+    shown: list[str] = []
+    n_chars = 0
+    for text in errors:
+        if shown and n_chars + len(text) > _SHOWN_CHARS:
+            break
+        shown.append(text[:_SHOWN_CHARS])
+        n_chars += len(text)
+    n_left_out = len(errors) - len(shown)
+    n_errors = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+    more = [f"[{n_left_out} more errors are left out; `cargo build --target {PROGRAMS}` shows them]"] if n_left_out else []
+    return "\n\n".join([f"cargo cannot compile {str(folder)!r}: {n_errors}", *shown, *more])
+
+
+def _errors(said: str) -> Iterator[str]:
+    """The errors of the compiler in cargo's messages, as it would print them."""
+    for message in _messages(said):
+        inner = message.get("message")
+        if message.get("reason") != "compiler-message" or not isinstance(inner, dict):
+            continue
+        rendered = str(inner.get("rendered") or inner.get("message") or "").strip()
+        if str(inner.get("level", "")).startswith("error") and not rendered.startswith(_COUNTED):
+            yield rendered
+
+
 def _components(said: str, folder: Path) -> Iterator[Path]:
     """The components of the project itself in cargo's messages."""
-    for line in said.splitlines():
-        message = json.loads(line) if line.startswith("{") else {}
+    for message in _messages(said):
         is_own = Path(message.get("manifest_path", "/")).is_relative_to(folder.resolve())
         if message.get("reason") == "compiler-artifact" and is_own:
             yield from (Path(name) for name in message["filenames"] if name.endswith(".wasm"))
+
+
+def _messages(said: str) -> Iterator[dict[str, Any]]:
+    """What cargo said in JSON, an object a line."""
+    for line in said.splitlines():
+        if line.startswith("{"):
+            message = json.loads(line)
+            if isinstance(message, dict):
+                yield message

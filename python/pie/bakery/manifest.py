@@ -17,11 +17,14 @@ from pie.folder import Folder, read_file
 from pie.programs import MANIFEST_FILE
 
 MAX_NAME_CHARS = 64
+NAME_RULE = "at most 64 of a to z, 0 to 9, '.', '_' and '-', beginning with a letter or digit"
+"""What the name of a program is made of, for messages; `is_program_name` and the engine hold to it."""
 DEFAULT_VERSION = "0.1.0"
 """The version of a program whose manifest is missing."""
 
 # The engine names the limit of a manifest; this one is for what is no manifest at all.
 _MAX_FILE_BYTES = 1 << 20
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
 
 
@@ -126,6 +129,11 @@ def with_http(manifest: Manifest, *, shared: bool | None, public: bool) -> Manif
         return manifest
     lines = ["", "[http]", f'instance = "{"shared" if shared else "request"}"', f"public = {'true' if public else 'false'}", ""]
     return parse_manifest(manifest.text.rstrip("\n") + "\n" + "\n".join(lines))
+
+
+def is_program_name(name: str) -> bool:
+    """Whether a program can be called so: by the rule of the engine for `package.name`."""
+    return _NAME.fullmatch(name) is not None
 
 
 def plain_name(name: str) -> str:

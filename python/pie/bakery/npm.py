@@ -2,7 +2,8 @@
 
 The author of a program may be anybody, so npm is given nothing but releases of the user's registries: `package.json` is
 looked at first, then the lock, which lists all that npm would fetch, and only what stands there is installed. No script
-of a package runs, and no tool of the project.
+of a package runs, and no tool of the project. What the runtime brings is left to it: the SDK by both of its names, and
+files as Node has them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pie.bakery.command import run, temporary_folder
+from pie.bakery.lock import LockUse, Pin
+from pie.bakery.output import named_folder
 from pie.bakery.toolchain.machine import cache_folder
 from pie.errors import PieError
 from pie.folder import read_file, read_project_file
@@ -61,6 +64,9 @@ _OPTIONS = (
     "--main-fields=module,main",
     "--conditions=import,module",
     "--external:inferlet",
+    "--external:@pie-project/inferlet",
+    "--external:node:fs/promises",
+    "--external:fs/promises",
     "--external:pie:*",
     "--charset=utf8",
     "--log-level=error",
@@ -68,7 +74,7 @@ _OPTIONS = (
     "--sourcemap=external",
     "--sources-content=false",
 )
-_PROVIDED = {"inferlet"}
+_PROVIDED = {"inferlet", "@pie-project/inferlet"}
 _TYPESCRIPT = "tsconfig.json"
 # How esbuild marks a file that it leaves out.
 _DISABLED = "(disabled):"
@@ -82,22 +88,60 @@ def has_dependencies(folder: Path) -> bool:
     return bool(_section(folder, _package(folder), "dependencies").keys() - _PROVIDED)
 
 
-def bundle(folder: Path, entry: Path) -> dict[str, bytes]:
-    """One file that holds the entry and all that it imports, but `inferlet`, which the runtime brings.
+def wanted(folder: Path) -> list[str]:
+    """What the `package.json` in `folder` asks for when the program runs, as `NAME@RANGE`.
 
-    Installs what `package.json` names where `node_modules` is missing. Raises PieError `build-failed` for dependencies
-    that are not releases of a registry, with what npm or esbuild said, and where a file that was bundled lies outside
-    of the folder.
+    Raises as `has_dependencies`.
     """
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        message = (
-            f"{folder / _PACKAGE} names dependencies, and bundling them needs Node with npm, which are not there; install Node 20 or newer"
-        )
-        raise PieError("build-failed", message)
-    if not (folder / _PACKAGES).is_dir():
-        _install(npm, folder)
-    esbuild = _esbuild(npm)
+    listed = _section(folder, _package(folder), "dependencies")
+    return sorted(f"{name}@{asked}" for name, asked in listed.items() if name not in _PROVIDED)
+
+
+def install(folder: Path, use: LockUse, *, is_stale: bool = False) -> None:
+    """Makes `node_modules` of what `package.json` names.
+
+    It is left alone where it is there, unless it is out of date (`is_stale`) or to be renewed. Raises PieError
+    `build-failed` for dependencies that are not releases of a registry, and with what npm said.
+    """
+    npm = _npm(folder)
+    if (folder / _PACKAGES).is_dir() and not is_stale and use is not LockUse.UPGRADE:
+        return
+    for name, remedy in _FOREIGN.items():
+        if read_project_file(folder, name) is not None:
+            raise PieError("build-failed", f"{str(folder / name)!r} would tell npm what to do, and comes with the program; {remedy}")
+    _check_package(folder)
+    if use is LockUse.UPGRADE:
+        _resolve(npm, folder)
+    elif is_stale or read_project_file(folder, _LOCK, _MAX_LOCK_BYTES) is None:
+        run([npm, "install", "--package-lock-only", *_NPM_OPTIONS], folder=folder)
+    _check_lock(npm, folder)
+    run([npm, "ci", *_NPM_OPTIONS], folder=folder)
+
+
+def installed(folder: Path) -> tuple[Pin, ...]:
+    """The packages that are installed for the program: by npm's list of `node_modules`, else by its lock.
+
+    Those for developing are left out, and so are optional ones, which differ from machine to machine. None where
+    another tool made `node_modules`. Raises PieError `build-failed` for a list that cannot be read.
+    """
+    for name in (f"{_PACKAGES}/.package-lock.json", _LOCK):
+        content = read_project_file(folder, name, _MAX_LOCK_BYTES)
+        if content is None:
+            continue
+        packages = _object(folder / name, content).get("packages")
+        if not isinstance(packages, dict):
+            continue
+        return tuple(sorted(set(_pins(folder / name, packages)), key=lambda pin: (pin.name, pin.version)))
+    return ()
+
+
+def bundle(folder: Path, entry: Path) -> dict[str, bytes]:
+    """One file that holds the entry and all that it imports, but the SDK, which the runtime brings.
+
+    `install` has made `node_modules`. Raises PieError `build-failed` with what esbuild said, and where a file that was
+    bundled lies outside of the folder.
+    """
+    esbuild = _esbuild(_npm(folder))
     with temporary_folder() as made:
         target, listing = made / BUNDLE, made / "inputs.json"
         # Without being told, esbuild would take the one of a folder above.
@@ -107,16 +151,43 @@ def bundle(folder: Path, entry: Path) -> dict[str, bytes]:
         return {BUNDLE: read_file(target, MAX_DEPENDENCY_BYTES), SOURCE_MAP: _source_map(folder, made)}
 
 
-def _install(npm: str, folder: Path) -> None:
-    """Makes `node_modules` of what the lock lists, which is made first where there is none."""
-    for name, remedy in _FOREIGN.items():
-        if read_project_file(folder, name) is not None:
-            raise PieError("build-failed", f"{str(folder / name)!r} would tell npm what to do, and comes with the program; {remedy}")
-    _check_package(folder)
-    if read_project_file(folder, _LOCK, _MAX_LOCK_BYTES) is None:
-        run([npm, "install", "--package-lock-only", *_NPM_OPTIONS], folder=folder)
-    _check_lock(npm, folder)
-    run([npm, "ci", *_NPM_OPTIONS], folder=folder)
+def _npm(folder: Path) -> str:
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        message = (
+            f"{folder / _PACKAGE} names dependencies, and bundling them needs Node with npm, which are not there; install Node 20 or newer"
+        )
+        raise PieError("build-failed", message)
+    return npm
+
+
+def _resolve(npm: str, folder: Path) -> None:
+    """Makes the lock anew.
+
+    It is made in a folder of its own: npm would take what `node_modules` has.
+    """
+    with temporary_folder() as elsewhere:
+        (elsewhere / _PACKAGE).write_bytes(read_project_file(folder, _PACKAGE, _MAX_PACKAGE_BYTES) or b"{}")
+        run([npm, "install", "--package-lock-only", *_NPM_OPTIONS], folder=elsewhere)
+        made = read_file(elsewhere / _LOCK, _MAX_LOCK_BYTES)
+    with named_folder(folder) as opened:
+        opened.check(_LOCK)
+        opened.write(_LOCK, made)
+
+
+def _pins(path: Path, packages: Mapping[str, Any]) -> Iterator[Pin]:
+    for place, entry in packages.items():
+        if not place or not isinstance(entry, dict) or entry.get("dev") or entry.get("optional") or entry.get("link"):
+            continue
+        name, version = entry.get("name") or place.rpartition(f"{_PACKAGES}/")[2], entry.get("version")
+        if name in _PROVIDED:
+            continue
+        if not isinstance(name, str) or not isinstance(version, str):
+            raise PieError(
+                "build-failed", f"{path} cannot be read: {place[:_MAX_SHOWN_CHARS]!r} has no name or version; install anew with npm"
+            )
+        # Several digests may stand there; the first is that of the strongest kind that the registry has.
+        yield Pin(name, version, str(entry.get("integrity") or "").partition(" ")[0])
 
 
 def _check_package(folder: Path) -> None:
@@ -125,22 +196,25 @@ def _check_package(folder: Path) -> None:
     if package.get("workspaces"):
         raise PieError("build-failed", f"{folder / _PACKAGE}: workspaces are other folders of packages; build the program by itself")
     for section in _SECTIONS:
-        for name, wanted in _section(folder, package, section).items():
-            _check_release(folder / _PACKAGE, f"{section}.{name}", wanted)
+        for name, asked in _section(folder, package, section).items():
+            _check_release(folder / _PACKAGE, f"{section}.{name}", asked)
     waiting = [("overrides", package.get("overrides", {}))]
     while waiting:
-        place, wanted = waiting.pop()
-        if isinstance(wanted, dict):
-            waiting += [(f"{place}.{name}"[:_MAX_SHOWN_CHARS], inner) for name, inner in wanted.items()]
-        elif not (isinstance(wanted, str) and _SAME_AS.fullmatch(wanted)):
-            _check_release(folder / _PACKAGE, place, wanted)
+        place, asked = waiting.pop()
+        if isinstance(asked, dict):
+            waiting += [(f"{place}.{name}"[:_MAX_SHOWN_CHARS], inner) for name, inner in asked.items()]
+        elif not (isinstance(asked, str) and _SAME_AS.fullmatch(asked)):
+            _check_release(folder / _PACKAGE, place, asked)
 
 
-def _check_release(file: Path, place: str, wanted: object) -> None:
-    if not isinstance(wanted, str) or not _RELEASE.fullmatch(wanted):
+def _check_release(file: Path, place: str, asked: object) -> None:
+    if not isinstance(asked, str) or not _RELEASE.fullmatch(asked):
+        remedy = 'write a version as in "^1.3.0", and copy what lies at a path into the folder of the program'
+        if place.partition(".")[2] in _PROVIDED:
+            remedy = "leave it out: the runtime brings the SDK, and `pie types` its types"
         message = (
-            f"{file}: {place[:_MAX_SHOWN_CHARS]} is {repr(wanted)[:_MAX_SHOWN_CHARS]}, which does not name a release in a registry, and "
-            'nothing else is installed; write a version as in "^1.3.0", and copy what lies at a path into the folder of the program'
+            f"{file}: {place[:_MAX_SHOWN_CHARS]} is {repr(asked)[:_MAX_SHOWN_CHARS]}, which does not name a release in a registry, and "
+            f"nothing else is installed; {remedy}"
         )
         raise PieError("build-failed", message)
 

@@ -11,9 +11,10 @@ from typing import Literal, TypeAlias
 
 from pie import _engine
 from pie.bakery.manifest import Manifest, parse_manifest, read_own_manifest
+from pie.bakery.script_metadata import script_metadata
 from pie.errors import PieError
 from pie.folder import Folder
-from pie.programs import MANIFEST_FILE, Component, Source, check_path, load_folder, load_program
+from pie.programs import MANIFEST_FILE, Component, Source, check_path, load_folder, load_program, with_files
 
 Kind: TypeAlias = Literal["rust", "python", "javascript"]
 
@@ -67,6 +68,7 @@ def _open(path: Path, given: Manifest | None) -> Project:
         if isinstance(program, Component):
             program = replace(program, content=program.read())
             return Project(path, path.parent, _with_manifest(program, given), given or _carried(program))
+        program = _with_named_files(program, path)
         return Project(path, path.parent, _with_manifest(program, given), given)
     own = path / MANIFEST_FILE
     with Folder(path) as folder:
@@ -89,6 +91,14 @@ def _open(path: Path, given: Manifest | None) -> Project:
     if isinstance(source, Source) and wanted not in {None, source.language}:
         raise PieError("invalid-manifest", f"{own}: program.language = {language!r}, but the entry {source.entry!r} is {source.language}")
     return Project(path, path, _with_manifest(source, described), described)
+
+
+def _with_named_files(program: Source, path: Path) -> Source:
+    """A lone file with the files beside it that its metadata name."""
+    if program.language != "python":
+        return program
+    metadata = script_metadata(program.entry, dict(program.files)[program.entry])
+    return with_files(program, path, metadata.files) if metadata is not None and metadata.files else program
 
 
 def _is_folder(path: Path) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pie.bakery.command import run, temporary_folder
+from pie.bakery.command import CommandError, run, temporary_folder
+from pie.bakery.lock import Pin, plain_package_name
 from pie.errors import PieError
 from pie.folder import Folder, read_file
 from pie.programs import MAX_DEPENDENCY_BYTES
@@ -20,39 +24,86 @@ _NOT_BUNDLED = frozenset({"__pycache__"})
 _COMPILED = {".so", ".pyd", ".dll", ".dylib", ".a", ".wasm"}
 _NO_PURE = re.compile(
     r"(?:No matching distribution found for|satisfies the requirement|has no usable wheels|only-binary)\W*([A-Za-z0-9._-]+)"
+    r"|Because ([A-Za-z0-9._-]+) was not found"
 )
+_UNREACHABLE = re.compile(
+    r"NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ConnectionError|ConnectionResetError|ProxyError|SSLError"
+    r"|CERTIFICATE_VERIFY_FAILED|Failed to establish a new connection|Max retries exceeded|Temporary failure in name resolution"
+    r"|Name or service not known|Network is unreachable|Connection (?:refused|reset|broken|aborted)"
+    r"|error sending request|dns error|tcp connect error|Failed to fetch|Could not connect|operation timed out"
+)
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\S+ ")
+"""How a line of pip's log begins."""
+_MAX_SHOWN_CHARS = 300
 
 
-def install(wanted: list[str]) -> dict[str, bytes]:
-    """The files of the packages that `requirements` answered, by the paths under which they are imported.
+@dataclass(frozen=True)
+class Bundled:
+    """Packages that were installed for a program."""
+
+    files: Mapping[str, bytes]
+    """By the paths under which they are imported."""
+    packages: tuple[Pin, ...]
+    """What they belong to, by name."""
+
+
+def install(wanted: Sequence[str]) -> Bundled:
+    """Installs what these requirements lead to, which `requirements.checked` has looked at.
 
     The installer runs in a folder of its own: in that of the program it would take files of the program for its own
     modules and settings. Raises PieError `build-failed`, naming the dependency that has compiled extensions or is not
-    to be had.
+    to be had, and where no index can be reached.
     """
+    return _install(wanted, ())
+
+
+def install_pinned(packages: Sequence[Pin]) -> Bundled:
+    """Installs these packages, and nothing that they depend on. Raises as `install`; the caller compares digests."""
+    return _install([f"{one.name}=={one.version}" for one in packages], ("--no-deps",))
+
+
+def _install(wanted: Sequence[str], options: Sequence[str]) -> Bundled:
     with temporary_folder() as folder:
         target = folder / "packages"
         listed = folder / "requirements.txt"
         listed.write_text("".join(f"{one}\n" for one in wanted), encoding="utf-8")
+        log = folder / "pip.log"
         try:
-            run([*_installer(target), "-r", listed], folder=folder)
-        except PieError as error:
-            if found := _NO_PURE.search(error.message):
-                message = (
-                    f"the dependency {found[1]!r} has no release in pure Python, or there is none by that name; programs run in a sandbox "
-                    f"that cannot load compiled extensions: choose another package, or a version that is pure\n{error.message}"
-                )
-                raise PieError("build-failed", message) from error
-            raise
+            run([*_installer(target, log), *options, "-r", listed], folder=folder)
+        except CommandError as error:
+            noted = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+            raise PieError("build-failed", _failure(error, noted, wanted)) from error
         return _collected(target)
 
 
-def _installer(target: Path) -> list[str]:
+def _failure(error: CommandError, noted: str, wanted: Sequence[str]) -> str:
+    """Why packages could not be installed. pip tells its log alone that an index cannot be reached."""
+    said = f"{error.stderr}\n{error.stdout}"
+    unreachable = next(filter(_UNREACHABLE.search, f"{said}\n{noted}".splitlines()), None)
+    if unreachable is not None:
+        asked = ", ".join(wanted)
+        asked = asked if len(asked) <= _MAX_SHOWN_CHARS else f"{asked[:_MAX_SHOWN_CHARS]}..."
+        return (
+            f"the index that packages come from cannot be reached, and {asked} is not kept from an earlier run on this machine; check the "
+            "connection, or the index that is set (PIP_INDEX_URL, `pip config list`). The installer says: "
+            f"{_STAMP.sub('', unreachable).strip()[:_MAX_SHOWN_CHARS]}"
+        )
+    if found := _NO_PURE.search(said):
+        return (
+            f"the dependency {found[1] or found[2]!r} has no release in pure Python where packages come from, or none by that name and "
+            "version; programs run in a sandbox that cannot load compiled extensions: check the name, choose another package, or a "
+            f"version that is pure\n{error.message}"
+        )
+    return error.message
+
+
+def _installer(target: Path, log: Path) -> list[str]:
     if importlib.util.find_spec("pip") is not None:
         pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         return [
             *pip,
             f"--target={target}",
+            f"--log={log}",
             "--only-binary=:all:",
             "--platform=any",
             "--implementation=py",
@@ -74,7 +125,9 @@ def _installer(target: Path) -> list[str]:
     raise PieError("build-failed", "the program has Python dependencies, but neither pip nor uv is there to install them; install one")
 
 
-def _collected(target: Path) -> dict[str, bytes]:
+def _collected(target: Path) -> Bundled:
+    if not target.is_dir():  # every requirement has a marker that leaves it out
+        return Bundled({}, ())
     with Folder(target) as folder:
         walked = folder.walk(PurePosixPath(), skips=_NOT_BUNDLED, with_hidden=True)
         found = [(path, size_bytes) for path, size_bytes in walked if not _is_about(path)]
@@ -90,7 +143,24 @@ def _collected(target: Path) -> dict[str, bytes]:
             message = f"the dependencies have {n_bytes} bytes, more than {MAX_DEPENDENCY_BYTES}; depend on fewer, or on smaller ones"
             raise PieError("build-failed", message)
         contents = {path.as_posix(): folder.read(path, MAX_DEPENDENCY_BYTES) for path, _ in found}
-    return {path: content for path, content in contents.items() if content is not None}
+    files = {path: content for path, content in contents.items() if content is not None}
+    return Bundled(files, _packages(target, files))
+
+
+def _packages(target: Path, files: Mapping[str, bytes]) -> tuple[Pin, ...]:
+    """The distributions that were installed, each with the digest of its files that are bundled."""
+    found = []
+    for about in sorted(target.glob("*.dist-info")):
+        described = _text(about / "METADATA").partition("\n\n")[0].splitlines()
+        fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in reversed(described))}
+        hashed = hashlib.sha256()
+        for path in sorted(files.keys() & _recorded(about)):
+            for part in (path.encode(), files[path]):
+                hashed.update(len(part).to_bytes(8, "big") + part)
+        name, _, version = about.name.removesuffix(".dist-info").rpartition("-")
+        digest = f"sha256:{hashed.hexdigest()}"
+        found.append(Pin(plain_package_name(fields.get("name", name)), fields.get("version", version), digest))
+    return tuple(sorted(found, key=lambda pin: pin.name))
 
 
 def _is_about(path: PurePosixPath) -> bool:
@@ -100,8 +170,17 @@ def _is_about(path: PurePosixPath) -> bool:
 
 def _package_of(target: Path, file: PurePosixPath) -> str:
     """The distribution that brought a file."""
-    for record in sorted(target.glob("*.dist-info/RECORD")):
-        listed = read_file(record, MAX_DEPENDENCY_BYTES).decode("utf-8", "replace")
-        if any(line.partition(",")[0] == file.as_posix() for line in listed.splitlines()):
-            return record.parent.name.partition("-")[0]
+    for about in sorted(target.glob("*.dist-info")):
+        if file.as_posix() in _recorded(about):
+            return about.name.partition("-")[0]
     return file.parts[0]
+
+
+def _recorded(about: Path) -> set[str]:
+    """The files that a distribution says it has."""
+    return {line.rpartition(",")[0].rpartition(",")[0].strip('"') for line in _text(about / "RECORD").splitlines()}
+
+
+def _text(path: Path) -> str:
+    """What a file about a distribution says; nothing where it is missing."""
+    return read_file(path, MAX_DEPENDENCY_BYTES).decode("utf-8", "replace") if path.is_file() else ""

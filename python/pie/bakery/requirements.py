@@ -10,24 +10,21 @@ and is refused.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
 from pie.bakery.manifest import Manifest
+from pie.bakery.toml_text import read_toml
 from pie.errors import PieError
 from pie.folder import read_project_file
+from pie.programs import MANIFEST_FILE
 
 PYPROJECT = "pyproject.toml"
 REQUIREMENTS = "requirements.txt"
 
 _MAX_FILE_BYTES = 256 << 10
-_MAX_KEY_PARTS = 32
-"""Parts of a dotted key: the parser of the standard library takes the square of them for each line."""
 _MAX_SHOWN_CHARS = 200
 
-_KEY_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_KEY_PART}[ \t]*+\.[ \t]*+){{{_MAX_KEY_PARTS}}}")
 # Blanks are taken whole and never given back, so that a text is looked at once.
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _EXTRAS = rf"\[[ \t]*+(?:{_NAME}[ \t]*+(?:,[ \t]*+{_NAME}[ \t]*+)*)?\]"
@@ -44,31 +41,28 @@ _CONTINUED = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"(?:^|[ \t])#.*")
 
 
-def requirements(folder: Path, manifest: Manifest | None) -> list[str]:
-    """What a project in `folder` depends on: of its manifest, then of the files of Python's own.
+def listed_by_manifest(manifest: Manifest | None) -> list[str]:
+    """What a manifest lists, without what the runtime brings (`inferlet`). Raises as `checked`."""
+    return checked(manifest.python, MANIFEST_FILE) if manifest else []
 
-    Each names a release in an index.
 
-    What the runtime brings (`inferlet`) is left out. Raises PieError `build-failed` for a file that cannot be read, and
-    for what is not such a requirement.
+def listed_beside(folder: Path) -> list[str]:
+    """What the files of Python's own in a folder list, without what the runtime brings.
+
+    Raises PieError `build-failed` for a file that cannot be read, and as `checked`.
     """
-    wanted = list(_checked(manifest.python, "Pie.toml")) if manifest else []
+    wanted: list[str] = []
     if (project := read_project_file(folder, PYPROJECT, _MAX_FILE_BYTES)) is not None:
-        wanted += _checked(_listed(folder / PYPROJECT, project), PYPROJECT)
+        wanted += checked(_listed(folder / PYPROJECT, project), PYPROJECT)
     if (listed := read_project_file(folder, REQUIREMENTS, _MAX_FILE_BYTES)) is not None:
-        wanted += _checked(_lines(listed), REQUIREMENTS)
+        wanted += checked(_lines(listed), REQUIREMENTS)
     return wanted
 
 
 def _listed(project: Path, content: bytes) -> list[str]:
     """The dependencies in a `pyproject.toml`."""
-    try:
-        text = content.decode()
-        if _LONG_KEY.search(text):
-            raise PieError("build-failed", f"{project} cannot be read: a key has more than {_MAX_KEY_PARTS} parts; shorten it")
-        listed = tomllib.loads(text).get("project", {}).get("dependencies", [])
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise PieError("build-failed", f"{project} cannot be read: {error}") from error
+    table = read_toml(project, content).get("project", {})
+    listed = table.get("dependencies", []) if isinstance(table, dict) else None
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
         raise PieError("build-failed", f'{project}: project.dependencies is not a list of texts; write it as ["attrs>=25"]')
     return listed
@@ -80,8 +74,11 @@ def _lines(content: bytes) -> Iterable[str]:
     return filter(None, (_COMMENT.sub("", line).strip() for line in _CONTINUED.sub(" ", text).splitlines()))
 
 
-def _checked(wanted: Iterable[str], file: str) -> list[str]:
-    """Those that the runtime does not bring, without what is not a release in an index."""
+def checked(wanted: Iterable[str], file: str) -> list[str]:
+    """The requirements of a file that the runtime does not bring.
+
+    Raises PieError `build-failed` for one that is not a release in an index.
+    """
     found = []
     for one in wanted:
         shown = repr(one if len(one) <= _MAX_SHOWN_CHARS else f"{one[:_MAX_SHOWN_CHARS]}...")

@@ -13,27 +13,46 @@ LINK = Path(".pie") / "sdk"
 """Where a project finds them, relative to itself: a link, so that its files name no place of one machine."""
 
 
-def link(project: Path) -> None:
+def link(project: Path, *, is_needed: bool = True) -> None:
     """Makes or mends the link in a project that uses it; others are left alone.
 
+    Where it is not needed to run the program, but by editors alone, a folder that cannot be written is left as it is.
     Raises PieError `build-failed` where the package brings no SDK, or the link cannot be made.
     """
     if not _is_used(project):
         return
     if not FOLDER.is_dir():
-        raise PieError("build-failed", f"the SDK for building is not in {str(FOLDER)!r}; install the package again, or run `make build`")
-    place = project / LINK
+        if is_needed:
+            raise _missing()
+        return
+    try:
+        make_link(project)
+    except PieError as error:
+        if is_needed or not isinstance(error.__cause__, OSError):
+            raise
+
+
+def make_link(folder: Path) -> Path:
+    """Makes or mends the link in a folder, and returns its path. Raises PieError `build-failed`."""
+    if not FOLDER.is_dir():
+        raise _missing()
+    place = folder / LINK
     if place.parent.is_symlink():
         raise PieError("build-failed", f"{str(place.parent)!r} is a link, and nothing is made outside of the project; remove the link")
     try:
         if place.is_symlink():
             if place.readlink() == FOLDER:
-                return
+                return place
             place.unlink()
         place.parent.mkdir(exist_ok=True)
         place.symlink_to(FOLDER, target_is_directory=True)
     except OSError as error:
         raise PieError("build-failed", f"the link {str(place)!r} to the SDK cannot be made: {error.strerror}") from error
+    return place
+
+
+def _missing() -> PieError:
+    return PieError("build-failed", f"the SDK for building is not in {str(FOLDER)!r}; install the package again, or run `make build`")
 
 
 def _is_used(project: Path) -> bool:

@@ -245,9 +245,10 @@ class _Input:
 
 
 def _beside(path: Path) -> list[Path]:
-    """The files beside a lone file that it could import, and its manifest."""
+    """The files beside a lone file that it could import, and those that name its packages."""
     try:
-        return [one for one in path.parent.iterdir() if one.suffix in {path.suffix, ".json", ".toml"} and one.is_file()]
+        suffixes = {path.suffix, ".json", ".toml", ".lock"}
+        return [one for one in path.parent.iterdir() if (one.suffix in suffixes or one.name == "requirements.txt") and one.is_file()]
     except OSError:
         return []
 

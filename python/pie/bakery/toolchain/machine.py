@@ -11,6 +11,11 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+_PACKAGE_SOURCES = (
+    *("PIP_CONFIG_FILE", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_CONSTRAINT", "PIP_PRE"),
+    *("UV_CONFIG_FILE", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_PRERELEASE"),
+)
+
 
 class ToolchainError(Exception):
     """What could not be done, in one line."""
@@ -24,6 +29,11 @@ def cache_folder() -> Path:
 def target_folder() -> Path:
     """Where cargo builds programs: one folder for all, so that what they share is built once."""
     return Path(os.environ.get("CARGO_TARGET_DIR") or cache_folder() / "target") / "guests"
+
+
+def package_sources() -> list[str]:
+    """The variables by which the user says where Python packages come from, each with its value."""
+    return [f"{name}={os.environ[name]}" for name in _PACKAGE_SOURCES if name in os.environ]
 
 
 def environment_with(additions: Mapping[str, str] | None) -> dict[str, str]:

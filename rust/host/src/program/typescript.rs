@@ -62,8 +62,40 @@ impl Emitter for Collector {
                 let at = self.map.lookup_char_pos(span.lo);
                 format!(":{}:{}", at.line, at.col.0 + 1)
             });
-        lock(&self.found).push((place, diagnostic.message()));
+        let message = diagnostic.message();
+        let remedy = remedy(&message);
+        lock(&self.found).push((place, format!("{message}{remedy}")));
     }
+}
+
+/// What to write in the place of TypeScript that is more than types; nothing for other errors.
+fn remedy(message: &str) -> &'static str {
+    const REMEDIES: [(&str, &str); 5] = [
+        (
+            "TypeScript enum is",
+            "; types are only removed: use a const object, as in `const Colour = { Red: 'red' } as const`",
+        ),
+        (
+            "TypeScript namespace",
+            "; types are only removed: use a module of its own, or a const object",
+        ),
+        (
+            "TypeScript import equals",
+            "; types are only removed: use `import ... from '...'`",
+        ),
+        (
+            "TypeScript export assignment",
+            "; types are only removed: use `export default ...`",
+        ),
+        (
+            "TypeScript parameter property",
+            "; types are only removed: declare the field, and assign it in the constructor",
+        ),
+    ];
+    REMEDIES
+        .iter()
+        .find(|(begins, _)| message.starts_with(begins))
+        .map_or("", |&(_, remedy)| remedy)
 }
 
 #[cfg(test)]
@@ -98,5 +130,25 @@ mod tests {
         let error = strip_types("main.ts", "enum Color { Red }\n".to_owned()).unwrap_err();
         assert!(error.starts_with("main.ts:1:1: "), "{error}");
         assert!(error.contains("enum"), "{error}");
+    }
+
+    #[test]
+    fn what_is_more_than_types_names_what_to_write() {
+        for (source, words) in [
+            ("enum Color { Red }\n", "use a const object"),
+            (
+                "namespace A { export const b = 1; }\n",
+                "use a module of its own",
+            ),
+            ("import fs = require('fs');\n", "use `import ... from"),
+            ("export = 5;\n", "use `export default"),
+            (
+                "class A { constructor(private b: number) {} }\n",
+                "declare the field",
+            ),
+        ] {
+            let error = strip_types("main.ts", source.to_owned()).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
     }
 }
