@@ -266,7 +266,8 @@ impl Generator {
                 ErrorCode::GeneratorRetired,
                 format!(
                     "this generator was retired after {} tokens, by a newer one, a truncation or the release of its \
-                     context; use the newest generator of the context or make another one",
+                     context; use the newest generator of the context or make another one. To generate several at \
+                     once, fork the context for each of them",
                     self.n_accepted
                 ),
             ));

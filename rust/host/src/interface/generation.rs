@@ -32,6 +32,10 @@ use crate::process::state::ProcessState;
 use crate::process::surroundings::Surroundings;
 use crate::sync::lock;
 
+/// What a program is told that generates behind a system message alone.
+const ONLY_INSTRUCTIONS: &str = "the context holds a system message and no user message, so the model has nothing to \
+                                 answer; add one with `user` before `generate`";
+
 /// What stands behind a `generator` handle.
 #[derive(Debug)]
 pub struct GeneratorHandle(Arc<Generator>);
@@ -169,6 +173,9 @@ impl HostGenerator for Generators<'_> {
         // The cue is appended second, so that a generator that cannot be made leaves the context as it was.
         let needs_cue = options.auto_flush && lock(&generator.context.turns).needs_cue();
         if needs_cue {
+            if lock(&generator.context.turns).has_only_instructions() {
+                self.record.warn(ONLY_INSTRUCTIONS);
+            }
             generator.context.add(|turns, at| chat.cue(turns, at))?;
         }
         Ok(self.table.push(GeneratorHandle(Arc::new(generator)))?)
