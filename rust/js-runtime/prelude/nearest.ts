@@ -10,13 +10,14 @@ export interface Place {
 
 /** Names that differ in more than a third of their letters are not alike. */
 const LETTERS_PER_CHANGE = 3;
-/** Longer names are not compared. */
+/** Shorter names are all alike, and longer ones are not compared. */
+const MIN_LETTERS = 3;
 const MAX_LETTERS = 64;
 
 /** The name among `candidates` that is most like `name`; undefined where none is like it. */
 export function nearest(name: string, candidates: readonly string[]): string | undefined {
   const wanted = plain(name);
-  if (wanted.length === 0 || wanted.length > MAX_LETTERS) return undefined;
+  if (wanted.length < MIN_LETTERS || wanted.length > MAX_LETTERS) return undefined;
   let [best, least] = [undefined as string | undefined, Math.max(1, Math.floor(wanted.length / LETTERS_PER_CHANGE)) + 1];
   for (const candidate of candidates) {
     if (candidate === name || candidate.length > MAX_LETTERS) continue;
