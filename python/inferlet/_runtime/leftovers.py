@@ -33,7 +33,7 @@ def install() -> None:
 def note(coroutine: CoroutineType[Any, Any, Any]) -> None:
     """Notes a coroutine that was never awaited."""
     name = _CALLS.get(coroutine.__qualname__, f"{coroutine.__qualname__}()")
-    message = f"{_place()}{name} was called and never awaited, so that nothing came of it; write `await` before the call"
+    message = f"{_place()}{name} was never awaited, so that nothing came of it; write `await` before the call"
     if _told_at_once:
         print(f"warning: {message}", file=sys.stderr)
     elif len(_never_awaited) < _MAX_TOLD:

@@ -78,6 +78,8 @@ def install() -> None:
     """Puts the words in place, once the standard library is loaded."""
     sys.meta_path.append(AbsentModules())
     sys.stdin = stdio.NoInput()
+    # Nothing was started from a file: `argparse` wants a text all the same.
+    sys.executable = ""
     _refuse(_thread, ("start_new_thread", "start_joinable_thread"), _refusing_threads)
     # Where `threading` keeps them under names of its own.
     _refuse(threading, ("_start_new_thread", "_start_joinable_thread"), _refusing_threads)

@@ -129,8 +129,8 @@ function isObject(value: unknown): value is object {
 function methods(): string[] {
   const own = Object.values(exported).filter((value) => typeof value === 'function');
   const classes = [...own, Array, String, Map, Set, Promise, Uint32Array] as { readonly prototype?: object }[];
-  const names = classes.flatMap(({ prototype }) => (prototype === undefined ? [] : Object.getOwnPropertyNames(prototype)));
-  return [...new Set(names)].filter((name) => name !== 'constructor');
+  const names = classes.flatMap((one) => [one, one.prototype ?? {}].flatMap((owner) => Object.getOwnPropertyNames(owner)));
+  return [...new Set(names)].filter((name) => !['constructor', 'length', 'name', 'prototype'].includes(name));
 }
 
 interface Callee {
