@@ -48,6 +48,9 @@ def tell_at_once() -> None:
 
 def forget() -> None:
     """Begins anew."""
+    if _told_at_once:
+        _told_at_once.clear()
+        _wait.lost_errors = []
     if _wait.lost_errors:
         _wait.lost_errors.clear()
     if _never_awaited:
