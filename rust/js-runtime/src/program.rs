@@ -7,7 +7,7 @@ use rquickjs::promise::MaybePromise;
 use rquickjs::{Context, Ctx, Error, FromJs, Function, Object, Persistent, Runtime, Value};
 
 use crate::bindings::exports::pie::inferlet::run::Failure;
-use crate::bindings::pie::core::http_server;
+use crate::bindings::pie::core::{http_server, runtime as engine};
 use crate::bindings::wasi::cli::stderr::get_stderr;
 use crate::errors;
 use crate::event_loop::{self, EventLoop, Settled};
@@ -33,6 +33,9 @@ const SERVER_MODULE: &str = "pie:inferlet/http-server.js";
 
 /// The module that knows what to do about common mistakes.
 const HINTS_MODULE: &str = "pie:runtime/hints.js";
+
+/// The module that knows which arguments a program does not read.
+const UNUSED_MODULE: &str = "pie:runtime/unused.js";
 
 /// The part of the runtime that is JavaScript: importing it sets up the globals.
 const RUNTIME_MODULE: &str = "pie:runtime/program.js";
@@ -227,7 +230,28 @@ fn call_main<'js>(
         );
         return Err(failure::raise(ctx, "invalid-program", message));
     }
+    if !engine::args().is_empty() {
+        warn_of_unread(ctx, entry, main, &input);
+    }
     Ok(main.call((input,))?)
+}
+
+/// Tells of an argument that nothing in the program reads.
+fn warn_of_unread<'js>(ctx: &Ctx<'js>, entry: &str, main: &Function<'js>, input: &Value<'js>) {
+    let unread: rquickjs::Result<Option<String>> = builtins::import_now(ctx, UNUSED_MODULE)
+        .and_then(|unused| {
+            unused
+                .get::<_, Function>("unread")?
+                .call((entry, main.clone(), input.clone()))
+        });
+    match unread {
+        Ok(Some(message)) => {
+            globals::write_all(&get_stderr(), &format!("warning: {message}\n"));
+        }
+        Ok(None) => {}
+        // The program runs without the warning, and shall not meet what went wrong here.
+        Err(_) => drop(ctx.catch()),
+    }
 }
 
 /// What answers requests by HTTP, where the program was launched to do so and has such a thing as its default export.
