@@ -27,14 +27,11 @@ use crate::model::draft_model::DraftModel;
 use crate::model::generator::Generator;
 use crate::process::handles::HandleTable;
 use crate::process::joined::Joined;
+use crate::process::mistakes::Mistake;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::surroundings::Surroundings;
 use crate::sync::lock;
-
-/// What a program is told that generates behind a system message alone.
-const ONLY_INSTRUCTIONS: &str = "the context holds a system message and no user message, so the model has nothing to \
-                                 answer; add one with `user` before `generate`";
 
 /// What stands behind a `generator` handle.
 #[derive(Debug)]
@@ -174,7 +171,7 @@ impl HostGenerator for Generators<'_> {
         let needs_cue = options.auto_flush && lock(&generator.context.turns).needs_cue();
         if needs_cue {
             if lock(&generator.context.turns).has_only_instructions() {
-                self.record.warn(ONLY_INSTRUCTIONS);
+                self.record.warn(Mistake::OnlyInstructions);
             }
             generator.context.add(|turns, at| chat.cue(turns, at))?;
         }
@@ -294,7 +291,9 @@ impl HostGenerator for Generators<'_> {
     }
 
     fn next_step(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<u32>> {
-        Ok(self.table.get(&this)?.0.open_step()?)
+        let generator = &self.table.get(&this)?.0;
+        generator.note_run();
+        Ok(generator.open_step()?)
     }
 
     fn set_seed(&mut self, this: Resource<GeneratorHandle>, seed: u64) -> CallResult<()> {
@@ -376,7 +375,10 @@ impl HostGenerator for Generators<'_> {
     }
 
     fn drop(&mut self, this: Resource<GeneratorHandle>) -> wasmtime::Result<()> {
-        self.table.delete(this)?;
+        let GeneratorHandle(generator) = self.table.delete(this)?;
+        if !generator.was_run() {
+            self.record.warn(Mistake::GeneratorNotRun);
+        }
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of one process from its launch to its end.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use super::ending::Ending;
 use super::kin::Kin;
 use super::launch::Launch;
 use super::mailbox::Mailbox;
+use super::mistakes::{Mistake, Mistakes};
 use super::queue::{Capacity, EventQueue};
 use super::reading::Reading;
 use super::serving::Observer;
@@ -55,8 +56,8 @@ pub(crate) struct ProcessRecord {
     pub(crate) n_drops: AtomicU64,
     /// What the program has written to its outputs and to its client.
     pub(crate) n_output_bytes: AtomicU64,
-    /// Whether it was warned of a likely mistake: that happens once in its life.
-    is_warned: AtomicBool,
+    /// The likely mistakes that it was warned of.
+    warned: Mistakes,
     /// The tokens that may enter its contexts; none: any number.
     pub(crate) budget: Option<TokenBudget>,
     /// What it may use.
@@ -147,7 +148,7 @@ impl ProcessRecord {
             n_arrivals: AtomicU64::new(0),
             n_drops: AtomicU64::new(0),
             n_output_bytes: AtomicU64::new(0),
-            is_warned: AtomicBool::new(false),
+            warned: Mistakes::default(),
             budget,
             limits,
             kin,
@@ -310,12 +311,13 @@ impl ProcessRecord {
 
     /// Tells of a likely mistake on the standard error of the program, once in its life. It waits for no room: where
     /// there is none, the next one is told.
-    pub(crate) fn warn(&self, text: &str) {
-        if !self.events.has_room(EventKind::Stderr) || self.is_warned.swap(true, Ordering::Relaxed) {
+    pub(crate) fn warn(&self, mistake: Mistake) {
+        if !self.events.has_room(EventKind::Stderr) || !self.warned.note(mistake) {
             return;
         }
+        let line = format!("warning: {}\n", mistake.advice());
         // Where its user has no memory left for a line, it ends with the error of that soon enough.
-        drop(self.events.push(Event::Stderr(format!("warning: {text}\n"))));
+        drop(self.events.push(Event::Stderr(line)));
     }
 
     /// Counts what the program writes.
@@ -336,6 +338,7 @@ impl ProcessRecord {
 #[cfg(test)]
 mod tests {
     use std::sync::OnceLock;
+    use std::sync::atomic::AtomicBool;
 
     use super::*;
     use crate::budget::Budget;
