@@ -58,7 +58,7 @@ def forget() -> None:
 
 
 def check() -> None:
-    """Raises what the program has left behind, once it has its answer: the first exception, else the first coroutine."""
+    """Raises what the program has left behind, once it has its answer: an exception, else the coroutines."""
     # Objects that name each other die here, the young ones among them: a failed task that its own object holds is one.
     gc.collect(0)
     if _wait.lost_errors:

@@ -32,7 +32,10 @@ class Arguments:
 
 
 def bind(main: Callable[..., Any], value: object, entry: str) -> Arguments:
-    """What `main` of the file `entry` gets of the input; a key that is missing or unknown is the error `invalid-input`."""
+    """What `main` of the file `entry` gets of the input.
+
+    A key that is missing or unknown is the error `invalid-input`.
+    """
     if isinstance(main, FunctionType) and not hasattr(main, "__wrapped__"):
         # Most are of these kinds, and `inspect` takes its time.
         code = main.__code__

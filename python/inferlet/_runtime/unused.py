@@ -22,7 +22,7 @@ _MAX_SHOWN = 8
 
 
 def uncalled(code: CodeType, module: ModuleType, entry: str) -> str | None:
-    """What to say of a script that printed nothing: that it defines functions and calls none of them; None otherwise."""
+    """What to say of a script that printed nothing, defines functions and calls none of them; None of others."""
     names = [name for name, value in vars(module).items() if isinstance(value, FunctionType) and value.__code__.co_filename == entry]
     if not names or any(name in names for name in _loaded(code)):
         return None

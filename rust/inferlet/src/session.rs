@@ -19,8 +19,8 @@ use crate::bindings::pie::core::session as raw;
 /// Signals and messages come in one order, through one queue; this name says that a program expects a signal.
 pub use crate::bindings::pie::core::session::receive as receive_signal;
 pub use crate::bindings::pie::core::session::{receive, receive_file};
-use crate::stdout::flush_output;
 use crate::kept::Keeper;
+use crate::stdout::flush_output;
 use crate::task::answer_soon;
 use crate::{ErrorCode, Result, errors};
 

@@ -25,7 +25,7 @@ export function unread(entry: string, main: unknown, input: unknown): string | u
   return `nothing in ${entry} reads the argument --${key}${near === undefined ? '' : `; did you mean --${near}?`}`;
 }
 
-/** The keys that a function reads of its one parameter; undefined where it uses it otherwise, as where it hands it on. */
+/** The keys that a function reads of its one parameter; undefined where it uses that otherwise. */
 function keysRead(source: string): readonly string[] | undefined {
   const head = /^(?:async\b\s*)?(?:function\b\s*[\w$]*\s*)?\(?\s*/.exec(source)![0]!;
   const rest = source.slice(head.length);
