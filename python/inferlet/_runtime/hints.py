@@ -19,8 +19,8 @@ _RUN = "run the generator and await what it gives: await g.collect_text()"
 _EXECUTE = "execute the step and await what it gives: out = await step.execute(), and then out.tokens"
 _NO_ENVIRONMENT = "a program has no environment; give values by the input, as in `pie run PROGRAM -- --name VALUE`"
 _NO_FILES = (
-    "a program has no files of the machine; give their content by the input or by the client "
-    "(inferlet.session.receive_file), and keep files below /scratch"
+    "a program has no files of the machine but in folders given by `pie run --mount DIR=/data`; it keeps its own below /scratch, "
+    "and gets others by its input or from its client (inferlet.session.receive_file)"
 )
 _SCRATCH = "/scratch"
 _COMPILED = frozenset(

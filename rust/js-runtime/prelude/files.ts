@@ -57,8 +57,8 @@ const FLAGS: Readonly<Record<string, string>> = {
 const PART_BYTES = 1 << 20;
 
 const NO_FILES =
-  'a program has no files of the machine; give their content by the input or by the client (session.receiveFile), and keep files ' +
-  'below /scratch';
+  'a program has no files of the machine but in folders given by `pie run --mount DIR=/data`; it keeps its own below /scratch, and ' +
+  'gets others by its input or from its client (session.receiveFile)';
 
 /** An error as Node throws them; where the engine refused something, `cause` says why. */
 class SystemError extends Error {

@@ -42,6 +42,10 @@ export function meantAsMain(entry: string): string | undefined {
   return name === undefined ? undefined : `did you mean \`main\` by the function \`${name}\`?`;
 }
 
+const NO_FOLDER =
+  "a program lies in no folder of the machine: its own data comes by `import data from './data.json'`, folders by `pie run --mount`, " +
+  'and it keeps files below /scratch';
+
 /** What there is not, and what there is for it. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   process:
@@ -53,8 +57,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   module: 'programs are modules: write `export`',
   exports: 'programs are modules: write `export`',
   Buffer: 'use Uint8Array, TextEncoder, TextDecoder, atob and btoa',
-  __dirname: 'a program has no folder of the machine: its own data comes by `import data from ...`, and it keeps files below /scratch',
-  __filename: 'a program has no folder of the machine: its own data comes by `import data from ...`, and it keeps files below /scratch',
+  __dirname: NO_FOLDER,
+  __filename: NO_FOLDER,
   global: 'write globalThis',
   window: 'a program runs beside the model and not in a browser',
   document: 'a program runs beside the model and not in a browser',
