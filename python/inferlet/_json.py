@@ -28,12 +28,28 @@ def dumps(value: object, what: str, code: ErrorCode) -> str:
         if len(path) > _MAX_PATH_CHARS:
             path = f"{path[:_MAX_PATH_CHARS]}..."
         where = f"{what} at {path}" if path else what
-        raise new_error(
-            code,
-            f"{where} is {reason}; JSON holds strings, finite numbers, booleans, None, lists and dicts with string keys",
-            {"path": path},
-        ) from None
+        raise new_error(code, f"{where} is {reason}; {_remedy(reason)}", {"path": path}) from None
     return text
+
+
+def _remedy(reason: str) -> str:
+    """What to do about a value that is not JSON, by why it is none."""
+    return next((remedy for kind, remedy in _REMEDIES.items() if reason == f"of type {kind}"), _PLAIN_VALUES)
+
+
+_PLAIN_VALUES = "JSON holds strings, finite numbers, booleans, None, lists and dicts with string keys"
+_AWAIT = "did you forget `await`? Write it before the call that gives this"
+_REMEDIES = {
+    "coroutine": _AWAIT,
+    "Task": _AWAIT,
+    "Future": _AWAIT,
+    "_GatheringFuture": _AWAIT,
+    "async_generator": "collect what it yields: [item async for item in ...]",
+    "generator": "collect what it yields: list(...)",
+    "Generator": "run it and await what it gives: await g.collect_text()",
+    "GenStep": "execute it and await what it gives: (await step.execute()).tokens",
+}
+"""What to do about values of these types."""
 
 
 def _faults(value: object, path: str, above: tuple[int, ...]) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,11 @@ _NS_PER_S = 1_000_000_000
 _MAX_WAIT_S = 86_400.0
 _MAX_TASKS_SHOWN = 8
 
+lost_errors: list[BaseException] | None = []
+"""The first exception that nothing took, of a task that nobody awaited or of a callback: it is the program's error when
+the program ends. None: all are told at once, on standard error.
+"""
+
 
 class HostFuture(Protocol[_T]):
     """A future of the engine: dropping it cancels what it waits for."""
@@ -182,6 +187,18 @@ class EventLoop(base_events.BaseEventLoop):
     def forget(self, pollable: _poll.Pollable) -> None:
         """Drops a pollable that is waited for; nothing where it was dropped."""
         self._selector.remove(pollable)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Keeps the first exception that nothing took, unless the program has a handler of its own for them.
+
+        All others are told on standard error.
+        """
+        error = context.get("exception")
+        lost = lost_errors
+        if isinstance(error, BaseException) and lost is not None and not lost and self.get_exception_handler() is None:
+            lost.append(error)
+            return
+        super().call_exception_handler(context)
 
     def close(self) -> None:
         """Closes the loop and drops what is still registered."""

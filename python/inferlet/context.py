@@ -239,7 +239,7 @@ class Context:
     def generate(
         self,
         sampler: Sampler,
-        *,
+        *unnamed: object,
         decode: bool = False,
         reasoning: bool = False,
         tool_use: bool = False,
@@ -254,6 +254,8 @@ class Context:
         `context-busy`. A constraint or a speculator that raises an exception ends the step that asked it, and the
         context is as before.
         """
+        if unnamed:
+            _arguments.refuse("an option without a name", unnamed[0], "given by its name, as in generate(sampler, max_tokens=64)")
         if (reasoning or tool_use) and not decode:
             _arguments.refuse("decode", decode, "True where reasoning or tool_use is")
         generator = Generator._create(self, self._raw, sampler, options)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, Protocol, TypedDict
+from typing import Any, NoReturn, Protocol, TypedDict
 
 from componentize_py_types import Err
 from wit_world.imports import context as _context
@@ -16,7 +17,7 @@ from inferlet._typed import Typed, is_type
 from inferlet._wait import block_on, failed, resolve
 from inferlet.adapter import Adapter, raw_adapter
 from inferlet.constraint import Schema
-from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, from_host, host
+from inferlet.errors import ArgumentTypeError, ErrorCode, InferletError, InvalidArgumentError, JsonCutError, from_host, host
 from inferlet.grammar import AnyJson, GrammarConstraint, JsonSchema
 from inferlet.model import Model
 from inferlet.output import FinishReason, Output, ProbeHandle, StepSlots
@@ -64,7 +65,7 @@ class GenerateOptions(TypedDict, total=False):
 
 def _raw_options(options: GenerateOptions) -> _generation.Options:
     for name in options.keys() - GenerateOptions.__optional_keys__:
-        raise TypeError(f"Context.generate() got an unexpected keyword argument {name!r}")
+        _refuse_option(name)
     max_tokens, stop, seed = options.get("max_tokens"), options.get("stop"), options.get("seed")
     return _generation.Options(
         max_tokens=None if max_tokens is None else _arguments.count("max_tokens", max_tokens),
@@ -75,6 +76,13 @@ def _raw_options(options: GenerateOptions) -> _generation.Options:
         logit_mask=_arguments.runs("logit_mask", options.get("logit_mask") or []),
         drafting=_drafting(options.get("system_speculation"), has_speculator=options.get("speculator") is not None),
     )
+
+
+def _refuse_option(name: str) -> NoReturn:
+    names = sorted(GenerateOptions.__optional_keys__)
+    near = difflib.get_close_matches(name, names, 1)
+    meant = f"did you mean {near[0]!r}?" if near else f"its options are {', '.join(names)}"
+    raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"generate() has no option {name!r}; {meant}")
 
 
 def _drafting(wanted: object, *, has_speculator: bool) -> _generation.Drafting:
@@ -371,6 +379,11 @@ class Generator:
         document = await resolve(self._raw.collect_document(constraint._matcher._raw))
         self._document = text
         return document
+
+    def __str__(self) -> str:
+        """Refuses to be put into a text: what it generates has to be awaited."""
+        message = "a generator is not a text; run it and await what it gives: await g.collect_text()"
+        raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, message)
 
     def __iter__(self) -> Generator:
         return self

@@ -2,7 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { toJson } from '../../js/inferlet/dist/json.js';
+import { refuseInJson, toJson } from '../../js/inferlet/dist/json.js';
+
+class Step {}
+refuseInJson(Step, 'execute it');
 
 const write = (value) => toJson(value, 'the answer', 'invalid-output');
 
@@ -34,6 +37,8 @@ const REFUSED = [
   [new Map(), 'a Map'],
   [[new Set()], 'a Set'],
   [[Promise.resolve()], 'a Promise'],
+  [{ text: Promise.resolve() }, "at the key 'text', is a Promise that nothing awaited, which JSON cannot hold; write `await` before"],
+  [new Step(), 'an object of type Step, which JSON cannot hold; execute it'],
   [new WeakMap(), 'a WeakMap'],
   [{ set: new WeakSet() }, "at the key 'set', is a WeakSet"],
   [cycle, 'a cycle'],

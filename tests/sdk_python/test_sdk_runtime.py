@@ -7,7 +7,8 @@ import pytest
 from wit_world.imports import session
 
 import inferlet
-from inferlet._runtime import report, stdio
+from inferlet import _wait
+from inferlet._runtime import leftovers, report, stdio
 from inferlet._runtime.bundle import Bundle
 from inferlet._runtime.program import run_program
 from sdk_python.fakes import Clock
@@ -55,6 +56,44 @@ def launch(monkeypatch):
 )
 def test_what_main_may_be(launch, source, answer):
     assert launch(source, value=[1, "x"]) == answer
+
+
+NAMED = {
+    "by name": ("def main(name, n=2): return [name, n]", {"name": "Ada"}, ["Ada", 2]),
+    "a default is replaced": ("def main(name, n=2): return [name, n]", {"n": 3, "name": "Ada"}, ["Ada", 3]),
+    "keywords alone": ("async def main(*, name): return name", {"name": "Ada"}, "Ada"),
+    "the rest": ("def main(name, **rest): return [name, rest]", {"name": "Ada", "n": 3}, ["Ada", {"n": 3}]),
+    "everything": ("def main(**all): return all", {"n": 3}, {"n": 3}),
+    "by position too": ("def main(name, /, n): return [name, n]", {"name": "Ada", "n": 3}, ["Ada", 3]),
+    "nothing": ("def main(name='you', n=2): return [name, n]", None, ["you", 2]),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_main_with_several_parameters_is_bound_by_name(launch, name):
+    source, value, answer = NAMED[name]
+    assert launch(source, value=value) == answer
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({}, "the input lacks 'name', which main in 'main.py' takes by name; it is empty. Give it, as by `-- --name VALUE`"),
+        ({"n": 3}, "the input lacks 'name', which main in 'main.py' takes by name; it has 'n'"),
+        ({"nmae": "Ada"}, "the input has the key 'nmae', and main in 'main.py' takes 'name', 'n' by name; did you mean 'name'?"),
+        ({"name": "Ada", "zzz": 1}, "the input has the key 'zzz', and main in 'main.py' takes 'name', 'n' by name; leave it out"),
+        (
+            {"_positional": ["Ada"]},
+            "the argument 'Ada' has no name, and main in 'main.py' takes 'name', 'n' by name; write it as `-- --name",
+        ),
+        ([1], "main in 'main.py' takes 'name', 'n' by name, and the input is of type list"),
+    ],
+)
+def test_an_input_that_does_not_fit_the_parameters_is_refused(launch, value, message):
+    with pytest.raises(inferlet.InferletError) as caught:
+        launch("def main(name, n=2): return name", value=value)
+    assert caught.value.code == "invalid-input"
+    assert caught.value.message.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -192,3 +231,136 @@ def test_what_was_printed_goes_out_before_a_wait(monkeypatch):
     print("name? ", end="")
     assert inferlet.session.receive() == "hi"
     assert sent == ["name? "]
+
+
+def silent(monkeypatch):
+    """Streams that nothing was written to, and what goes to standard error beside them."""
+    told = []
+    monkeypatch.setattr(stdio, "_write_stderr", told.append)
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, stdio.TextOut(lambda text: None, f"<{name}>"))
+    return told
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("async def mian(input): return 1", "did you mean `main` by `mian`?"),
+        ("def ask(): pass\ndef tell(): ask()", "called none of `ask`, `tell`; call one of them at the end of the file"),
+    ],
+)
+def test_a_script_that_does_nothing_that_anybody_sees_is_told_of(launch, monkeypatch, source, words):
+    told = silent(monkeypatch)
+    assert launch(source) is None
+    assert "".join(told).startswith("warning: main.py defines no `main`")
+    assert words in "".join(told)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = 1",
+        "def ask(): pass\nask()",
+        "def ask(): return 1\nprint(1)",
+        "def ask(): return 1\nclass A:\n    x = ask()",
+        "def ask(): return 1\nsum(ask() for _ in range(2))",
+        "def ask(): return 1\nif __name__ == '__main__': ask()",
+    ],
+)
+def test_a_script_that_does_something_is_not_told_of(launch, monkeypatch, source):
+    told = silent(monkeypatch)
+    launch(source)
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "words"),
+    [
+        ("def main(input): return input.get('name')", {"nmae": 1}, "reads the argument --nmae; did you mean --name?"),
+        ("def main(input): return 'n' in input", {"_positional": ["Ada"]}, "reads the argument 'Ada', which has no name"),
+        ("def main(): return 1", {"n": 1}, "reads the argument --n"),
+        ("def main(input): return input['name']", {"name": 1}, None),
+        ("def main(input): return input", {"n": 1}, None),
+        ("import sys\ndef main(): return sys.argv", {"n": 1}, None),
+    ],
+)
+def test_arguments_that_nothing_reads_are_told_of(launch, monkeypatch, source, value, words):
+    told = silent(monkeypatch)
+    monkeypatch.setattr(sys, "argv", ["main.py", "--some", "argument"])
+    launch(source, value=value)
+    assert [words in text for text in told] == ([] if words is None else [True])
+
+
+@pytest.fixture
+def leftover():
+    """Nothing is left over from another program, before and afterwards."""
+    leftovers.forget()
+    yield
+    leftovers.forget()
+
+
+def test_an_exception_that_nothing_took_is_that_of_the_program(launch, leftover):
+    source = (
+        "import asyncio\nasync def work(): raise ValueError('lost')\n"
+        "async def main():\n    asyncio.create_task(work())\n    await asyncio.sleep(0)\n    await asyncio.sleep(0)\n    return 1"
+    )
+    with pytest.raises(ValueError, match="lost"):
+        launch(source)
+
+
+def test_an_exception_that_was_taken_is_not(launch, leftover):
+    source = (
+        "import asyncio\nasync def work(): raise ValueError('taken')\n"
+        "async def main():\n    return [str(e) for e in await asyncio.gather(work(), return_exceptions=True)]"
+    )
+    assert launch(source) == ["taken"]
+
+
+def test_a_handler_of_the_program_takes_what_nothing_took(leftover):
+    loop, seen = _wait.EventLoop(), []
+    loop.set_exception_handler(lambda loop, context: seen.append(context["exception"]))
+    error = ValueError("seen")
+    loop.call_exception_handler({"message": "a task failed", "exception": error})
+    loop.close()
+    assert seen == [error]
+    assert _wait.lost_errors == []
+
+
+def test_a_coroutine_that_nothing_awaited_is_an_error_with_its_name(leftover):
+    async def ask():
+        return 1
+
+    coroutine = ask()
+    leftovers.note(coroutine)
+    coroutine.close()
+    with pytest.raises(RuntimeError, match=r"ask\(\) was never awaited, so that nothing came of it; write `await` before the call"):
+        leftovers.check()
+
+
+HINTS = {
+    "a class that was not imported": ("Model.load('x')", "write `from inferlet import Model`"),
+    "a package": ("import slugify_no_such", "neither in the standard library nor among the files"),
+    "the environment": ("import os; os.environ['NO_SUCH_NAME']", "a program has no environment; give values by the input"),
+    "a file": ("open('no-such-file.txt')", "a program has no files of the machine"),
+    "a coroutine as a text": ("async def f(): pass\nc = f()\nc.close()\n'a' + c", "did you forget `await`?"),
+    "an attribute of a coroutine": ("async def f(): pass\nc = f()\nc.close()\nc.tokens", "did you forget `await`?"),
+}
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_a_common_mistake_is_told_with_what_to_do(name):
+    source, words = HINTS[name]
+    assert words in failure_of(source).message
+
+
+def test_a_file_of_the_program_itself_is_named_with_its_loader():
+    told = failure_of("open('words.txt')", ("main.py", "words.txt"))
+    assert "__loader__.get_data('words.txt') gives the bytes of this one" in told.message
+
+
+def test_whoever_reads_standard_input_is_told_where_the_lines_are(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", stdio.NoInput())
+    for read in (input, sys.stdin.read, lambda: list(sys.stdin)):
+        with pytest.raises(EOFError, match=r"await inferlet\.session\.receive\(\)"):
+            read()
+    assert not hasattr(sys.stdin, "buffer")

@@ -196,6 +196,7 @@ export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
   if (typeof value === 'bigint') return `${value}n`;
   if (Array.isArray(value)) return 'an array';
+  if (value instanceof Promise) return 'a promise; write `await` before the call that gives it';
   if (typeof value === 'function') return `the function ${value.name}`;
   if (typeof value === 'object' && value !== null) return `an object of type ${value.constructor?.name ?? 'Object'}`;
   return String(value);

@@ -5,6 +5,7 @@ import { toCount, toText, toTokens, type Tokens } from './arguments.js';
 import { InferletError } from './errors.js';
 import { Forward } from './forward.js';
 import { Generator, newGenerator, type GenerateOptions } from './generator.js';
+import { refuseInJson } from './json.js';
 import { modelHandle, type Model } from './model.js';
 import { Pending } from './pending.js';
 import type { Sampler } from './sampler.js';
@@ -206,6 +207,8 @@ export class Context implements Disposable {
     return new Forward(this.#handle);
   }
 }
+
+refuseInJson(Context, 'keep it by ctx.save(name), or send the text or the tokens that came of it');
 
 function opened(model: Model, name: string, open: typeof host.contextOpen): Context | undefined {
   try {

@@ -8,8 +8,9 @@ import {
 import { visibleText } from './chat.js';
 import { Collector, type Collected } from './collector.js';
 import { toConstraints, type Constrain } from './constraint.js';
-import { InferletError } from './errors.js';
+import { InferletError, wrongType } from './errors.js';
 import { GrammarConstraint, type SchemaText } from './grammar.js';
+import { refuseInJson } from './json.js';
 import type { Model } from './model.js';
 import { Output, ProbeHandle, SampleHandle, type FinishReason, type Places } from './output.js';
 import { type Interest, Pending } from './pending.js';
@@ -72,6 +73,8 @@ const NAMES = [
   'maxTokens', 'stop', 'seed', 'autoFlush', 'ignoreEos', 'logitMask', 'constrain', 'toolChoice', 'speculator',
   'systemSpeculation', 'adapter', 'zoSeed', 'horizon',
 ] as const satisfies (keyof GenerateOptions)[];
+
+const RUN_IT = 'run it and await what it gives: await g.collectText()';
 
 /** A generator of the engine, as its values in the program share it. */
 interface Machine {
@@ -309,6 +312,14 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   }
 
   /**
+   * What a text that it is put into would ask for.
+   * @internal
+   */
+  [Symbol.toPrimitive](): never {
+    throw wrongType(`a generator is not a text; ${RUN_IT}`);
+  }
+
+  /**
    * Opens the next step.
    * @throws InferletError `step-pending` where the step before was opened and never executed.
    */
@@ -397,6 +408,9 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return (machine.step = new GenStep(machine, number));
   }
 }
+
+refuseInJson(Generator, RUN_IT);
+refuseInJson(GenStep, 'execute it and await what it gives: (await step.execute()).tokens');
 
 /** @internal */
 export function newGenerator(

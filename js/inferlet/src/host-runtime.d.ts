@@ -38,6 +38,9 @@ declare module 'pie:host' {
   /** The text of a file of the program; undefined where there is none, or where it is not UTF-8. */
   export function programFile(path: string): string | undefined;
 
+  /** The paths of the files of the program, sorted. */
+  export function programPaths(): string[];
+
   /** The parts of an address, as `URL` shows them. */
   export interface UrlParts {
     readonly href: string;

@@ -2,14 +2,19 @@
 
 import * as host from 'pie:host';
 import { toBytes, toText } from './arguments.js';
+import { wrongType } from './errors.js';
 import { toJson } from './json.js';
 import { Pending } from './pending.js';
 
 /**
  * Sends one value: a string as it is, anything else as JSON. It is one `Stdout` event of the client, whose `form` says
  * which of the two it is. A slow client suspends the program.
+ * @throws TypeError where `message` is undefined, as that of a promise that was not awaited.
  */
 export function send(message: unknown): void {
+  if (message === undefined) {
+    throw wrongType('the message is undefined; send null for nothing, and await what it is read from: (await step.execute()).tokens');
+  }
   if (typeof message === 'string') host.send(toText(message, 'message'));
   else host.sendJson(toJson(message, 'the message', 'invalid-argument'));
 }

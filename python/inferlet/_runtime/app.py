@@ -11,17 +11,19 @@ import gc
 import importlib
 import os
 import random
+import sys
 import warnings
 from collections.abc import Callable
 
 from componentize_py_types import Err
 from wit_world import exports
 from wit_world.exports.run import Failure
+from wit_world.imports import runtime as _runtime
 from wit_world.imports import session as _session
 from wit_world.imports import source as _source
 
 from inferlet import _async  # noqa: F401  # a program finds only what the snapshot has
-from inferlet._runtime import check, report, settings, standard, stdio, unavailable
+from inferlet._runtime import check, leftovers, report, settings, standard, stdio, unavailable
 from inferlet._runtime.bundle import Bundle
 from inferlet._runtime.program import run_program
 from inferlet._wait import EventLoop
@@ -47,6 +49,8 @@ class Run(exports.Run):
         try:
             bundle = Bundle({file.path: file.content for file in _source.files()}, _source.entry())
             bundle.install()
+            # As a script finds them on any machine, for `argparse` and its like.
+            sys.argv = [bundle.entry, *_runtime.args()]
             return _run(bundle, input)
         except BaseException as error:
             raise Err(_failure(error, bundle)) from None
@@ -97,6 +101,7 @@ def _use_engine_loop() -> None:
 def _prepare(run: Callable[[str], str]) -> None:
     standard.load()
     unavailable.install()
+    leftovers.install()
     _use_engine_loop()
     if not settings.PLAIN:
         # Not loaded otherwise: another version of CPython may not even have what it looks for.

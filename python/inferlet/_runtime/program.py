@@ -1,7 +1,8 @@
 """Runs a program: loads its entry, finds `main`, awaits it, and answers with JSON.
 
 The entry is imported under the name of its file, so that `if __name__ == "__main__":` guards what belongs to other ways
-of running it. An entry that defines no `main` is a script: it runs as `__main__`, and the answer is null. Where the
+of running it. An entry that defines no `main` is a script: it runs as `__main__`, and the answer is null. One that did
+nothing that anybody could see, though it defines functions, is told of. Where the
 program was launched to answer requests by HTTP, an entry that defines `fetch` does so, whatever else it defines.
 """
 
@@ -12,13 +13,14 @@ import inspect
 import json
 import opcode
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from importlib.machinery import ModuleSpec
-from types import CodeType, FunctionType, ModuleType
-from typing import Any, TypeVar
+from types import CodeType, ModuleType
+from typing import TypeVar
 
 import inferlet
 from inferlet import _json, http_server
+from inferlet._runtime import leftovers, parameters, stdio, unused
 from inferlet._runtime.bundle import Bundle
 from inferlet._wait import EventLoop
 from inferlet.errors import ErrorCode, new_error
@@ -26,10 +28,13 @@ from inferlet.errors import ErrorCode, new_error
 _T = TypeVar("_T")
 _EXTENDED_ARG = opcode.opmap["EXTENDED_ARG"]
 _STORE_NAME = opcode.opmap["STORE_NAME"]
+_SENDS = ("send", "send_file", "message")
+"""What a script may tell its client by, beside printing."""
 
 
 def run_program(bundle: Bundle, input_json: str) -> str:
     """Runs the program once and returns the JSON text of its answer."""
+    leftovers.forget()
     value = _parse(input_json)
     inferlet.input = value
     code = bundle.get_code("__main__")
@@ -40,17 +45,25 @@ def run_program(bundle: Bundle, input_json: str) -> str:
         return "null"
     main = getattr(module, "main", None)
     if main is None:
+        leftovers.check()
+        if not any(name in code.co_names for name in _SENDS) and stdio.is_silent():
+            _warn(unused.uncalled(code, module, bundle.entry))
         return "null"
     if not callable(main):
         raise new_error(
             ErrorCode.INVALID_PROGRAM,
             f"main in {bundle.entry!r} is of type {type(main).__name__}; it must be a function, as in: async def main(input)",
         )
-    answer = main(value) if _takes_input(main) else main()
+    arguments = parameters.bind(main, value, bundle.entry)
+    if len(sys.argv) > 1 and sys.argv[0] == bundle.entry:
+        _warn(unused.unread(bundle.files[bundle.entry], value, bundle.entry))
+    answer = main(*arguments.by_position, **arguments.by_name)
     if inspect.isawaitable(answer):
         with asyncio.Runner(loop_factory=EventLoop) as runner:
             answer = runner.run(answer if inspect.iscoroutine(answer) else _awaited(answer))
-    return _json.dumps(answer, "what main returned", ErrorCode.INVALID_OUTPUT)
+    text = _json.dumps(answer, "what main returned", ErrorCode.INVALID_OUTPUT)
+    leftovers.check()
+    return text
 
 
 def _parse(input_json: str) -> object:
@@ -69,6 +82,7 @@ def _serve(module: ModuleType, entry: str) -> None:
             ErrorCode.INVALID_PROGRAM,
             f"fetch in {entry!r} is of type {type(fetch).__name__}; it must be a function, as in: async def fetch(request)",
         )
+    leftovers.tell_at_once()
     with asyncio.Runner(loop_factory=EventLoop) as runner:
         runner.run(http_server.serve(fetch))
 
@@ -101,17 +115,10 @@ def _defines(code: CodeType, name: str) -> bool:
     return False
 
 
-def _takes_input(main: Callable[..., Any]) -> bool:
-    """Whether `main` has a positional parameter."""
-    if isinstance(main, FunctionType) and not hasattr(main, "__wrapped__"):
-        variadic = bool(main.__code__.co_flags & inspect.CO_VARARGS)
-        return variadic or main.__code__.co_argcount > 0
-    try:
-        parameters = inspect.signature(main).parameters.values()
-    except ValueError:
-        return True
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    return any(parameter.kind in positional for parameter in parameters)
+def _warn(message: str | None) -> None:
+    """Tells of a likely mistake, where there is one."""
+    if message is not None:
+        stdio.report(f"warning: {message}\n")
 
 
 async def _awaited(answer: Awaitable[_T]) -> _T:

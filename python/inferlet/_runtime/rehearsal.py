@@ -44,6 +44,7 @@ class FakedEngine:
             "files": lambda: [source.File(path, content) for path, content in self.files.items()],
             "entry": lambda: self.entry,
             "models": lambda: ["rehearsal"],
+            "args": lambda: [],
             "send": lambda message: None,
             "print": lambda text: None,
             "send_file": lambda data: None,

@@ -6,11 +6,12 @@ import errno
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
 from inferlet import files
+from inferlet._runtime import hints
 from inferlet.errors import ErrorCode, InferletError
 
 # Frames shown of one exception: deep recursion through several functions is not folded by the formatter.
@@ -27,7 +28,7 @@ class Report:
     traceback: str
 
 
-def describe(error: BaseException, own_files: Container[str]) -> Report:
+def describe(error: BaseException, own_files: Collection[str]) -> Report:
     """The report of an exception.
 
     `own_files` are the paths whose frames the program's author can do something about.
@@ -36,7 +37,7 @@ def describe(error: BaseException, own_files: Container[str]) -> Report:
         # The frames hold what filled the memory; formatting needs some of it.
         traceback.clear_frames(error.__traceback__)
     kind = _ask(lambda: type(error).__name__, "Exception")
-    message = _ask(lambda: _message(error), "its message could not be formatted")
+    message = _ask(lambda: _with_hint(_message(error), error, own_files), "its message could not be formatted")
     code = _ask(lambda: _code(error, own_files), "")
     return Report(kind, message, code or None, _ask(lambda: _traceback(error, own_files), f"{kind}: {message}\n"))
 
@@ -70,6 +71,15 @@ def _message(error: BaseException) -> str:
         return f"its message could not be formatted: {type(another).__name__}"
 
 
+def _with_hint(message: str, error: BaseException, own_files: Collection[str]) -> str:
+    try:
+        advice = hints.hint(error, own_files)
+    except Exception:
+        # The exception is the program's, and may fail at any question: its message stands alone then.
+        return message
+    return message if advice is None else f"{message}: {advice}"
+
+
 _DEFAULT_MESSAGES: dict[type[BaseException], str] = {
     MemoryError: "the program asked for more memory than it may have",
     KeyboardInterrupt: "the program was interrupted",
@@ -90,7 +100,7 @@ _SCRATCH = "/scratch"
 _REFUSED = frozenset({errno.EDQUOT, errno.ENOMEM, errno.EIO})
 
 
-def _code(error: BaseException, own_files: Container[str]) -> str | None:
+def _code(error: BaseException, own_files: Collection[str]) -> str | None:
     if isinstance(error, InferletError):
         return error.code
     if isinstance(error, OSError):
@@ -105,12 +115,12 @@ def _code(error: BaseException, own_files: Container[str]) -> str | None:
     return None
 
 
-def _traceback(error: BaseException, own_files: Container[str]) -> str:
+def _traceback(error: BaseException, own_files: Collection[str]) -> str:
     _trim(error, own_files, set())
     return "".join(traceback.TracebackException.from_exception(error, compact=True).format())
 
 
-def _trim(error: BaseException, own_files: Container[str], seen: set[int]) -> None:
+def _trim(error: BaseException, own_files: Collection[str], seen: set[int]) -> None:
     """Leaves the last of the program's own frames on an exception and on those behind it.
 
     Done before anything is formatted: a recursion may be a million frames deep.

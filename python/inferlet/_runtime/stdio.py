@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 # One event to the client carries at most this much of a long print.
 _MAX_CHUNK_CHARS = 1 << 16
@@ -23,6 +24,8 @@ class TextOut(io.TextIOBase):
         self._emit = emit
         self._pending: list[str] = []
         self.name = name
+        self.has_written = False
+        """Whether anything was written to it."""
 
     def writable(self) -> bool:
         """Always."""
@@ -32,6 +35,7 @@ class TextOut(io.TextIOBase):
         """Takes text; goes out up to its last line's end."""
         if not isinstance(text, str):
             raise TypeError(f"write() takes a str, not {type(text).__name__}")
+        self.has_written = True
         if "\n" in text:
             head, end, tail = text.rpartition("\n")
             self._pending.append(head + end)
@@ -55,10 +59,46 @@ class TextOut(io.TextIOBase):
                 self._emit(text[start : start + _MAX_CHUNK_CHARS])
 
 
+class NoInput(io.TextIOBase):
+    """The standard input of a program: whoever reads it is told where the lines are."""
+
+    encoding = "utf-8"
+    errors = "strict"
+    name = "<stdin>"
+
+    def readable(self) -> bool:
+        """As that of any program."""
+        return True
+
+    def read(self, size: int | None = -1, /) -> NoReturn:
+        """Raises EOFError."""
+        raise EOFError(_NO_INPUT)
+
+    def readline(self, size: int = -1, /) -> NoReturn:
+        """Raises EOFError."""
+        raise EOFError(_NO_INPUT)
+
+    @property
+    def buffer(self) -> NoReturn:
+        """There is none: what asks with `hasattr` finds that out."""
+        raise AttributeError(f"the standard input of a program has no buffer: {_NO_INPUT}")
+
+
+_NO_INPUT = (
+    "a program reads no standard input; its messages come by `await inferlet.session.receive()`, which under `pie run` are the "
+    "lines of stdin, and what it is launched with by the parameter of main"
+)
+
+
 def install(emit: Callable[[str], object]) -> None:
     """Gives the program its streams: standard output through `emit`, standard error through the file descriptor."""
     sys.stdout = TextOut(emit, "<stdout>")
     sys.stderr = TextOut(_write_stderr, "<stderr>")
+
+
+def is_silent() -> bool:
+    """Whether the program has written nothing; False where it replaced a stream, since nobody knows then."""
+    return all(isinstance(stream, TextOut) and not stream.has_written for stream in (sys.stdout, sys.stderr))
 
 
 def flush() -> None:

@@ -1,4 +1,4 @@
-"""What of the standard library has nothing to stand on in a program: threads, processes, sockets, signals.
+"""What of the standard library has nothing to stand on in a program: threads, processes, sockets, signals, stdin.
 
 Each use of it fails as it does on machines without it, so that libraries go their other way, with words on what to use
 instead.
@@ -20,6 +20,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
 
+from inferlet._runtime import stdio
 from inferlet._wait import EventLoop
 
 _THREADS = "a program has one thread; use tasks of asyncio (asyncio.gather, asyncio.create_task), which wait side by side"
@@ -80,6 +81,9 @@ class AbsentModules(importlib.abc.MetaPathFinder):
 def install() -> None:
     """Puts the words in place, once the standard library is loaded."""
     sys.meta_path.append(AbsentModules())
+    sys.stdin = stdio.NoInput()
+    # Nothing was started from a file: `argparse` wants a text all the same.
+    sys.executable = ""
     _refuse(_thread, ("start_new_thread", "start_joinable_thread"), _refusing_threads)
     # Where `threading` keeps them under names of its own.
     _refuse(threading, ("_start_new_thread", "_start_joinable_thread"), _refusing_threads)

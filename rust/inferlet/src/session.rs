@@ -19,9 +19,10 @@ use crate::bindings::pie::core::session as raw;
 /// Signals and messages come in one order, through one queue; this name says that a program expects a signal.
 pub use crate::bindings::pie::core::session::receive as receive_signal;
 pub use crate::bindings::pie::core::session::{receive, receive_file};
+use crate::kept::Keeper;
 use crate::stdout::flush_output;
 use crate::task::answer_soon;
-use crate::{Result, errors};
+use crate::{ErrorCode, Result, errors};
 
 /// Sends a text: the client's `Stdout` event, marked as a text. What was printed before is sent before it. A slow
 /// client suspends the program.
@@ -57,25 +58,53 @@ pub fn send_file(data: &[u8]) {
 /// Awaiting a [`FutureString`].
 pub trait FutureStringExt {
     /// The text, or none once its source is closed: after the client has disconnected. Dropping the wait loses no
-    /// message.
+    /// message. After another error it is none too, and the program ends with that error when `main` has ended.
     fn wait_async(self) -> impl Future<Output = Option<String>>;
 }
 
 impl FutureStringExt for FutureString {
     async fn wait_async(self) -> Option<String> {
-        answer_soon(self).await.ok()
+        unless_closed(answer_soon(self).await)
     }
 }
 
 /// Awaiting a [`FutureBlob`].
 pub trait FutureBlobExt {
     /// The bytes, or none once their source is closed: after the client has disconnected. Dropping the wait loses no
-    /// file.
+    /// file. After another error it is none too, and the program ends with that error when `main` has ended.
     fn wait_async(self) -> impl Future<Output = Option<Vec<u8>>>;
 }
 
 impl FutureBlobExt for FutureBlob {
     async fn wait_async(self) -> Option<Vec<u8>> {
-        answer_soon(self).await.ok()
+        unless_closed(answer_soon(self).await)
+    }
+}
+
+/// The answer, or none. An error that is not the end of the source is kept, so that it is not silent.
+fn unless_closed<T>(answer: Result<T>) -> Option<T> {
+    answer
+        .inspect_err(|error| {
+            if errors::error_code(error) != Some(ErrorCode::SessionClosed) {
+                Keeper::new().keep(error.as_str());
+            }
+        })
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kept;
+
+    #[test]
+    fn a_disconnect_is_none_and_any_other_error_is_kept() {
+        assert_eq!(unless_closed(Ok(1)), Some(1));
+        let closed: Result<u32> = Err(errors::text(ErrorCode::SessionClosed, "the client left"));
+        assert_eq!(unless_closed(closed), None);
+        assert_eq!(kept::take_unmet(), None);
+        let taken = errors::text(ErrorCode::FutureTaken, "it was taken");
+        assert_eq!(unless_closed::<u32>(Err(taken.clone())), None);
+        assert_eq!(kept::take_unmet(), Some(taken));
     }
 }

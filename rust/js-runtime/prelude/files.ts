@@ -56,6 +56,10 @@ const FLAGS: Readonly<Record<string, string>> = {
 /** Bytes that `readFile` reads at once. */
 const PART_BYTES = 1 << 20;
 
+const NO_FILES =
+  'a program has no files of the machine but in folders given by `pie run --mount DIR=/data`; it keeps its own below /scratch, and ' +
+  'gets others by its input or from its client (session.receiveFile)';
+
 /** An error as Node throws them; where the engine refused something, `cause` says why. */
 class SystemError extends Error {
   readonly code: string;
@@ -65,7 +69,8 @@ class SystemError extends Error {
   constructor(name: string, syscall: string, path: string | undefined, cause: InferletError | undefined) {
     const [code, what] = CODES[name] ?? ['EIO', name];
     const place = path === undefined ? '' : ` '${path.length > 200 ? `${path.slice(0, 200)}...` : path}'`;
-    const why = cause === undefined ? '' : `: ${cause.message}`;
+    const isElsewhere = code === 'ENOENT' && path !== undefined && !path.startsWith('/scratch');
+    const why = cause !== undefined ? `: ${cause.message}` : isElsewhere ? `: ${NO_FILES}` : '';
     super(`${code}: ${what}, ${syscall}${place}${why}`, cause === undefined ? {} : { cause });
     this.name = 'Error';
     this.code = code;

@@ -9,7 +9,7 @@ import { console } from './console.js';
 import { crypto } from './crypto.js';
 import { TextDecoder, TextEncoder } from './text.js';
 
-function define(target: object, name: string, value: unknown): void {
+function define(target: object, name: string | symbol, value: unknown): void {
   Object.defineProperty(target, name, { value, writable: true, configurable: true });
 }
 
@@ -67,6 +67,11 @@ const globals: Record<string, unknown> = {
 };
 
 for (const [name, value] of Object.entries(globals)) define(globalThis, name, value);
+// `[object Promise]` in a text is never meant.
+define(Promise.prototype, Symbol.toPrimitive, () => {
+  const message = 'a promise was put into a text, a sum or a comparison; write `await` before the call that gives it';
+  throw Object.assign(new TypeError(message), { code: 'invalid-argument' });
+});
 define(Math, 'random', () => host.randomUnit());
 defineLazily('pie:runtime/web.js', [
   'AbortController',

@@ -23,7 +23,7 @@ function show(value: unknown, depth: number, outer: object[]): string {
   const item = (part: unknown): string => show(part, depth + 1, inner);
   if (value instanceof Map) return `Map ${braces(Array.from(value, ([key, part]) => `${item(key)} => ${item(part)}`))}`;
   if (value instanceof Set) return `Set ${braces(Array.from(value, item))}`;
-  if (value instanceof Promise) return 'Promise';
+  if (value instanceof Promise) return 'Promise { await it for its value }';
   if (Array.isArray(value)) return `[${cut(value, item)}]`;
   const name = value.constructor?.name ?? '';
   if (ArrayBuffer.isView(value) && !(value instanceof DataView)) return `${name} [${cut(value as Uint8Array, item)}]`;

@@ -34,8 +34,21 @@ export function describe(thrown: unknown): FailureRecord {
   const frames = ownFrames(thrown);
   const place = code === 'invalid-program' && thrown instanceof SyntaxError ? /at (.+:\d+:\d+)/.exec(frames)?.[1] : undefined;
   const note = code === 'limit-stack' && thrown instanceof RangeError ? STACK_NOTE : place === undefined ? '' : ` (${place})`;
-  const message = messageOf(thrown) + note;
-  return { kind, message, code, traceback: traceback(thrown, 0) };
+  const said = explained(thrown, frames) ?? messageOf(thrown);
+  return { kind, message: said + note, code, traceback: traceback(thrown, 0, said) };
+}
+
+let hints: { explained: (message: string, frames: string) => string | undefined } | undefined;
+
+/** The message of an error of the language with what to do about it; undefined where its own says enough. */
+function explained(error: Error, frames: string): string | undefined {
+  if (!(error instanceof TypeError || error instanceof ReferenceError || error instanceof SyntaxError)) return undefined;
+  try {
+    hints ??= host.importNow('pie:runtime/hints.js') as { explained: (message: string, frames: string) => string | undefined };
+    return hints.explained(String(error.message), frames);
+  } catch {
+    return undefined; // the program may have changed what this stands on, and its own error comes first
+  }
 }
 
 /**
@@ -46,9 +59,10 @@ const STACK_NOTE = ': JavaScript has 256 KiB of stack, whatever engine.stack_byt
 /** Causes of causes beyond this depth are left out; a cause may contain itself. */
 const MAX_CAUSES = 8;
 
-function traceback(error: Error, depth: number): string {
-  const text = `${kindOf(error)}: ${messageOf(error)}\n${ownFrames(error)}`;
-  if (depth < MAX_CAUSES && error.cause instanceof Error) return `${text}caused by ${traceback(error.cause, depth + 1)}`;
+function traceback(error: Error, depth: number, message: string): string {
+  const text = `${kindOf(error)}: ${message}\n${ownFrames(error)}`;
+  const { cause } = error;
+  if (depth < MAX_CAUSES && cause instanceof Error) return `${text}caused by ${traceback(cause, depth + 1, messageOf(cause))}`;
   if (error instanceof AggregateError) return text + error.errors.map((inner) => `- ${inner}\n`).join('');
   return text;
 }

@@ -19,6 +19,8 @@ use crate::errors;
 pub(crate) trait Awaited {
     /// A new pollable, a child of this future.
     fn pollable(&self) -> Pollable;
+    /// Whether it is work on a context, which is asked for to be awaited. A message may be asked for in advance.
+    fn is_work(&self) -> bool;
     /// The answer; none while there is none. An error of the engine is the inner one.
     fn take<'js>(
         &self,
@@ -47,12 +49,33 @@ impl<F: Awaited, O> Awaited for Kept<F, O> {
         self.future.pollable()
     }
 
+    fn is_work(&self) -> bool {
+        self.future.is_work()
+    }
+
     fn take<'js>(
         &self,
         ctx: &Ctx<'js>,
     ) -> Option<Result<std::result::Result<Value<'js>, errors::EngineError>>> {
         self.future.take(ctx)
     }
+}
+
+/// The futures of the engine that are work on a context.
+const WORK: [&str; 5] = [
+    "FutureUnit",
+    "FuturePassOutput",
+    "FutureOutput",
+    "FutureTokens",
+    "FutureText",
+];
+
+/// Whether a future of this name is work on a context.
+pub(crate) fn is_work(future: &str) -> bool {
+    future
+        .rsplit("::")
+        .next()
+        .is_some_and(|name| WORK.contains(&name.trim()))
 }
 
 /// A future with its pollable, which is declared first because it must be dropped first.
@@ -68,6 +91,8 @@ struct Wait {
     settle: RefCell<Option<Persistent<Function<'static>>>>,
     /// Who would see the answer, beside those who only raced for it and whose race is over.
     subscribers: Cell<u32>,
+    /// Somebody has waited for it, if only in a race.
+    awaited: Cell<bool>,
     /// A race for it was decided by something else.
     lost: Cell<bool>,
     /// The program still holds the promise.
@@ -75,6 +100,16 @@ struct Wait {
 }
 
 impl Wait {
+    /// Whether it is work that is under way and that nobody has asked to hear of.
+    fn is_forgotten(&self) -> bool {
+        let is_work = self
+            .handles
+            .borrow()
+            .as_ref()
+            .is_some_and(|handles| handles.future.is_work());
+        is_work && !self.awaited.get()
+    }
+
     /// Cancels the future once its race is lost and nobody could ask for it again.
     fn cancel_if_abandoned(&self) {
         if self.lost.get() && !self.held.get() && self.subscribers.get() == 0 {
@@ -95,6 +130,7 @@ pub(crate) struct WaitHandle {
 impl WaitHandle {
     /// Somebody waits for the answer.
     fn subscribe(&self) {
+        self.wait.awaited.set(true);
         self.wait.subscribers.set(self.wait.subscribers.get() + 1);
     }
 
@@ -109,6 +145,7 @@ impl WaitHandle {
 
     /// Blocks the whole program until the answer is there, and hands it over.
     fn block<'js>(&self, ctx: Ctx<'js>) -> Result<()> {
+        self.wait.awaited.set(true);
         while self.wait.handles.borrow().is_some() {
             if let Some(handles) = &*self.wait.handles.borrow() {
                 handles.pollable.block();
@@ -171,6 +208,7 @@ impl EventLoop {
             handles: RefCell::new(Some(Handles { pollable, future })),
             settle: RefCell::new(Some(Persistent::save(ctx, settle))),
             subscribers: Cell::new(0),
+            awaited: Cell::new(false),
             lost: Cell::new(false),
             held: Cell::new(true),
         });
@@ -240,6 +278,24 @@ impl EventLoop {
             .first()
             .map(|rejection| rejection.reason.clone());
         reason.and_then(|reason| reason.restore(ctx).ok())
+    }
+
+    /// Rejects the promises of work that is not done though the program has ended, and that nothing awaited: their
+    /// rejection is unhandled then.
+    pub(crate) fn reject_unawaited(&self, ctx: &Ctx<'_>) -> Result<()> {
+        let waits: Vec<Rc<Wait>> = self.waits.borrow().clone();
+        for wait in waits.iter().filter(|wait| wait.is_forgotten()) {
+            drop(wait.handles.take());
+            let Some(settle) = wait.settle.take() else {
+                continue;
+            };
+            let error = errors::to_js(ctx, &unawaited())?;
+            settle
+                .restore(ctx)?
+                .call::<_, ()>((error, rquickjs::Undefined))?;
+            drain(ctx);
+        }
+        Ok(())
     }
 
     /// Runs the program until the promise is settled. An exception is one that a timer's callback threw.
@@ -360,6 +416,16 @@ fn ready(waits: &[Rc<Wait>], next_due: Option<u64>) -> Vec<Rc<Wait>> {
         .iter()
         .filter_map(|&index| waits.get(index as usize).cloned())
         .collect()
+}
+
+/// The error of work that the end of the program cuts off.
+fn unawaited() -> errors::EngineError {
+    errors::EngineError {
+        code: "program-error".to_owned(),
+        message: "the program ended before this was done, and nothing awaited it; write `await` before the call"
+            .to_owned(),
+        details: "{}".to_owned(),
+    }
 }
 
 /// Takes the answer of a wait and hands it to the program.

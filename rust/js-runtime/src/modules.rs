@@ -65,13 +65,65 @@ impl Resolver for ProgramResolver {
             (name == self.0.entry() && self.0.content(name).is_some()).then(|| name.to_owned())
         };
         found.ok_or_else(|| {
-            let message = format!(
-                "cannot find the module '{name}' that {base} imports; a program imports 'inferlet', 'node:fs/promises', and files of its \
-                 own folder by paths that begin with './' or '../'"
-            );
+            let remedy = remedy(&self.0, base, name);
+            let message = format!("cannot find the module '{name}' that {base} imports; {remedy}");
             errors::throw(ctx, "invalid-program", message)
         })
     }
+}
+
+/// Modules of Node that programs often ask for.
+const NODE_MODULES: [&str; 24] = [
+    "assert",
+    "async_hooks",
+    "buffer",
+    "child_process",
+    "crypto",
+    "dns",
+    "events",
+    "fs",
+    "http",
+    "https",
+    "module",
+    "net",
+    "os",
+    "path",
+    "perf_hooks",
+    "process",
+    "querystring",
+    "readline",
+    "stream",
+    "timers",
+    "tls",
+    "url",
+    "util",
+    "worker_threads",
+];
+
+/// What to do about a module that is not there.
+fn remedy(program: &Program, base: &str, name: &str) -> String {
+    if name.starts_with("./") || name.starts_with("../") {
+        return match join(base, name) {
+            None => "it lies outside of the folder of the program, of which nothing is taken: copy it into the folder"
+                .to_owned(),
+            Some(path) => format!(
+                "there is no file '{path}' in the folder of the program: check the path, which counts from {base}"
+            ),
+        };
+    }
+    let first = name.split('/').next().unwrap_or(name);
+    if name.starts_with("node:") || NODE_MODULES.contains(&first) {
+        return "of the modules of Node a program has 'node:fs/promises' alone; use what the Web has: fetch, URL, crypto, \
+                TextEncoder, setTimeout"
+            .to_owned();
+    }
+    if join(base, name).is_some_and(|path| program.find(&path).is_some()) {
+        return format!("a file of the program is imported by a path: './{name}'");
+    }
+    "a program imports 'inferlet', 'node:fs/promises', and files of its own folder by paths that begin with './' or '../'. \
+     A package of npm is named under `dependencies` of package.json, and is bundled where the folder is run or built: \
+     `pie run .`"
+        .to_owned()
 }
 
 /// The path that a relative one means in a file; none where it leaves the program's folder.

@@ -7,7 +7,7 @@ use rquickjs::promise::MaybePromise;
 use rquickjs::{Context, Ctx, Error, FromJs, Function, Object, Persistent, Runtime, Value};
 
 use crate::bindings::exports::pie::inferlet::run::Failure;
-use crate::bindings::pie::core::http_server;
+use crate::bindings::pie::core::{http_server, runtime as engine};
 use crate::bindings::wasi::cli::stderr::get_stderr;
 use crate::errors;
 use crate::event_loop::{self, EventLoop, Settled};
@@ -30,6 +30,12 @@ const HALT_MODULE: &str = "pie:runtime/halt.js";
 
 /// The module of the SDK that answers requests by HTTP.
 const SERVER_MODULE: &str = "pie:inferlet/http-server.js";
+
+/// The module that knows what to do about common mistakes.
+const HINTS_MODULE: &str = "pie:runtime/hints.js";
+
+/// The module that knows which arguments a program does not read.
+const UNUSED_MODULE: &str = "pie:runtime/unused.js";
 
 /// The part of the runtime that is JavaScript: importing it sets up the globals.
 const RUNTIME_MODULE: &str = "pie:runtime/program.js";
@@ -58,13 +64,14 @@ pub(crate) fn check() -> Result<(), String> {
             support.link(ctx, entry, export).map_err(|fault| {
                 let failure = support.describe(ctx, fault);
                 let absent = format!("Could not find export '{export}' in module '{entry}'");
-                (failure.message == absent, failure)
+                // What else the message says is where to look.
+                (failure.message.starts_with(&absent), failure)
             })
         };
         match checked("main") {
             Err((true, mut failure)) => match checked("default") {
                 Err((true, _)) => {
-                    failure.message = no_main(entry);
+                    failure.message = no_main(ctx, entry);
                     Err(failure)
                 }
                 Err((false, failure)) => Err(failure),
@@ -186,11 +193,65 @@ fn within<T>(
     answer
 }
 
-fn no_main(entry: &str) -> String {
-    format!(
+fn no_main(ctx: &Ctx<'_>, entry: &str) -> String {
+    let message = format!(
         "{entry} exports no function `main`; add `export async function main(input) {{ ... }}`, which the engine calls, or \
          for a program that serves HTTP `export default {{ fetch(request) {{ ... }} }}`"
-    )
+    );
+    let meant: rquickjs::Result<Option<String>> = builtins::import_now(ctx, HINTS_MODULE)
+        .and_then(|hints| hints.get::<_, Function>("meantAsMain")?.call((entry,)));
+    match meant {
+        Ok(Some(meant)) => format!("{message}; {meant}"),
+        Ok(None) => message,
+        // The message stands without it, and nobody shall meet what went wrong here.
+        Err(_) => {
+            drop(ctx.catch());
+            message
+        }
+    }
+}
+
+/// What `main` answers. The engine calls it with one value: of another parameter nothing would ever come.
+fn call_main<'js>(
+    ctx: &Ctx<'js>,
+    entry: &str,
+    module: &Object<'js>,
+    input: Value<'js>,
+) -> Result<Value<'js>, Fault<'js>> {
+    let main: Value = module.get("main")?;
+    let Some(main) = main.as_function() else {
+        return Err(failure::raise(ctx, "invalid-program", no_main(ctx, entry)));
+    };
+    let n_parameters: u32 = main.get("length")?;
+    if n_parameters > 1 {
+        let message = format!(
+            "main in {entry} takes {n_parameters} parameters; the engine calls it with one, the input: take its parts by \
+             name, as in `main({{ name, n }})`"
+        );
+        return Err(failure::raise(ctx, "invalid-program", message));
+    }
+    if !engine::args().is_empty() {
+        warn_of_unread(ctx, entry, main, &input);
+    }
+    Ok(main.call((input,))?)
+}
+
+/// Tells of an argument that nothing in the program reads.
+fn warn_of_unread<'js>(ctx: &Ctx<'js>, entry: &str, main: &Function<'js>, input: &Value<'js>) {
+    let unread: rquickjs::Result<Option<String>> = builtins::import_now(ctx, UNUSED_MODULE)
+        .and_then(|unused| {
+            unused
+                .get::<_, Function>("unread")?
+                .call((entry, main.clone(), input.clone()))
+        });
+    match unread {
+        Ok(Some(message)) => {
+            globals::write_all(&get_stderr(), &format!("warning: {message}\n"));
+        }
+        Ok(None) => {}
+        // The program runs without the warning, and shall not meet what went wrong here.
+        Err(_) => drop(ctx.catch()),
+    }
 }
 
 /// What answers requests by HTTP, where the program was launched to do so and has such a thing as its default export.
@@ -244,13 +305,7 @@ impl<'js> Support<'js> {
             Some(handler) => builtins::import_now(ctx, SERVER_MODULE)?
                 .get::<_, Function>("serve")?
                 .call((handler,))?,
-            None => {
-                let main: Value = module.get("main")?;
-                let Some(main) = main.as_function() else {
-                    return Err(failure::raise(ctx, "invalid-program", no_main(entry)));
-                };
-                main.call((input,))?
-            }
+            None => call_main(ctx, entry, &module, input)?,
         };
         let answer = match MaybePromise::from_value(answer.clone())
             .as_value()
@@ -261,6 +316,7 @@ impl<'js> Support<'js> {
         };
         // Jobs that a synchronous `main` left behind may still reject or handle promises.
         while ctx.execute_pending_job() {}
+        event_loop::current(ctx, |event_loop| event_loop.reject_unawaited(ctx))??;
         let unhandled = event_loop::current(ctx, |event_loop| event_loop.unhandled_rejection(ctx))?;
         match unhandled {
             Some(reason) => Err(Fault::Thrown(reason)),

@@ -43,6 +43,11 @@ impl Program {
         self.files.get(path).map(Vec::as_slice)
     }
 
+    /// Every path, in any order.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
     /// The file that a path without or with another extension means, as TypeScript's own tools look for it.
     pub(crate) fn find(&self, path: &str) -> Option<String> {
         let source = path.strip_suffix(".js").map(|stem| format!("{stem}.ts"));
@@ -70,5 +75,15 @@ pub(crate) fn text(path: String) -> Option<String> {
     CURRENT.with_borrow(|program| {
         let content = program.as_ref()?.content(&path)?;
         std::str::from_utf8(content).ok().map(str::to_owned)
+    })
+}
+
+/// The paths of the files of the program that runs, sorted.
+pub(crate) fn paths() -> Vec<String> {
+    CURRENT.with_borrow(|program| {
+        let files = program.iter().flat_map(|program| program.paths());
+        let mut paths: Vec<String> = files.map(str::to_owned).collect();
+        paths.sort_unstable();
+        paths
     })
 }

@@ -263,6 +263,24 @@ fn a_users_words_are_never_taken_for_a_marker() {
     );
 }
 
+#[test]
+fn instructions_alone_are_told_from_a_conversation() {
+    let chat = chat(CHATML);
+    let mut context = Context::new(&chat);
+    assert!(!context.state.has_only_instructions());
+    context.system("Be brief.");
+    assert!(context.state.has_only_instructions());
+    context.system("Be kind.");
+    assert!(context.state.has_only_instructions());
+    context.user("Hello");
+    assert!(!context.state.has_only_instructions());
+    context.assistant("Hi").system("Be loud.");
+    assert!(!context.state.has_only_instructions());
+    let mut raw = Context::new(&chat);
+    raw.append_text("Once").system("Be brief.");
+    assert!(!raw.state.has_only_instructions());
+}
+
 // rows: RS-045
 #[test]
 fn generating_cues_after_a_chat_turn_only() {

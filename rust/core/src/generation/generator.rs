@@ -266,7 +266,9 @@ impl Generator {
                 ErrorCode::GeneratorRetired,
                 format!(
                     "this generator was retired after {} tokens, by a newer one, a truncation or the release of its \
-                     context; use the newest generator of the context or make another one",
+                     context; use the newest generator of the context or make another one. To generate several at \
+                     once, fork the context for each of them. Where `using` or `with` released the context, await \
+                     the result before that block ends: `return await ...`",
                     self.n_accepted
                 ),
             ));

@@ -162,6 +162,7 @@ impl<W: Wanted> Advance<W> {
         record: Arc<ProcessRecord>,
         document: Option<(&Matcher, &Arc<HeldCompiled>)>,
     ) -> Future<Self> {
+        generator.note_run();
         let (run, receiver) = if W::IS_ONE_STEP {
             let (pass, receiver) = generator.submit_step();
             (Run::Pass(pass), receiver)

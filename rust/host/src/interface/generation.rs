@@ -27,6 +27,7 @@ use crate::model::draft_model::DraftModel;
 use crate::model::generator::Generator;
 use crate::process::handles::HandleTable;
 use crate::process::joined::Joined;
+use crate::process::mistakes::Mistake;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::surroundings::Surroundings;
@@ -169,6 +170,9 @@ impl HostGenerator for Generators<'_> {
         // The cue is appended second, so that a generator that cannot be made leaves the context as it was.
         let needs_cue = options.auto_flush && lock(&generator.context.turns).needs_cue();
         if needs_cue {
+            if lock(&generator.context.turns).has_only_instructions() {
+                self.record.warn(Mistake::OnlyInstructions);
+            }
             generator.context.add(|turns, at| chat.cue(turns, at))?;
         }
         Ok(self.table.push(GeneratorHandle(Arc::new(generator)))?)
@@ -287,7 +291,9 @@ impl HostGenerator for Generators<'_> {
     }
 
     fn next_step(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<u32>> {
-        Ok(self.table.get(&this)?.0.open_step()?)
+        let generator = &self.table.get(&this)?.0;
+        generator.note_run();
+        Ok(generator.open_step()?)
     }
 
     fn set_seed(&mut self, this: Resource<GeneratorHandle>, seed: u64) -> CallResult<()> {
@@ -369,7 +375,10 @@ impl HostGenerator for Generators<'_> {
     }
 
     fn drop(&mut self, this: Resource<GeneratorHandle>) -> wasmtime::Result<()> {
-        self.table.delete(this)?;
+        let GeneratorHandle(generator) = self.table.delete(this)?;
+        if !generator.was_run() {
+            self.record.warn(Mistake::GeneratorNotRun);
+        }
         Ok(())
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Generator {
     step: Mutex<Option<RequestId>>,
     /// It may be charged with what was wanted of one step.
     has_own: AtomicBool,
+    /// The program asked for a step of it, or for a run to its end.
+    was_run: AtomicBool,
     /// What walks what it accepts.
     constraints: Mutex<Constraints>,
 }
@@ -59,6 +61,7 @@ impl Generator {
             charge: Mutex::new(charge),
             step: Mutex::new(None),
             has_own: AtomicBool::new(false),
+            was_run: AtomicBool::new(false),
             constraints: Mutex::default(),
         }
     }
@@ -116,6 +119,16 @@ impl Generator {
         self.change(n_bytes, |engine, id| engine.set_token_mask(id, mask))?;
         self.note_mask(!mask.is_empty());
         Ok(())
+    }
+
+    /// The program runs it.
+    pub(crate) fn note_run(&self) {
+        self.was_run.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the program has run it at all.
+    pub(crate) fn was_run(&self) -> bool {
+        self.was_run.load(Ordering::Relaxed)
     }
 
     /// The open step is charged with what is wanted of it.

@@ -11,6 +11,7 @@ mod launch;
 mod log;
 pub(crate) mod mail;
 pub(crate) mod mailbox;
+pub(crate) mod mistakes;
 pub(crate) mod nameable;
 pub(crate) mod pace;
 pub(crate) mod programs;

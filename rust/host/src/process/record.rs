@@ -12,12 +12,13 @@ use super::ending::Ending;
 use super::kin::Kin;
 use super::launch::Launch;
 use super::mailbox::Mailbox;
+use super::mistakes::{Mistake, Mistakes};
 use super::queue::{Capacity, EventQueue};
 use super::reading::Reading;
 use super::serving::Observer;
 use crate::Error;
 use crate::budget::{Account, Purpose};
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 use crate::http_in::queue::RequestQueue;
 use crate::limits::Limits;
 use crate::mcp::clients::McpClientServers;
@@ -55,6 +56,8 @@ pub(crate) struct ProcessRecord {
     pub(crate) n_drops: AtomicU64,
     /// What the program has written to its outputs and to its client.
     pub(crate) n_output_bytes: AtomicU64,
+    /// The likely mistakes that it was warned of.
+    warned: Mistakes,
     /// The tokens that may enter its contexts; none: any number.
     pub(crate) budget: Option<TokenBudget>,
     /// What it may use.
@@ -145,6 +148,7 @@ impl ProcessRecord {
             n_arrivals: AtomicU64::new(0),
             n_drops: AtomicU64::new(0),
             n_output_bytes: AtomicU64::new(0),
+            warned: Mistakes::default(),
             budget,
             limits,
             kin,
@@ -303,6 +307,17 @@ impl ProcessRecord {
         if let Err(error) = self.footprint.settle(self.cpu.met_bytes()) {
             self.stop(error);
         }
+    }
+
+    /// Tells of a likely mistake on the standard error of the program, once in its life. It waits for no room: where
+    /// there is none, the next one is told.
+    pub(crate) fn warn(&self, mistake: Mistake) {
+        if !self.events.has_room(EventKind::Stderr) || !self.warned.note(mistake) {
+            return;
+        }
+        let line = format!("warning: {}\n", mistake.advice());
+        // Where its user has no memory left for a line, it ends with the error of that soon enough.
+        drop(self.events.push(Event::Stderr(line)));
     }
 
     /// Counts what the program writes.

@@ -74,6 +74,10 @@ macro_rules! awaited {
                 <$future>::pollable(self)
             }
 
+            fn is_work(&self) -> bool {
+                crate::event_loop::is_work(stringify!($future))
+            }
+
             fn take<'js>(
                 &self,
                 ctx: &Ctx<'js>,

@@ -28,6 +28,7 @@ const EXPORTS: &[Export] = &[
     export!("decodeUtf8", globals::decode_utf8),
     export!("importNow", globals::import_now),
     export!("programFile", sources::text),
+    export!("programPaths", sources::paths),
     export!("parseUrl", addresses::parse),
     export!("changeUrl", addresses::change),
     export!("parseForm", addresses::parse_form),

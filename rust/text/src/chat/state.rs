@@ -103,6 +103,22 @@ impl ChatState {
         )
     }
 
+    /// Whether nothing was said but system messages: a model has nothing to answer then.
+    pub fn has_only_instructions(&self) -> bool {
+        let says_last = matches!(
+            self.last(),
+            Some(Turn::Said {
+                role: Role::System,
+                ..
+            })
+        );
+        let is_alone = |roles: &[Role]| roles.iter().all(|role| *role == Role::System);
+        says_last
+            && self.log.so_far().is_some_and(|so_far| {
+                !so_far.follows && so_far.roles.as_deref().is_some_and(is_alone)
+            })
+    }
+
     /// The tools that the model was given last.
     pub(crate) fn tools(&self) -> Option<&Arc<ToolList>> {
         self.log.so_far()?.tools.as_ref()

@@ -1,0 +1,102 @@
+"""What `main` is called with: the whole input, or its parts by the names of the parameters.
+
+A `main` with one parameter gets the whole input, whatever the parameter is called. One with several is bound by name
+from the keys of the input. One without any gets nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import Parameter
+from types import FunctionType
+from typing import Any
+
+from inferlet.errors import ErrorCode, InferletError, new_error
+
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_NAMED = (*_POSITIONAL, Parameter.KEYWORD_ONLY)
+_UNNAMED_KEY = "_positional"
+"""Where the command line puts arguments without a name."""
+_MAX_SHOWN_CHARS = 40
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a call takes."""
+
+    by_position: Sequence[object] = ()
+    by_name: Mapping[str, object] = field(default_factory=dict)
+
+
+def bind(main: Callable[..., Any], value: object, entry: str) -> Arguments:
+    """What `main` of the file `entry` gets of the input.
+
+    A key that is missing or unknown is the error `invalid-input`.
+    """
+    if isinstance(main, FunctionType) and not hasattr(main, "__wrapped__"):
+        # Most are of these kinds, and `inspect` takes its time.
+        code = main.__code__
+        is_plain = not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) and code.co_kwonlyargcount == 0
+        if is_plain and code.co_argcount < 2:
+            return Arguments((value,) if code.co_argcount else ())
+    try:
+        parameters = list(inspect.signature(main).parameters.values())
+    except ValueError:
+        return Arguments((value,))
+    kinds = {parameter.kind for parameter in parameters}
+    named = [parameter for parameter in parameters if parameter.kind in _NAMED]
+    takes_rest = Parameter.VAR_KEYWORD in kinds
+    if not takes_rest and len(named) < 2:
+        takes_whole = Parameter.VAR_POSITIONAL in kinds or any(parameter.kind in _POSITIONAL for parameter in named)
+        if takes_whole or not named:
+            return Arguments((value,) if takes_whole else ())
+    return _bind_by_name(named, {} if value is None else value, entry, takes_rest=takes_rest)
+
+
+def _bind_by_name(named: Sequence[Parameter], value: object, entry: str, *, takes_rest: bool) -> Arguments:
+    names = [parameter.name for parameter in named]
+    if not isinstance(value, dict):
+        raise _error(
+            f"main in {entry!r} takes {_list(names)} by name, and the input is of type {type(value).__name__}; "
+            "give an object with these keys, as by `-- --name VALUE` or `--input '{...}'`"
+        )
+    if not takes_rest:
+        unknown = [key for key in value if key not in names]
+        if unknown:
+            raise _unknown(unknown[0], value, names, entry)
+    missing = [parameter.name for parameter in named if parameter.default is Parameter.empty and parameter.name not in value]
+    if missing:
+        had = f"it has {_list(list(value))}" if value else "it is empty"
+        raise _error(
+            f"the input lacks {_list(missing)}, which main in {entry!r} takes by name; {had}. "
+            f"Give it, as by `-- --{missing[0]} VALUE`, or give the parameter a default"
+        )
+    by_position = [value.get(each.name, each.default) for each in named if each.kind == Parameter.POSITIONAL_ONLY]
+    only_by_position = {each.name for each in named if each.kind == Parameter.POSITIONAL_ONLY}
+    return Arguments(by_position, {key: item for key, item in value.items() if key not in only_by_position})
+
+
+def _unknown(key: str, value: Mapping[str, object], names: Sequence[str], entry: str) -> InferletError:
+    parameters = f"main in {entry!r} takes {_list(names)} by name"
+    unnamed = value[key]
+    if key == _UNNAMED_KEY and isinstance(unnamed, list) and unnamed:
+        return _error(f"the argument {_shown(unnamed[0])} has no name, and {parameters}; write it as `-- --{names[0]} VALUE`")
+    near = difflib.get_close_matches(key, names, 1)
+    meant = f"; did you mean {near[0]!r}?" if near else "; leave it out, or add a parameter"
+    return _error(f"the input has the key {_shown(key)}, and {parameters}{meant}")
+
+
+def _error(message: str) -> InferletError:
+    return new_error(ErrorCode.INVALID_INPUT, message)
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(_shown(name) for name in names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _MAX_SHOWN_CHARS else f"{shown[:_MAX_SHOWN_CHARS]}..."

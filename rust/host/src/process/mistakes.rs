@@ -1,0 +1,59 @@
+//! Mistakes that a program is warned of, each once: what it does is allowed, and hardly meant.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a program has hardly meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// It generates behind a system message alone.
+    OnlyInstructions,
+    /// It has made a generator, and drops it without a step.
+    GeneratorNotRun,
+}
+
+impl Mistake {
+    /// What happened, and what to do.
+    pub(crate) const fn advice(self) -> &'static str {
+        match self {
+            Self::OnlyInstructions => {
+                "the context holds a system message and no user message, so the model has nothing to answer; add one with \
+                 `user` before `generate`"
+            }
+            Self::GeneratorNotRun => {
+                "a generator was made and never run, so that nothing was generated; await a collector of it, or its steps"
+            }
+        }
+    }
+}
+
+/// The mistakes that a process was warned of.
+#[derive(Debug, Default)]
+pub(crate) struct Mistakes {
+    only_instructions: AtomicBool,
+    generator_not_run: AtomicBool,
+}
+
+impl Mistakes {
+    /// Notes a mistake; true the first time.
+    pub(crate) fn note(&self, mistake: Mistake) -> bool {
+        let is_noted = match mistake {
+            Mistake::OnlyInstructions => &self.only_instructions,
+            Mistake::GeneratorNotRun => &self.generator_not_run,
+        };
+        !is_noted.swap(true, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mistake_is_told_once() {
+        let told = Mistakes::default();
+        assert!(told.note(Mistake::OnlyInstructions));
+        assert!(!told.note(Mistake::OnlyInstructions));
+        assert!(told.note(Mistake::GeneratorNotRun));
+        assert!(!told.note(Mistake::GeneratorNotRun));
+    }
+}

@@ -1,0 +1,201 @@
+/**
+ * What to do about common mistakes, where the words of QuickJS do not say it: it names neither what is not a function
+ * nor where an export is missing. Loaded when a program has failed.
+ */
+
+import * as host from 'pie:host';
+import * as sdk from 'pie:inferlet/index.js';
+import { inSource, nearest, type Place } from './nearest.js';
+
+/** What programs import from `inferlet`, by name. */
+const exported: Readonly<Record<string, unknown>> = sdk;
+
+/** Words of QuickJS, and who knows more. */
+const KNOWN: readonly (readonly [RegExp, (found: RegExpExecArray, place: Place | undefined) => string | undefined])[] = [
+  [/^(?:[\w$.]+ is )?not a function$/, (_, place) => notAFunction(place)],
+  [/^'?([\w$]+)'? is not defined$/, ([, name]) => notDefined(name!)],
+  [/^Could not find export '(.+)' in module '(.+)'$/, ([, name, module]) => notExported(name!, module!)],
+  [/^cannot read propert(?:y|ies) .*\bundefined$/, ([message], place) => notAwaited(message!, place)],
+];
+
+/** Longer messages and lines are no common mistakes. */
+const MAX_CHARS = 2000;
+
+/** The whole message that stands in place of `message`; undefined where that says enough. */
+export function explained(message: string, frames: string): string | undefined {
+  if (message.length > MAX_CHARS) return undefined;
+  for (const [words, explain] of KNOWN) {
+    const found = words.exec(message);
+    if (found !== null) return explain(found, inSource(frames));
+  }
+  return undefined;
+}
+
+/** What the function of an entry is called that was meant as `main`; undefined where there is none like it. */
+export function meantAsMain(entry: string): string | undefined {
+  const text = host.programFile(entry);
+  if (text === undefined) return undefined;
+  const functions = [...text.matchAll(/\bfunction\s*\*?\s*([\w$]+)|\b(?:const|let|var)\s+([\w$]+)\s*=\s*(?:async\b|\(|[\w$]+\s*=>)/g)];
+  const names = functions.map(([, declared, assigned]) => (declared ?? assigned)!);
+  if (names.includes('main')) return 'it has a function `main`: write `export` in front of it';
+  const name = nearest('main', names);
+  return name === undefined ? undefined : `did you mean \`main\` by the function \`${name}\`?`;
+}
+
+const NO_FOLDER =
+  "a program lies in no folder of the machine: its own data comes by `import data from './data.json'`, folders by `pie run --mount`, " +
+  'and it keeps files below /scratch';
+
+/** What there is not, and what there is for it. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  process:
+    'a program has no process of the machine and no environment: its input comes to `main(input)`, its arguments by ' +
+    'runtime.args(), and what it throws or returns is how it ends',
+  require:
+    "programs are modules: write `import { name } from './file.js'`. Packages of npm are named under `dependencies` of " +
+    'package.json and bundled where the folder is run or built: `pie run .`',
+  module: 'programs are modules: write `export`',
+  exports: 'programs are modules: write `export`',
+  Buffer: 'use Uint8Array, TextEncoder, TextDecoder, atob and btoa',
+  __dirname: NO_FOLDER,
+  __filename: NO_FOLDER,
+  global: 'write globalThis',
+  window: 'a program runs beside the model and not in a browser',
+  document: 'a program runs beside the model and not in a browser',
+  navigator: 'a program runs beside the model and not in a browser',
+  localStorage: 'keep files below /scratch by node:fs/promises',
+  alert: 'write console.log or session.send',
+  prompt: 'the client answers by await session.receive(), whose messages are the lines of stdin under pie run',
+  Deno: 'a program has the globals of the Web and no runtime of the machine',
+  Bun: 'a program has the globals of the Web and no runtime of the machine',
+  setImmediate: 'use setTimeout(callback, 0) or queueMicrotask(callback)',
+  Worker: 'a program has one thread: promises wait side by side under Promise.all, and runtime.spawn starts another program',
+  WebSocket: 'a program asks servers by fetch, where --allow-net allows them',
+  XMLHttpRequest: 'a program asks servers by fetch, where --allow-net allows them',
+  EventSource: 'a program asks servers by fetch, whose body is a stream',
+  Intl: 'dates and numbers have their plain forms only',
+};
+
+function notDefined(name: string): string {
+  const elsewhere = Object.hasOwn(ELSEWHERE, name) ? ELSEWHERE[name] : undefined;
+  if (elsewhere !== undefined) return `${name} is not defined in a program: ${elsewhere}`;
+  const names = Object.keys(exported);
+  if (names.includes(name)) return `${name} is not defined; write \`import { ${name} } from 'inferlet'\``;
+  const near = nearest(name, [...names, ...Object.getOwnPropertyNames(globalThis)]);
+  if (near === undefined) return `${name} is not defined; define or import it first`;
+  const source = names.includes(near) ? `, which is imported from 'inferlet'` : '';
+  return `${name} is not defined; did you mean ${near}${source}?`;
+}
+
+/** Functions of the SDK whose promises are often read before they are awaited. */
+const ASYNC = /\.(?:execute|collect\w*|receive\w*|flush)\([^()]*\)\s*(?:\.|\[)/;
+
+function notAwaited(message: string, place: Place | undefined): string | undefined {
+  if (!ASYNC.test(place?.line ?? '')) return undefined;
+  return `${message}; a promise has to be awaited before it is read: (await step.execute()).tokens`;
+}
+
+/** Names the function that is none, by the source at the place of the error. */
+function notAFunction(place: Place | undefined): string | undefined {
+  if (place === undefined) return undefined;
+  let fallback: string | undefined;
+  for (const { owner, name } of callees(place)) {
+    const whole = owner === undefined ? name : `${owner}.${name}`;
+    const found = owner === undefined ? undefined : known(owner);
+    if (found !== undefined) {
+      if (typeof (found as Record<string, unknown>)[name] === 'function') continue;
+      return `${whole} is not a function${meant(name, Object.getOwnPropertyNames(found))}`;
+    }
+    if (owner !== undefined && methods().includes(name)) continue;
+    fallback ??= `${whole} is not a function${owner === undefined ? '' : meant(name, methods())}`;
+  }
+  return fallback;
+}
+
+function meant(name: string, candidates: readonly string[]): string {
+  const near = nearest(name, candidates);
+  return near === undefined ? '' : `; did you mean ${near}?`;
+}
+
+/** What a name with dots stands for, where it is of the SDK or a global. */
+function known(path: string): object | undefined {
+  const [root, ...parts] = path.split('.');
+  let value = exported[root!] ?? (globalThis as unknown as Record<string, unknown>)[root!];
+  for (const part of parts) value = isObject(value) ? (value as Record<string, unknown>)[part] : undefined;
+  return isObject(value) ? value : undefined;
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+/** The names of the methods that values of the SDK and of the language have. */
+function methods(): string[] {
+  const own = Object.values(exported).filter((value) => typeof value === 'function');
+  const classes = [...own, Array, String, Map, Set, Promise, Uint32Array] as { readonly prototype?: object }[];
+  const names = classes.flatMap((one) => [one, one.prototype ?? {}].flatMap((owner) => Object.getOwnPropertyNames(owner)));
+  return [...new Set(names)].filter((name) => !['constructor', 'length', 'name', 'prototype'].includes(name));
+}
+
+interface Callee {
+  /** What stands before the last dot; undefined where there is none, `...` where it is no plain name. */
+  readonly owner: string | undefined;
+  readonly name: string;
+}
+
+const NO_CALLEES = new Set(['catch', 'for', 'function', 'if', 'return', 'super', 'switch', 'while', 'with']);
+
+/** What is called in the line of a place, the call at the place first. */
+function callees({ line, column }: Place): Callee[] {
+  if (line.length > MAX_CHARS) return [];
+  const found = [...line.matchAll(/([A-Za-z_$][\w$]*(?:\s*\??\.\s*[A-Za-z_$][\w$]*)*)\s*(?:\?\.)?\(/g)];
+  const distance = (match: RegExpExecArray): number => {
+    const [first, last] = [match.index + 1, match.index + match[0]!.length];
+    return column < first ? first - column : Math.max(column - last, 0);
+  };
+  const sorted = found.toSorted((one, other) => distance(one) - distance(other));
+  return sorted.flatMap((match) => {
+    const parts = match[1]!.split('.').map((part) => part.replace('?', '').trim());
+    const name = parts.pop()!;
+    if (parts.length === 0 && NO_CALLEES.has(name)) return [];
+    const follows = /\.\s*$/.test(line.slice(0, match.index));
+    const owner = [...(follows ? ['..'] : []), ...parts].join('.');
+    return [{ owner: owner === '' ? undefined : owner, name }];
+  });
+}
+
+/** Where a name is imported that a module does not export, and which name was meant. */
+function notExported(name: string, module: string): string {
+  const shown = module === 'pie:inferlet/index.js' ? 'inferlet' : module;
+  const place = importOf(name, shown);
+  const names = shown === 'inferlet' ? Object.keys(exported) : exportsOf(host.programFile(module) ?? '');
+  const near = nearest(name, names);
+  const remedy = near !== undefined ? `did you mean '${near}'?` : `where it is a type, write \`import type { ${name} }\``;
+  return `Could not find export '${name}' in module '${shown}'${place === undefined ? '' : ` (${place})`}; ${remedy}`;
+}
+
+/** The place at which a file of the program imports a name from a module. */
+function importOf(name: string, module: string): string | undefined {
+  const wanted = new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`);
+  const stem = (path: string): string => path.split('/').at(-1)!.replace(/\.\w+$/, '');
+  for (const path of host.programPaths()) {
+    if (!/\.[mc]?[jt]s$/.test(path)) continue;
+    const text = host.programFile(path) ?? '';
+    for (const { 1: names, 2: from, index } of text.matchAll(/\{([^{}]*)\}\s*from\s*['"]([^'"]+)['"]/g)) {
+      const isIt = module === 'inferlet' ? /(?:^|\/)inferlet$/.test(from!) : from!.startsWith('.') && stem(from!) === stem(module);
+      const at = isIt ? wanted.exec(names!)?.index : undefined;
+      if (at === undefined) continue;
+      const before = text.slice(0, index + 1 + at).split('\n');
+      return `${path}:${before.length}:${before.at(-1)!.length + 1}`;
+    }
+  }
+  return undefined;
+}
+
+/** The names that a source exports, as far as its text says. */
+function exportsOf(text: string): string[] {
+  const declared = text.matchAll(/\bexport\s+(?:async\s+)?(?:function\s*\*?|class|const|let|var)\s*([\w$]+)/g);
+  const listed = text.matchAll(/\bexport\s*\{([^{}]*)\}/g);
+  const names = Array.from(listed, ([, list]) => list!.split(',').map((item) => item.trim().split(/\s+as\s+/).at(-1)!));
+  return [...Array.from(declared, ([, name]) => name!), ...names.flat()].filter((name) => name !== '');
+}

@@ -1,0 +1,49 @@
+/** What of the arguments of a launch no line of a program reads. Loaded where a launch has arguments. */
+
+import * as host from 'pie:host';
+import { nearest } from './nearest.js';
+
+/** How a program may read its arguments beside the parameter of `main`. */
+const OTHER_WAYS = /\bargs\b/;
+/** Where the command line puts arguments without a name. */
+const UNNAMED_KEY = '_positional';
+
+/** What to say of an argument that `main` of the file `entry` does not read; undefined where it may read them all. */
+export function unread(entry: string, main: unknown, input: unknown): string | undefined {
+  const text = host.programFile(entry);
+  if (typeof main !== 'function' || typeof input !== 'object' || input === null || Array.isArray(input)) return undefined;
+  if (text === undefined || OTHER_WAYS.test(text)) return undefined;
+  const read = keysRead(Function.prototype.toString.call(main));
+  const key = read === undefined ? undefined : Object.keys(input).find((name) => !read.includes(name));
+  if (read === undefined || key === undefined) return undefined;
+  if (key === UNNAMED_KEY) {
+    const items = (input as Record<string, unknown>)[key];
+    const shown = JSON.stringify(Array.isArray(items) ? items[0] : items);
+    return `nothing in ${entry} reads the argument ${shown}, which has no name; write it as \`-- --NAME ${shown}\``;
+  }
+  const near = nearest(key, read);
+  return `nothing in ${entry} reads the argument --${key}${near === undefined ? '' : `; did you mean --${near}?`}`;
+}
+
+/** The keys that a function reads of its one parameter; undefined where it uses that otherwise. */
+function keysRead(source: string): readonly string[] | undefined {
+  const head = /^(?:async\b\s*)?(?:function\b\s*[\w$]*\s*)?\(?\s*/.exec(source)![0]!;
+  const rest = source.slice(head.length);
+  if (rest.startsWith(')')) return [];
+  const parts = /^\{([^{}]*)\}/.exec(rest)?.[1]?.split(',').map((part) => part.trim());
+  if (parts !== undefined) return parts.some((part) => part.startsWith('...')) ? undefined : parts.map((part) => part.split(/[:=]/)[0]!.trim());
+  const name = /^([A-Za-z_$][\w$]*)\s*(?:[,)=])/.exec(rest)?.[1];
+  return name === undefined ? undefined : keysOf(name, rest.slice(name.length));
+}
+
+/** The keys that a text reads of a name; undefined where it stands for itself anywhere. */
+function keysOf(name: string, text: string): string[] | undefined {
+  const keys: string[] = [];
+  for (const { index } of text.matchAll(new RegExp(`(?<![\\w$.])${name.replaceAll('$', '\\$')}(?![\\w$])`, 'g'))) {
+    const behind = text.slice(index + name.length);
+    const key = /^\s*\??\.\s*([\w$]+)/.exec(behind)?.[1] ?? /^\s*(?:\?\.)?\[\s*(['"])([^'"]*)\1\s*\]/.exec(behind)?.[2];
+    if (key === undefined) return undefined;
+    keys.push(key);
+  }
+  return keys;
+}
