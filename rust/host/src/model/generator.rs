@@ -441,8 +441,8 @@ impl Generator {
         let n_cut = output.tokens.len() - n_kept;
         if n_cut > 0 {
             output.tokens = self.context.accept(self.id, &output.tokens[..n_kept])?;
-            // As behind a stop token, the last token does not count as a draft.
-            let most = u32::try_from(n_kept - 1).unwrap_or(u32::MAX);
+            // Drafts beyond it were not accepted.
+            let most = u32::try_from(n_kept).unwrap_or(u32::MAX);
             let n_accepted = &mut output.speculation.n_accepted;
             *n_accepted = most.min(*n_accepted);
         }
