@@ -28,9 +28,9 @@ class TextStream:
     """The text of a generation, in pieces as they come: `Generator.texts` makes it.
 
     No piece is empty, and all of them together are what `collect_text` returns. So no piece has a part of a stop text,
-    nor of a character. `async for` lets the other tasks of the program run, a plain `for` blocks it; both continue where
-    the other left off. A wait that is given up, as by `asyncio.timeout`, loses nothing: what was accepted before it
-    stays in the context, `text_so_far` has its text, and iterating goes on.
+    nor of a character. `async for` lets the other tasks of the program run, a plain `for` blocks it; both continue
+    where the other left off. A wait that is given up, as by `asyncio.timeout`, loses nothing: what was accepted before
+    it stays in the context, `text_so_far` has its text, and iterating goes on.
     """
 
     def __init__(self, steps: _Steps, decoder: Callable[[], chat.Decoder]) -> None:

@@ -158,7 +158,7 @@ class GenStep:
     if not TYPE_CHECKING:  # a type checker says so itself
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Nothing is found by the name: what a step accepted is asked of the step itself by mistake, and awaited."""
+            """Nothing has the name; what a step accepted may be asked of the step itself, by mistake."""
             if not name.startswith("_") and (name in Output.__dataclass_fields__ or hasattr(Output, name)):
                 raise AttributeError(f"a step has {name!r} once it was run: out = await step.execute(), and then out.{name}")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
@@ -174,10 +174,10 @@ class GenStep:
 class Generator:
     """The generation of one context; `Context.generate` makes it.
 
-    `async for text in g.texts()` gives the text as it comes, `async for step in g` with `await step.execute()` goes step
-    by step, `collect_text` and `collect_tokens` run what is left inside the engine. A plain `for tokens in g`, `text()`
-    and `tokens()` do the same and block the whole program. Leaving a loop leaves the context usable. A newer generator
-    of the context retires an idle older one: `generator-retired`.
+    `async for text in g.texts()` gives the text as it comes, `async for step in g` with `await step.execute()` goes
+    step by step, `collect_text` and `collect_tokens` run what is left inside the engine. A plain `for tokens in g`,
+    `text()` and `tokens()` do the same and block the whole program. Leaving a loop leaves the context usable. A newer
+    generator of the context retires an idle older one: `generator-retired`.
     """
 
     def __init__(self, raw: _generation.Generator, owner: _Owner, steering: Steering) -> None:

@@ -91,7 +91,7 @@ class Generation:
 
 
 def apart(given: str | list[int | str]) -> tuple[frozenset[int], frozenset[str]]:
-    """Stop tokens and stop texts, which are given as a text or as a list of both. A text that is refused is an error."""
+    """Stop tokens and stop texts, which are given as a text or as a list of both. A refused text is an error."""
     items = [given] if isinstance(given, str) else given
     texts = frozenset(item for item in items if isinstance(item, str))
     if len(texts) > 64 or any(not 1 <= len(text.encode()) <= 256 for text in texts):

@@ -64,8 +64,8 @@ def stop_texts() -> list[Op]:
 
 
 def stop_texts_between() -> list[Op]:
-    """A text that began in steps ends the collector behind them; added texts stop too; what was accepted may be replaced,
-    and is then read anew.
+    """A text that began in steps ends the collector behind them; added texts stop too; what was accepted may be
+    replaced, and is then read anew.
     """
     every = drawn(32)
     at = plain(every, 3)

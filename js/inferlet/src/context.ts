@@ -202,8 +202,8 @@ export class Context implements Disposable {
   }
 
   /**
-   * Adds a user message and gives the whole answer: `const answer = await ctx.ask('Hello!')`. It stays in the context, so
-   * that the next question follows it. Without a sampler it takes the likeliest tokens.
+   * Adds a user message and gives the whole answer: `const answer = await ctx.ask('Hello!')`. It stays in the context,
+   * so that the next question follows it. Without a sampler it takes the likeliest tokens.
    */
   async ask(text: string, sampler: Sampler = Sampler.argmax(), options: GenerateOptions = {}): Promise<string> {
     return await this.user(text).generate(sampler, options).collectText();

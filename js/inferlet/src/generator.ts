@@ -26,9 +26,9 @@ export interface GenerateOptions {
   /** Cap on accepted tokens; without it, until a stop token or until the model's context is full. */
   readonly maxTokens?: number | undefined;
   /**
-   * Stop tokens and stop texts beside the tokens of the model and the template: `stop: '\n'`, `stop: ['END', 7]`. At the
-   * token that completes a stop text the generation ends, and the text of the generation ends before the stop text. At
-   * most 64 texts, of 1 to 256 bytes each.
+   * Stop tokens and stop texts beside the tokens of the model and the template: `stop: '\n'`, `stop: ['END', 7]`. At
+   * the token that completes a stop text the generation ends, and the text of the generation ends before the stop text.
+   * At most 64 texts, of 1 to 256 bytes each.
    */
   readonly stop?: Stops | undefined;
   /** Used as given, 0 included; without it, derived from the launch seed and what the context holds. */
@@ -214,8 +214,8 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   }
 
   /**
-   * Puts stop tokens and stop texts in place of the template's stop tokens; an empty list removes the model's end tokens
-   * too.
+   * Puts stop tokens and stop texts in place of the template's stop tokens; an empty list removes the model's end
+   * tokens too.
    */
   stop(stops: Stops): this {
     const { tokens, texts } = toStops(stops, 'stop');

@@ -10,8 +10,8 @@ interface Steps {
 
 /**
  * The text of a generation, in pieces as they come: `g.texts()` makes it. No piece is empty, and all of them together
- * are what `collectText` returns. So no piece has a part of a stop text, nor of a character. Leaving the loop leaves the
- * context usable, and another loop over the same stream continues where the first left off.
+ * are what `collectText` returns. So no piece has a part of a stop text, nor of a character. Leaving the loop leaves
+ * the context usable, and another loop over the same stream continues where the first left off.
  */
 export class TextStream implements AsyncIterableIterator<string, undefined> {
   readonly #texts: AsyncGenerator<string, undefined>;

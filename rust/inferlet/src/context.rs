@@ -244,8 +244,8 @@ impl Context {
         Generator::new(Rc::clone(self.shared()), self.model.clone(), sampler.into())
     }
 
-    /// Adds a user message, for the whole answer: `let answer = ctx.ask("Hello!").await?;`. It takes the likeliest tokens,
-    /// and stays in the context, so that the next question follows it.
+    /// Adds a user message, for the whole answer: `let answer = ctx.ask("Hello!").await?;`. It takes the likeliest
+    /// tokens, and stays in the context, so that the next question follows it.
     ///
     /// # Errors
     /// Those of [`Generator::collect_text`].

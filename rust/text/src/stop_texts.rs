@@ -18,7 +18,8 @@ pub struct StopTexts(Arc<[Pattern]>);
 #[derive(Debug)]
 struct Pattern {
     text: Box<[u8]>,
-    /// For each of its bytes: how many bytes has the longest beginning, shorter than all up to this byte, that ends here.
+    /// For each of its bytes: how many bytes has the longest beginning, shorter than all up to this byte, that ends
+    /// here.
     borders: Box<[usize]>,
 }
 

@@ -10,7 +10,8 @@ use crate::utf8::Utf8;
 /// Reads the tokens that a generation accepts, as a decoder shows them that hides nothing, until a stop text is
 /// complete.
 ///
-/// A stop text may begin and end within a token. It does not reach across a control token, nor across the end of a turn.
+/// A stop text may begin and end within a token. It does not reach across a control token, nor across the end of a
+/// turn.
 #[derive(Clone)]
 pub struct StopWatch {
     chat: Arc<Chat>,
@@ -70,8 +71,8 @@ impl StopWatch {
         self.search.is_complete()
     }
 
-    /// How many of these tokens are read until a stop text is complete, the one that completes it among them; none where
-    /// none of them does.
+    /// How many of these tokens are read until a stop text is complete, the one that completes it among them; none
+    /// where none of them does.
     pub fn take_until(&mut self, tokens: &[u32]) -> Option<usize> {
         let index = tokens.iter().position(|&token| self.take(token))?;
         Some(index + 1)

@@ -36,8 +36,8 @@ impl Context {
         }
     }
 
-    /// Of what was charged for the last step, `n_tokens` were cut from it: they may be charged again. Returns how many of
-    /// them had been charged beside those that stand.
+    /// Of what was charged for the last step, `n_tokens` were cut from it: they may be charged again. Returns how many
+    /// of them had been charged beside those that stand.
     pub(crate) fn uncharge_cut(&mut self, n_tokens: usize) -> usize {
         let Some(provisional) = &mut self.provisional else {
             return 0;

@@ -144,9 +144,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends a generator behind what it accepted, as a stop token does: whoever drives the engine found a stop text in it,
-    /// and has put what goes up to that in place of the last step. What was drawn beyond, `n_cut` tokens of drafts, was
-    /// never accepted: their charge is given back.
+    /// Ends a generator behind what it accepted, as a stop token does: whoever drives the engine found a stop text in
+    /// it, and has put what goes up to that in place of the last step. What was drawn beyond, `n_cut` tokens of drafts,
+    /// was never accepted: their charge is given back.
     ///
     /// # Errors
     /// `generator-retired`; `context-busy` while a step is under way.

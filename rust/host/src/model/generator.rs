@@ -40,8 +40,8 @@ pub(crate) struct Generator {
     stopping: Mutex<Stopping>,
 }
 
-/// A run to the end, step by step, since matchers walk what each accepts, or stop texts are looked for in it: what stood
-/// before it. It is kept or dropped.
+/// A run to the end, step by step, since matchers walk what each accepts, or stop texts are looked for in it: what
+/// stood before it. It is kept or dropped.
 #[derive(Debug)]
 pub(crate) struct Collection {
     turns: ChatState,

@@ -15,8 +15,8 @@ use crate::{Result, chat};
 /// The text of a generation, in pieces as they come: [`Generator::texts`](crate::Generator::texts) makes it.
 ///
 /// No piece is empty, and all of them together are what `collect_text` returns. So no piece has a part of a stop text,
-/// nor of a character. An error is the last item. A wait for a piece that is dropped loses nothing: the next one goes on
-/// with it.
+/// nor of a character. An error is the last item. A wait for a piece that is dropped loses nothing: the next one goes
+/// on with it.
 #[must_use = "nothing is generated before its pieces are asked for"]
 pub struct TextStream {
     texts: LocalBoxStream<'static, Result<String>>,
