@@ -20,6 +20,8 @@ mod snapshots;
 pub(crate) mod state;
 pub(crate) mod stopping;
 #[cfg(test)]
+mod stopping_tests;
+#[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod tokens;
 #[cfg(test)]
