@@ -85,7 +85,11 @@ def test_samplers_take_both_spellings(sampler, record):
         (lambda: _arguments.tokens("tokens", [1, -2]), "invalid-token", "tokens[1] is -2; token ids lie in 0..4294967295"),
         (lambda: _arguments.tokens("tokens", "ab"), "invalid-argument", "tokens[0] is 'a' of type str; it must be an int"),
         (lambda: _arguments.tokens("tokens", 5), "invalid-argument", "tokens is 5 of type int; it must be a list of token ids"),
-        (lambda: _arguments.stops("stop", 5), "invalid-argument", "stop is 5 of type int; it must be a text, or a list of token ids and texts"),
+        (
+            lambda: _arguments.stops("stop", 5),
+            "invalid-argument",
+            "stop is 5 of type int; it must be a text, or a list of token ids and texts",
+        ),
         (lambda: _arguments.stops("stop", b"x"), "invalid-argument", "stop is b'x' of type bytes; it must be a text, or a list"),
         (lambda: _arguments.stops("stop", ["a", 1.5]), "invalid-argument", "stop[1] is 1.5 of type float; it must be an int"),
         (lambda: _arguments.stops("stop", ["a", -1]), "invalid-token", "stop[1] is -1; it must lie in 0..4294967295"),

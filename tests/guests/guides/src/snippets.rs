@@ -302,8 +302,8 @@ async fn passes_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> 
 async fn messages_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     messaging::push("jobs", "count the words")?;
     messaging::push("jobs", "find the names")?;
-    let first = messaging::pull("jobs").wait_async().await;
-    let second = messaging::pull("jobs").wait_async().await;
+    let first = messaging::pull("jobs").await;
+    let second = messaging::pull("jobs").await;
     assert_eq!([first.as_deref(), second.as_deref()], [Some("count the words"), Some("find the names")]);
     Ok(())
 }
