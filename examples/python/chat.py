@@ -1,6 +1,6 @@
 """Streams an answer to the client as it is written. Input: {"prompt", "max_tokens", "temperature", "top_p"}."""
 
-from inferlet import Context, Model, Sampler, chat, runtime, session
+from inferlet import Context, Model, Sampler, runtime, session
 
 
 async def main(input):
@@ -12,9 +12,6 @@ async def main(input):
 
     sampler = Sampler.top_p(options.get("temperature", 0.8), options.get("top_p", 0.95))
     g = ctx.generate(sampler, max_tokens=options.get("max_tokens", 128))
-    decoder = chat.Decoder(model)
-    async for step in g:
-        for event in decoder.events(await step.execute()):
-            if isinstance(event, chat.Event.Delta):
-                session.send(event.text)
+    async for text in g.texts():
+        session.send(text)
     return {"tokens": g.tokens_generated, "finish": g.finish_reason}

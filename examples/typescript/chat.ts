@@ -1,6 +1,6 @@
 /** Streams an answer to the client as it is written. */
 
-import { Context, Model, Sampler, chat, runtime, session, type FinishReason } from 'inferlet';
+import { Context, Model, Sampler, runtime, session, type FinishReason } from 'inferlet';
 
 interface Input {
   prompt?: string;
@@ -21,11 +21,6 @@ export async function main(input: Input | null): Promise<Answer> {
   ctx.system('You are a helpful assistant.').user(prompt);
 
   const g = ctx.generate(Sampler.topP(temperature, top_p), { maxTokens: max_tokens });
-  const decoder = new chat.Decoder(model);
-  for await (const step of g) {
-    for (const event of decoder.events(await step.execute())) {
-      if (event.type === 'delta') session.send(event.text);
-    }
-  }
+  for await (const text of g.texts()) session.send(text);
   return { tokens: g.tokensGenerated, finish: g.finishReason };
 }

@@ -32,7 +32,7 @@ from inferlet.errors import (
 )
 from inferlet.events import Decoder, Event, EventStream
 from inferlet.forward import Forward, ForwardPass
-from inferlet.generation import GenerateOptions, Generator, GenStep, TokenStream
+from inferlet.generation import GenerateOptions, Generator, GenStep, TextStream, TokenStream
 from inferlet.grammar import AnyJson, Ebnf, Grammar, GrammarConstraint, JsonSchema, Matcher, Regex
 from inferlet.mcp import McpSession
 from inferlet.messaging import Subscription
@@ -86,6 +86,7 @@ __all__ = [
     "SessionClosed",
     "Speculator",
     "Subscription",
+    "TextStream",
     "TokenStream",
     "Tokenizer",
     "brle",

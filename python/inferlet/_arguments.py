@@ -55,6 +55,25 @@ def tokens(name: str, value: Iterable[SupportsIndex], most: int | None = None) -
     return ids
 
 
+def stops(name: str, value: str | Iterable[SupportsIndex | str]) -> tuple[list[int], list[str]]:
+    """What a generation stops at, a text alone or ids and texts in any order: the token ids, and the texts."""
+    if isinstance(value, str):
+        return [], [text(name, value)]
+    wanted = "a text, or a list of token ids and texts"
+    if isinstance(value, bytes | bytearray | memoryview):
+        raise _wrong_type(name, value, wanted)
+    try:
+        items = list(value)
+    except TypeError:
+        raise _wrong_type(name, value, wanted) from None
+    ids = [item for item in items if not isinstance(item, str)]
+    if len(ids) == len(items):
+        return tokens(name, ids), []
+    texts = [text(f"{name}[{index}]", item) for index, item in enumerate(items) if isinstance(item, str)]
+    numbered = ((f"{name}[{index}]", item) for index, item in enumerate(items) if not isinstance(item, str))
+    return [count(place, item, ErrorCode.INVALID_TOKEN) for place, item in numbered], texts
+
+
 def _wholes(name: str, value: Iterable[SupportsIndex], wanted: str, most: int | None = None) -> list[int]:
     """Integers as a new list; most lists hold nothing else, and are only copied.
 

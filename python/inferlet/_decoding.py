@@ -40,7 +40,8 @@ class EventDecoder(Generic[Event]):
     def feed_output(self, output: Output) -> Event:
         """Takes what a step accepted, else as `feed`.
 
-        A stop token is not shown, and where the step was the last of the generation, its turn ends with it.
+        A stop token is not shown, and where the step was the last of the generation, its turn ends with it. A decoder
+        that `Generator.decoder` made shows no stop text either.
         """
         _arguments.of_type("output", output, Output)
         return self._read(host(self._raw.feed_output, output.tokens, output._raw_finish()))

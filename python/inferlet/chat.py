@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wit_world.imports import chat as _chat
+from wit_world.imports import generation as _generation
 
 from inferlet import _arguments
 from inferlet._decoding import EventDecoder
@@ -60,10 +61,17 @@ class Decoder(EventDecoder[AnyEvent]):
         )
         super().__init__(raw, _event, Event.Idle)
 
+    @classmethod
+    def _of_generator(cls, raw: _generation.Generator, *, hide_thoughts: bool = False, hide_calls: bool = False) -> Decoder:
+        """A decoder of what a generator accepts from now on, which shows none of its stop texts."""
+        decoder = cls.__new__(cls)
+        EventDecoder.__init__(decoder, _chat.Decoder.create_for(raw, hide_thoughts, hide_calls), _event, Event.Idle)
+        return decoder
 
-def visible_text(model: Model, output: Output) -> str:
-    """The text that the decoder shows of a whole generation."""
-    return "".join(event.text for event in Decoder(model).events(output) if isinstance(event, Event.Delta))
+
+def visible_text(decoder: Decoder, output: Output) -> str:
+    """The text that a decoder shows of a whole generation."""
+    return "".join(event.text for event in decoder.events(output) if isinstance(event, Event.Delta))
 
 
 def _event(raw: _chat.Event) -> AnyEvent:

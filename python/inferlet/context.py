@@ -261,6 +261,14 @@ class Context:
         generator = Generator._create(self, self._raw, sampler, options)
         return EventStream(generator, reasoning=reasoning, tool_use=tool_use) if decode else generator
 
+    async def ask(self, text: str, sampler: Sampler | None = None, **options: Unpack[GenerateOptions]) -> str:
+        """Adds a user message and returns the whole answer: `answer = await ctx.ask("Hello!")`.
+
+        It stays in the context, so that the next question follows it. Without a sampler it takes the likeliest tokens;
+        the options are those of `generate`.
+        """
+        return await self.user(text).generate(Sampler.argmax() if sampler is None else sampler, **options).collect_text()
+
     def generate_text(self, sampler: Sampler, **options: Unpack[GenerateOptions]) -> str:
         """Generates to the end and returns the text; blocks the whole program. Options as in `generate`."""
         return self.generate(sampler, **options)._block_for_text()

@@ -63,7 +63,18 @@ class Decoder:
     """
 
     def __init__(self, model: Model, *, reasoning: bool = False, tool_use: bool = False) -> None:
-        self._chat = chat.Decoder(model, hide_thoughts=reasoning, hide_calls=tool_use)
+        self._begin(model, chat.Decoder(model, hide_thoughts=reasoning, hide_calls=tool_use), reasoning=reasoning, tool_use=tool_use)
+
+    @classmethod
+    def _of_generator(cls, generator: Generator, *, reasoning: bool, tool_use: bool) -> Decoder:
+        """A decoder of what a generator accepts from now on, which shows none of its stop texts."""
+        decoder = cls.__new__(cls)
+        shown = generator.decoder(hide_thoughts=reasoning, hide_calls=tool_use)
+        decoder._begin(generator.model, shown, reasoning=reasoning, tool_use=tool_use)
+        return decoder
+
+    def _begin(self, model: Model, shown: chat.Decoder, *, reasoning: bool, tool_use: bool) -> None:
+        self._chat = shown
         self._thoughts = _thoughts_of(model) if reasoning else None
         self._calls = tools.Decoder(model) if tool_use else None
 
@@ -157,7 +168,7 @@ class EventStream:
 
     def __init__(self, generator: Generator, *, reasoning: bool = False, tool_use: bool = False) -> None:
         self._generator = generator
-        self._decoder = Decoder(generator.model, reasoning=reasoning, tool_use=tool_use)
+        self._decoder = Decoder._of_generator(generator, reasoning=reasoning, tool_use=tool_use)
         self._queue: deque[AnyEvent] = deque()
         self._parts: list[str] = []
         self._ended = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, NoReturn, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypedDict
 
 from componentize_py_types import Err
 from wit_world.imports import context as _context
@@ -13,6 +13,7 @@ from wit_world.imports import generation as _generation
 
 from inferlet import _arguments, chat, tools
 from inferlet._steering import Constrain, Steering, check_speculator, constraints_of
+from inferlet._texts import TextStream
 from inferlet._typed import Typed, is_type
 from inferlet._wait import block_on, failed, resolve
 from inferlet.adapter import Adapter, raw_adapter
@@ -25,7 +26,10 @@ from inferlet.probe import Probe
 from inferlet.sampler import Sampler
 from inferlet.spec import Speculator
 
-__all__ = ["FinishReason", "GenStep", "GenerateOptions", "Generator", "Output", "TokenStream"]
+__all__ = ["FinishReason", "GenStep", "GenerateOptions", "Generator", "Output", "Stops", "TextStream", "TokenStream"]
+
+Stops = str | Iterable[int | str]
+"""What a generation stops at: a text, or a list of token ids and texts."""
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -33,8 +37,12 @@ class GenerateOptions(TypedDict, total=False):
 
     max_tokens: int | None
     """Cap on accepted tokens; None: until a stop token or until the model's context is full."""
-    stop: Iterable[int] | None
-    """Stop tokens beside those of the model and the template."""
+    stop: Stops | None
+    """Stop tokens and stop texts beside the tokens of the model and the template: `stop="\\n"`, `stop=["END", 7]`.
+
+    At the token that completes a stop text the generation ends, and the text of the generation ends before the stop
+    text. At most 64 texts, of 1 to 256 bytes each.
+    """
     seed: int | None
     """Used as given, 0 included; None: derived from the launch seed and what the context holds."""
     auto_flush: bool
@@ -63,13 +71,13 @@ class GenerateOptions(TypedDict, total=False):
     """How long the text is thought to become, for planning; it never ends the generation."""
 
 
-def _raw_options(options: GenerateOptions) -> _generation.Options:
+def _raw_options(options: GenerateOptions, stop: list[int]) -> _generation.Options:
     for name in options.keys() - GenerateOptions.__optional_keys__:
         _refuse_option(name)
-    max_tokens, stop, seed = options.get("max_tokens"), options.get("stop"), options.get("seed")
+    max_tokens, seed = options.get("max_tokens"), options.get("seed")
     return _generation.Options(
         max_tokens=None if max_tokens is None else _arguments.count("max_tokens", max_tokens),
-        stop=[] if stop is None else _arguments.tokens("stop", stop),
+        stop=stop,
         seed=None if seed is None else _arguments.seed("seed", seed),
         auto_flush=bool(options.get("auto_flush", True)),
         ignore_eos=bool(options.get("ignore_eos", False)),
@@ -157,6 +165,14 @@ class GenStep:
     async def _finish(self, future: _generation.FutureOutput) -> Output:
         return self._generator._finish(self, await resolve(future))
 
+    if not TYPE_CHECKING:  # a type checker says so itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Nothing has the name; what a step accepted may be asked of the step itself, by mistake."""
+            if not name.startswith("_") and (name in Output.__dataclass_fields__ or hasattr(Output, name)):
+                raise AttributeError(f"a step has {name!r} once it was run: out = await step.execute(), and then out.{name}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
     def _check_newest(self) -> None:
         """Refuses a step behind which another one was opened: the engine knows the newest alone."""
         newest = self._generator._step
@@ -168,10 +184,10 @@ class GenStep:
 class Generator:
     """The generation of one context; `Context.generate` makes it.
 
-    `async for step in g` with `await step.execute()` goes step by step, `collect_text` and `collect_tokens` run what is
-    left inside the engine. A plain `for tokens in g`, `text()` and `tokens()` do the same and block the whole program.
-    Leaving a loop leaves the context usable. A newer generator of the context retires an idle older one:
-    `generator-retired`.
+    `async for text in g.texts()` gives the text as it comes, `async for step in g` with `await step.execute()` goes
+    step by step, `collect_text` and `collect_tokens` run what is left inside the engine. A plain `for tokens in g`,
+    `text()` and `tokens()` do the same and block the whole program. Leaving a loop leaves the context usable. A newer
+    generator of the context retires an idle older one: `generator-retired`.
     """
 
     def __init__(self, raw: _generation.Generator, owner: _Owner, steering: Steering) -> None:
@@ -182,6 +198,9 @@ class Generator:
         self._n_every_step = 0
         self._step: GenStep | None = None
         self._tokens: list[int] | None = None
+        self._rest: chat.Decoder | None = None
+        """Shows the text of `_tokens`, until it has."""
+        self._text = ""
         self._document: str | None = None
         """The schema under which the last `collect_json` ran."""
 
@@ -191,7 +210,11 @@ class Generator:
             remedy = "a Sampler: a probe draws nothing, give it to probe_each_step or Forward.sample"
             _arguments.refuse("sampler", sampler, remedy)
         _arguments.of_type("sampler", sampler, Sampler)
-        raw_options = _raw_options(options)
+        for name in options.keys() - GenerateOptions.__optional_keys__:
+            raise TypeError(f"Context.generate() got an unexpected keyword argument {name!r}")
+        stop = options.get("stop")
+        stop_tokens, stop_texts = _arguments.stops("stop", () if stop is None else stop)
+        raw_options = _raw_options(options, stop_tokens)
         # A generator that is made retires the one before: nothing is refused behind that.
         speculator, adapter = options.get("speculator"), options.get("adapter")
         zo_seed, horizon = options.get("zo_seed"), options.get("horizon")
@@ -207,6 +230,8 @@ class Generator:
         constraints += tools.constraints_of_choice(context, owner.model, options.get("tool_choice"))
         raw = host(_generation.Generator.create, context, sampler._raw, raw_options)
         made = cls(raw, owner, Steering(raw, owner.model))
+        if stop_texts:
+            host(raw.add_stop_texts, stop_texts)
         made._steering.constrain(constraints)
         if speculator is not None:
             made._steering.speculate(speculator)
@@ -223,14 +248,23 @@ class Generator:
         host(self._raw.set_max_tokens, _arguments.count("n", n))
         return self
 
-    def stop(self, tokens: Iterable[int]) -> Generator:
-        """Replaces the template's stop tokens; an empty list removes those of the model too."""
-        host(self._raw.set_stop, _arguments.tokens("tokens", tokens))
+    def stop(self, tokens: Stops) -> Generator:
+        """Puts stop tokens and stop texts in place of the template's stop tokens.
+
+        An empty list removes those of the model too.
+        """
+        ids, texts = _arguments.stops("tokens", tokens)
+        # Texts come first: beside them an empty list of ids leaves those of the model.
+        host(self._raw.set_stop_texts, texts)
+        host(self._raw.set_stop, ids)
         return self
 
-    def add_stop(self, tokens: Iterable[int]) -> Generator:
-        """Adds stop tokens."""
-        host(self._raw.add_stop, _arguments.tokens("tokens", tokens))
+    def add_stop(self, tokens: Stops) -> Generator:
+        """Adds stop tokens and stop texts."""
+        ids, texts = _arguments.stops("tokens", tokens)
+        if texts:
+            host(self._raw.add_stop_texts, texts)
+        host(self._raw.add_stop, ids)
         return self
 
     def ignore_eos(self, ignore: bool = True) -> Generator:
@@ -321,8 +355,31 @@ class Generator:
         """Whether it has ended."""
         return self.finish_reason is not None
 
+    def texts(self) -> TextStream:
+        """The text that is left to generate, in pieces as they come: `async for text in g.texts()`.
+
+        All of them together are what `collect_text` returns.
+        """
+        return TextStream(self, self.decoder)
+
+    def decoder(self, *, hide_thoughts: bool = False, hide_calls: bool = False) -> chat.Decoder:
+        """A `chat.Decoder` of what it accepts from now on, for a program that goes step by step.
+
+        It knows the stop texts that the generator has now, and shows none of them.
+        """
+        return chat.Decoder._of_generator(self._raw, hide_thoughts=hide_thoughts, hide_calls=hide_calls)
+
     def __aiter__(self) -> Generator:
         return self
+
+    if not TYPE_CHECKING:  # a type checker is to say so itself
+
+        def __await__(self) -> NoReturn:
+            raise ArgumentTypeError(
+                ErrorCode.INVALID_ARGUMENT,
+                "a generator is not awaited itself: await g.collect_text() or g.collect_tokens(), or go through "
+                "`async for text in g.texts()` or `async for step in g`",
+            )
 
     async def __anext__(self) -> GenStep:
         step = self._open_step()
@@ -339,7 +396,8 @@ class Generator:
     async def collect_text(self) -> str:
         """Runs to the end; the text of the tokens that were left, as the chat decoder shows it."""
         if self._steering.is_asked:
-            return chat.visible_text(self.model, Output(await self.collect_tokens(), self.finish_reason))
+            decoder = self.decoder()
+            return chat.visible_text(decoder, Output(await self.collect_tokens(), self.finish_reason))
         return await resolve(self._raw.collect_text())
 
     async def collect_json(self, *, schema: Any = None, parse: Callable[[str], Any] | None = None) -> Any:
@@ -397,6 +455,7 @@ class Generator:
     def tokens(self) -> list[int]:
         """Blocks until the end and returns the tokens that were left; again the same when called again."""
         if self._tokens is None:
+            self._rest = self.decoder()
             if self._steering.is_asked:
                 self._tokens = [token for tokens in self for token in tokens]
             else:
@@ -405,7 +464,11 @@ class Generator:
 
     def text(self) -> str:
         """The text of `tokens()`, as `collect_text` gives it."""
-        return chat.visible_text(self.model, Output(self.tokens(), self.finish_reason))
+        tokens = self.tokens()
+        if self._rest is not None:
+            self._text = chat.visible_text(self._rest, Output(tokens, self.finish_reason))
+            self._rest = None
+        return self._text
 
     def _open_step(self) -> GenStep | None:
         """The next step; None after the end. One that was cancelled comes again, with its probes."""

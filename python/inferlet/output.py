@@ -22,7 +22,7 @@ class FinishReason(StrEnum):
     """Why a generation ended; equal to its text."""
 
     STOP = "stop"
-    """A stop token was accepted."""
+    """A stop token was accepted, or a stop text was complete."""
     LENGTH = "length"
     """The cap or the length of the model's context was reached."""
     CONSTRAINT = "constraint"

@@ -11,6 +11,7 @@ from .errors import RefusedError
 from .forward import checked_probe, fitting, masked, sampler_of
 from .grammar import Walker
 from .sampler import Sampler, draw
+from .stopping import Said, said
 
 if TYPE_CHECKING:
     from .program import Context
@@ -75,6 +76,10 @@ class Generation:
     """What the last step accepted."""
     drawn: list[int] = field(default_factory=list)
     """Every token since it was made."""
+    set_texts: frozenset[str] = frozenset()
+    """The texts in place of the template's stop tokens."""
+    stop_texts: frozenset[str] = frozenset()
+    """Those that were added."""
     owes: bool = False
     """The last step drew nothing, and nobody said what follows."""
     undone: list[Op] = field(default_factory=list)
@@ -83,6 +88,15 @@ class Generation:
     def stops(self) -> frozenset[int]:
         """Every token that ends it."""
         return self.stop if self.ignores_ends else self.ends | self.template_stop | self.stop
+
+
+def apart(given: str | list[int | str]) -> tuple[frozenset[int], frozenset[str]]:
+    """Stop tokens and stop texts, which are given as a text or as a list of both. A refused text is an error."""
+    items = [given] if isinstance(given, str) else given
+    texts = frozenset(item for item in items if isinstance(item, str))
+    if len(texts) > 64 or any(not 1 <= len(text.encode()) <= 256 for text in texts):
+        raise RefusedError("invalid-argument")
+    return frozenset(item for item in items if isinstance(item, int)), texts
 
 
 class GeneratorOps:
@@ -94,7 +108,8 @@ class GeneratorOps:
     def op_generate(self, op: Op) -> None:
         context = self.context(op)
         sampler = sampler_of(op["sampler"])
-        if any(not 0 <= token < self.model.vocab_size for token in op.get("stop", [])):
+        stop_tokens, stop_texts = apart(op.get("stop", []))
+        if any(not 0 <= token < self.model.vocab_size for token in stop_tokens):
             raise RefusedError("invalid-token")
         automatic = op.get("auto_flush", True)
         if automatic and context.conversation.needs_cue:
@@ -106,8 +121,9 @@ class GeneratorOps:
             context.newest.finish = "closed"
         template = frozenset(self.model.chat.closing()[:1]) if automatic else frozenset()
         seed = op["sampler"].get("seed", op.get("seed"))
-        layers = (self.model.end_tokens, template, frozenset(op.get("stop", [])))
+        layers = (self.model.end_tokens, template, stop_tokens)
         made = Generation(context, sampler, seed, "seed" in op["sampler"], op.get("max_tokens"), *layers)
+        made.stop_texts = stop_texts
         made.ignores_ends = op.get("ignore_eos", False)
         made.logit_mask = op.get("logit_mask", [])
         if not any(fitting(made.logit_mask, self.model.vocab_size)) or op.get("horizon") == 0:
@@ -131,12 +147,14 @@ class GeneratorOps:
 
     def op_stop(self, op: Op) -> None:
         generation = self.generator(op)
-        generation.template_stop = frozenset(op["tokens"])
+        generation.template_stop, generation.set_texts = apart(op["tokens"])
         generation.ends = frozenset(self.model.end_tokens if op["tokens"] else ())
 
     def op_add_stop(self, op: Op) -> None:
         generation = self.generator(op)
-        generation.stop |= frozenset(op["tokens"])
+        tokens, texts = apart(op["tokens"])
+        generation.stop |= tokens
+        generation.stop_texts |= texts
 
     def op_ignore_eos(self, op: Op) -> None:
         self.generator(op).ignores_ends = op["value"]
@@ -270,10 +288,18 @@ class GeneratorOps:
 
     def ending(self, generation: Generation, tokens: list[int]) -> str | None:
         """Why a generation ends behind tokens that it has not counted yet."""
-        if tokens and tokens[-1] in generation.stops():
+        if tokens and (tokens[-1] in generation.stops() or self.said(generation, tokens).cut is not None):
             return "stop"
         n_accepted, length = generation.n_accepted + len(tokens), len(generation.context.tokens) + len(tokens)
         return "length" if n_accepted == generation.max_tokens or length >= self.model.max_context else None
+
+    def said(self, generation: Generation, tokens: list[int]) -> Said:
+        """What a generation has said, with tokens that it has not counted yet."""
+        texts = generation.set_texts | generation.stop_texts
+        found = Said("", "")
+        for found in said(self.model.vocabulary, generation.drawn + tokens, texts):  # noqa: B007 - the last one is wanted
+            pass
+        return found
 
     def fold(self, generation: Generation, tokens: list[int], n_pending: int) -> None:
         """Tokens enter the context, `n_pending` of them without keys and values."""
@@ -362,10 +388,46 @@ class GeneratorOps:
 
     def op_collect_text(self, op: Op) -> str:
         stops = self.generator(op).stops()
+        if self.generators[op["gen"]].set_texts | self.generators[op["gen"]].stop_texts:
+            return self.collect_cut(op)
         tokens = self.op_collect_tokens(op)
         control = {token for token in tokens if token in stops}
         text: str = self.model.chat.tokenizer.decode([token for token in tokens if token not in control], skip_special_tokens=True)
         return text
+
+    def collect_cut(self, op: Op) -> str:
+        """The text of a generation that has stop texts, but for what was said before."""
+        generation = self.generator(op)
+        before = self.said(generation, []).text
+        self.op_collect_tokens(op)
+        last = generation.drawn[-1:]
+        whole = self.said(generation, [])
+        if whole.cut is None and last and last[0] in generation.stops():
+            # A stop token is not shown.
+            generation.drawn.pop()
+            whole = self.said(generation, [])
+            generation.drawn += last
+        return whole.text[len(before) :]
+
+    def op_text_stream(self, op: Op) -> list[Any]:
+        """A piece for each step that shows something, and all of them joined."""
+        generation = self.generator(op)
+        texts = generation.set_texts | generation.stop_texts
+        pieces, shown = [], self.said(generation, []).text
+        n_before = len(shown)
+        while generation.finish is None:
+            self.run_step(generation)
+            found = self.said(generation, [])
+            is_stopped = generation.finish == "stop" and found.cut is None
+            if is_stopped:
+                last = generation.drawn.pop()
+                found = self.said(generation, [])
+                generation.drawn.append(last)
+            text = found.shown(texts) if generation.finish is None else found.text
+            if len(text) > len(shown):
+                pieces.append(text[len(shown) :])
+                shown = text
+        return [pieces, shown[n_before:]]
 
     def op_collect_json(self, op: Op) -> Any:
         """The value of a document, which any JSON goes on beside what constrains it, so that no text is jumped over."""

@@ -33,7 +33,10 @@ PAGES = (
 )
 RUST_ALONE = (*(f"context.context.{name}" for name in PAGES), "forward.forward-pass.leave-working-pages")
 
-ABSENT = {("rust", "generation.generator.set-stop"): "Rust's `stop` adds; what replaces is left to Python and JavaScript"} | {
+ABSENT = dict.fromkeys(
+    (("rust", "generation.generator.set-stop"), ("rust", "generation.generator.set-stop-texts")),
+    "Rust's `stop` adds; what replaces is left to Python and JavaScript",
+) | {
     (language, path): "the reference has operations on pages in Rust alone" for language in ("python", "typescript") for path in RUST_ALONE
 }
 ABSENT |= {
@@ -91,6 +94,8 @@ OPERATIONS = {
     "generation.generator.set-logit-mask": "logit_mask",
     "generation.generator.set-drafting": "system_speculation",
     "generation.generator.set-stop": "stop",
+    "generation.generator.set-stop-texts": "stop",
+    "generation.generator.add-stop-texts": "add_stop",
     "generation.generator.next-step": "step",
     "generation.generator.set-horizon": "horizon",
     "generation.generator.set-zo-seed": "zo_seed",
@@ -112,6 +117,7 @@ OPERATIONS = {
     },
     "client.mcp-session.close": "mcp_close",
     "chat.decoder.create-hiding": "visible",
+    "chat.decoder.create-for": "text_stream",
     "chat.decoder.create": "chat_feed",
     "chat.decoder.feed": "chat_feed",
     "chat.decoder.feed-output": "chat_stream",

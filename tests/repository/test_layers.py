@@ -82,7 +82,7 @@ SERVER_LAYERS = [
 
 TEXT_LAYERS = [
     {"error.rs", "limits.rs", "utf8.rs", "caught.rs"},
-    {"files.rs"},
+    {"files.rs", "stop_texts.rs"},
     {"special.rs"},
     {"tokenizer/", "template/"},
     {"grammar/"},
@@ -102,7 +102,7 @@ TEXT_LAYERS = [
     {"tools/frame.rs"},
     {"chat/"},
     {"speech/", "tools/", "reasoning/"},
-    {"shown.rs"},
+    {"shown.rs", "stop_watch.rs"},
     {"decoder.rs"},
     {"lib.rs"},
 ]

@@ -83,6 +83,39 @@ test('[JS-049..050 JS-058 JS-106] options reach the engine as they were given', 
   assert.deepEqual(options, { ...given, logitMask: new Uint32Array(), drafting: { type: 'none' } });
 });
 
+test('[JS-050 JS-061..062] stop texts go beside stop tokens, in any iterable', () => {
+  const stopsOf = (stop) => {
+    host.reset();
+    const g = fresh().generate(Sampler.argmax(), { stop });
+    const [, , options] = host.calls.find(([name]) => name === 'generatorCreate');
+    return [g, [...options.stop], host.calls.filter(([name]) => name === 'generator.addStopTexts').map(([, texts]) => texts)];
+  };
+  assert.deepEqual(stopsOf('\n').slice(1), [[], [['\n']]]);
+  assert.deepEqual(stopsOf(['END', 7]).slice(1), [[7], [['END']]]);
+  assert.deepEqual(stopsOf(['a', 'b'].values()).slice(1), [[], [['a', 'b']]]);
+  assert.deepEqual(stopsOf([7]).slice(1), [[7], []]);
+  const [g] = stopsOf(undefined);
+  host.calls.length = 0;
+  g.stop('\n').stop([]).addStop(['x', 5]).addStop([6]);
+  const none = new Uint32Array();
+  assert.deepEqual(host.calls, [
+    ['generator.setStopTexts', ['\n']], ['generator.setStop', none],
+    ['generator.setStopTexts', []], ['generator.setStop', none],
+    ['generator.addStopTexts', ['x']], ['generator.addStop', new Uint32Array([5])],
+    ['generator.addStop', new Uint32Array([6])],
+  ]);
+  refuses(() => g.stop(5), TypeError, 'invalid-argument', 'stop must be a text, or a list of token ids and texts, not 5');
+  refuses(() => g.stop(['a', 1.5]), InferletError, 'invalid-token', 'the token ids of stop[0] is 1.5');
+  refuses(() => g.addStop(['ok', '\ud800']), InferletError, 'invalid-argument', 'stop[1] holds a lone surrogate');
+});
+
+test('a name of another language says what it is called here', async () => {
+  refuses(() => Sampler.top_p(0.6), TypeError, 'invalid-argument', 'Sampler has no top_p(); in JavaScript and TypeScript it is Sampler.topP()');
+  refuses(() => Sampler.top_k_top_p(), TypeError, 'invalid-argument', 'Sampler.topKTopP()');
+  const { value: step } = await fresh().generate(Sampler.argmax()).next();
+  refuses(() => step.tokens, TypeError, 'invalid-argument', 'const out = await step.execute(), and then out.tokens');
+});
+
 test('[JS-102..107] a sampler is what restricts the tokens', () => {
   const all = { topK: undefined, topP: undefined, minP: undefined, draws: 1, seed: undefined };
   // What stands where nothing is given is in `defaults.test.mjs`.

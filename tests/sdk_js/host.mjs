@@ -267,6 +267,7 @@ const decoder = () =>
   });
 export const decoderCreate = () => decoder();
 export const decoderCreateHiding = (_model, ...values) => (record('decoderCreateHiding', ...values), decoder());
+export const decoderCreateFor = (_generator, ...values) => (record('decoderCreateFor', ...values), decoder());
 export const reasoningDecoderCreate = () => decoder();
 export const toolDecoderCreate = () => decoder();
 export const equip = (_context, schemas) => record('equip', schemas);

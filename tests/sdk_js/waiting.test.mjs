@@ -8,6 +8,7 @@ import { Context, InferletError, Model, Sampler, SessionClosed, chat, session } 
 beforeEach(() => host.reset());
 
 const model = Model.load('tiny');
+const settled = () => new Promise((resolve) => setImmediate(resolve));
 const generate = () => new Context(model).generate(Sampler.argmax());
 
 test('[JS-071] a collector is answered once', async () => {
@@ -125,4 +126,47 @@ test('the combinators that end losers are as replaceable as those of the languag
     assert.deepEqual(flags, { writable: true, enumerable: false, configurable: true });
     assert.equal(value.name, name);
   }
+});
+
+test('a stream gives the text of each step, and at the end what was held back', async () => {
+  const answer = (tokens, finish) => ({ tokens: new Uint32Array(tokens), finish, slots: [], speculation: { drafted: 0, accepted: 0 } });
+  const texts = generate().texts();
+  assert.equal(texts.textSoFar, '');
+  assert.ok(!host.calls.some(([name]) => name === 'decoderCreateFor'));
+  host.events.push({ type: 'delta', value: 'one' });
+  const first = texts.next();
+  await settled();
+  host.waits[0].settle(undefined, answer([1]));
+  assert.deepEqual(await first, { done: false, value: 'one' });
+  // A step that completes no character gives no piece: the stream asks for the next one.
+  const second = texts.next();
+  await settled();
+  host.waits[1].settle(undefined, answer([2]));
+  await settled();
+  host.events.push({ type: 'delta', value: ' two' }, { type: 'done', value: 'one two' });
+  host.waits[2].settle(undefined, answer([3], 'stop'));
+  assert.deepEqual(await second, { done: false, value: ' two' });
+  assert.deepEqual(await texts.next(), { done: true, value: undefined });
+  assert.equal(texts.textSoFar, 'one two');
+  const fed = host.calls.filter(([name]) => name === 'decoder.feedOutput').map(([, tokens, finish]) => [[...tokens], finish]);
+  assert.deepEqual(fed, [[[1], undefined], [[2], undefined], [[3], 'stop']]);
+});
+
+test('a stream of a generation that has ended gives what its decoder holds', async () => {
+  host.steps.next = undefined;
+  const texts = generate().texts();
+  host.events.push({ type: 'delta', value: '\ufffd' }, { type: 'done', value: '\ufffd' });
+  const pieces = [];
+  for await (const text of texts) pieces.push(text);
+  assert.deepEqual(pieces, ['\ufffd']);
+});
+
+test('a question is a message, and its answer the text', async () => {
+  const ctx = new Context(model);
+  const answer = ctx.ask('Hi');
+  await settled();
+  host.waits[0].settle(undefined, 'hello');
+  assert.equal(await answer, 'hello');
+  assert.deepEqual(host.calls.slice(1, 3).map(([name, ...given]) => [name, ...given.slice(0, 2)])[0], ['fill', 'user', 'Hi']);
+  assert.deepEqual(host.calls.map(([name]) => name).slice(2), ['generatorCreate', 'generator.collectText']);
 });

@@ -101,6 +101,67 @@ seen = [list(generate(True)), asyncio.run(new()), list(generate(True, stop=stop)
 texts = [generate(False).text(), generate(False, stop=stop).text()]
 session.send([[shown(events) for events in seen] + [seen[0] == seen[1], len(seen[0]) > 5], [[t, t, True] for t in texts for _ in range(2)] + [True, True]])
 """,
+    "the pieces of a text, blocking and not": """
+def generate(**stops): return context().generate(Sampler.top_p(), max_tokens=12, seed=6, **stops)
+stream = generate().texts()
+first = next(stream)
+async def rest(): return [text async for text in stream]
+text = first + "".join(asyncio.run(rest()))
+stop = text[1:3]
+cut = [generate(stop=stop).text(), generate(stop=[stop]).texts(), generate().add_stop(stop), generate(stop=stop, decode=True)]
+cut[1:] = ["".join(cut[1]), asyncio.run(cut[2].collect_text()), [e.text for e in cut[3]][-1]]
+session.send([[text, stream.text_so_far, *cut], [generate().text()] * 2 + [text[:text.index(stop)]] * 4])
+""",
+    "stop texts beside a constraint of one's own": """
+class Say:
+    def __init__(self, text): self.tokens = iter(model.tokenizer().encode(text))
+    def step(self, accepted): return [next(self.tokens), 1]
+def generate(): return context().generate(Sampler.argmax(), constrain=Say("one two END three"), stop=["o E", "x"], max_tokens=30)
+g = generate()
+async def streamed(): return [text async for text in generate().texts()]
+session.send([[asyncio.run(g.collect_text()), str(g.finish_reason), "".join(asyncio.run(streamed())), generate().text()],
+              ["one tw", "stop", "one tw", "one tw"]])
+""",
+    "the text before a time-out": """
+async def main_():
+    ctx = context()
+    texts = ctx.generate(Sampler.top_p(), max_tokens=12, seed=6).texts()
+    before = [await anext(texts), await anext(texts)]
+    waiting = asyncio.ensure_future(anext(texts))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    so_far = texts.text_so_far
+    after = [text async for text in texts]
+    return [[so_far, texts.text_so_far], ["".join(before), "".join(before + after)]]
+one, other = asyncio.run(main_())
+whole = context().generate_text(Sampler.top_p(), max_tokens=12, seed=6)
+session.send([one + [one[1]], other + [whole]])
+""",
+    "one line for a question": """
+async def asked():
+    ctx = Context(model).system("Be brief.")
+    return [await ctx.ask("Hi", max_tokens=5), await ctx.ask("And?", Sampler.top_p(), max_tokens=5, seed=1)]
+ctx = Context(model).system("Be brief.").user("Hi")
+answers = [ctx.generate_text(Sampler.argmax(), max_tokens=5)]
+answers.append(ctx.user("And?").generate_text(Sampler.top_p(), max_tokens=5, seed=1))
+session.send([asyncio.run(asked()), answers])
+""",
+    "what is asked of the wrong object": """
+async def mistakes():
+    g = context().generate(Sampler.argmax(), max_tokens=2)
+    step = await anext(g)
+    said = []
+    for mistake in (lambda: step.tokens, lambda: step.entropy, lambda: step.tokns, lambda: g.__await__()):
+        try:
+            mistake()
+        except (AttributeError, TypeError) as error:
+            said.append(str(error))
+    return said
+said = asyncio.run(mistakes())
+words = ["await step.execute(), and then out.tokens", "and then out.entropy", "no attribute 'tokns'", "await g.collect_text()"]
+session.send([[word in text for word, text in zip(words, said, strict=True)], [True] * 4])
+""",
     "events of a stream that is left and entered again": """
 def generate(): return context().generate(Sampler.multinomial(), max_tokens=9, seed=2, decode=True)
 async def rest(stream): return [event async for event in stream]

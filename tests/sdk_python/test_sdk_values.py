@@ -85,6 +85,15 @@ def test_samplers_take_both_spellings(sampler, record):
         (lambda: _arguments.tokens("tokens", [1, -2]), "invalid-token", "tokens[1] is -2; token ids lie in 0..4294967295"),
         (lambda: _arguments.tokens("tokens", "ab"), "invalid-argument", "tokens[0] is 'a' of type str; it must be an int"),
         (lambda: _arguments.tokens("tokens", 5), "invalid-argument", "tokens is 5 of type int; it must be a list of token ids"),
+        (
+            lambda: _arguments.stops("stop", 5),
+            "invalid-argument",
+            "stop is 5 of type int; it must be a text, or a list of token ids and texts",
+        ),
+        (lambda: _arguments.stops("stop", b"x"), "invalid-argument", "stop is b'x' of type bytes; it must be a text, or a list"),
+        (lambda: _arguments.stops("stop", ["a", 1.5]), "invalid-argument", "stop[1] is 1.5 of type float; it must be an int"),
+        (lambda: _arguments.stops("stop", ["a", -1]), "invalid-token", "stop[1] is -1; it must lie in 0..4294967295"),
+        (lambda: _arguments.stops("stop", [3, "a\udc80"]), "invalid-argument", "stop[1] holds the lone surrogate U+DC80 at index 1"),
         (lambda: _arguments.text("text", b"x"), "invalid-argument", "text is b'x' of type bytes; it must be a str"),
         (lambda: _arguments.text("text", "a\udc80"), "invalid-argument", "text holds the lone surrogate U+DC80 at index 1"),
         (lambda: _arguments.count("n", True), "invalid-argument", "n is True of type bool; it must be an int"),
@@ -95,6 +104,14 @@ def test_arguments_that_cannot_cross_are_named(make, code, message):
         make()
     assert caught.value.code == code
     assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("given", "tokens", "texts"),
+    [("ab", [], ["ab"]), (["ab", 7, "", 8], [7, 8], ["ab", ""]), ((7, 8), [7, 8], []), (iter(["a"]), [], ["a"]), ([], [], [])],
+)
+def test_stops_are_tokens_and_texts(given, tokens, texts):
+    assert _arguments.stops("stop", given) == (tokens, texts)
 
 
 def test_an_unknown_code_is_still_an_error():

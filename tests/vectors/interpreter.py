@@ -617,6 +617,11 @@ class Interpreter:
             events += map(event_of, decoder.events(await step.execute()))
         return events
 
+    async def op_text_stream(self, a):
+        texts = self.generators[a["gen"]].texts()
+        pieces = [text async for text in texts]
+        return [pieces, texts.text_so_far]
+
     async def op_probe_each_step(self, a):
         self.handles[a["as"]] = self.generators[a["gen"]].probe_each_step(a["index"], probe_of(a["probe"]))
 

@@ -135,7 +135,7 @@ interface Arguments {
   detached?: boolean;
   token_budget?: number;
   max_tokens?: number;
-  stop?: number[];
+  stop?: string | (number | string)[];
   seed?: number;
   auto_flush?: boolean;
   ignore_eos?: boolean;
@@ -546,6 +546,12 @@ class Interpreter {
       const events = [];
       for await (const step of this.generator(a)) events.push(...decoder.events(await step.execute()));
       return events;
+    },
+    text_stream: async (a: Arguments) => {
+      const texts = this.generator(a).texts();
+      const pieces = [];
+      for await (const text of texts) pieces.push(text);
+      return [pieces, texts.textSoFar];
     },
   } satisfies Record<string, (a: Arguments) => unknown>;
 

@@ -13,7 +13,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parents[1]))
 
-from tests.vectors import children, grammars, mcp, messages, passes, stepping, talking  # noqa: E402  # the root of the repository must be on the path first
+from tests.vectors import children, grammars, mcp, messages, passes, stepping, stop_texts, talking  # noqa: E402  # the root of the repository must be on the path first
 from tests.vectors.ops import (  # noqa: E402
     ARGMAX,
     MODEL,
@@ -443,6 +443,7 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
     ),
 } | passes.VECTORS
 VECTORS |= stepping.VECTORS
+VECTORS |= stop_texts.VECTORS
 VECTORS |= talking.VECTORS
 VECTORS |= grammars.VECTORS
 VECTORS |= messages.VECTORS
@@ -491,6 +492,7 @@ SHOWS = (
 DOCS = (
     passes.DOCS
     | stepping.DOCS
+    | stop_texts.DOCS
     | talking.DOCS
     | grammars.DOCS
     | messages.DOCS

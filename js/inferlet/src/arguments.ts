@@ -19,6 +19,9 @@ export const MAX_DRAFTS = 2 ** 12;
 /** Token ids, in any form in which a program may hold them. */
 export type Tokens = Iterable<number>;
 
+/** What a generation stops at: a text, or token ids and texts in any order. */
+export type Stops = string | Iterable<number | string>;
+
 /**
  * A mask as run lengths, in any form in which a program may hold them: forbidden first, then alternating, 1 = allowed.
  * Beyond the last run everything is forbidden; no run at all restricts nothing.
@@ -82,6 +85,22 @@ const POSITIONS: Words = { many: 'positions', one: 'a position', code: 'invalid-
 /** @internal */
 export function toTokens(value: Tokens, name: string, most?: number): Uint32Array {
   return toWords(value, name, TOKENS, most);
+}
+
+/**
+ * What a generation stops at, the tokens and the texts apart.
+ * @internal
+ */
+export function toStops(value: Stops, name: string): { tokens: Uint32Array; texts: string[] } {
+  if (typeof value === 'string') return { tokens: new Uint32Array(), texts: [toText(value, name)] };
+  if (!isIterable(value)) {
+    throw wrongType(`${name} must be a text, or a list of token ids and texts, not ${show(value)}`);
+  }
+  if (value instanceof Uint32Array) return { tokens: value, texts: [] };
+  const items = [...value];
+  const texts = items.flatMap((item, index) => (typeof item === 'string' ? [toText(item, `${name}[${index}]`)] : []));
+  const tokens = items.filter((item) => typeof item !== 'string') as number[];
+  return { tokens: toTokens(tokens, texts.length === 0 ? name : `the token ids of ${name}`), texts };
 }
 
 /**

@@ -17,27 +17,47 @@ export type Event =
   /** A control token that has no text. */
   | { readonly type: 'interrupt'; readonly token: number };
 
+/** Names the generator whose tokens a decoder is made for, among its options. */
+const GENERATOR = Symbol('generator');
+
+interface OfGenerator {
+  readonly [GENERATOR]?: host.GeneratorHandle;
+}
+
 /** Turns tokens into text without tearing characters apart. */
 export class Decoder extends EventDecoder<Event> {
   /** `hideThoughts` and `hideCalls` leave out what the decoders of `reasoning` and `tools` tell. */
   constructor(model: Model, options: { hideThoughts?: boolean; hideCalls?: boolean } = {}) {
     checkOptions(options, ['hideThoughts', 'hideCalls'], 'chat.Decoder');
-    const hideThoughts = options.hideThoughts ?? false;
-    const hideCalls = options.hideCalls ?? false;
+    const hideThoughts = toBoolean(options.hideThoughts ?? false, 'hideThoughts');
+    const hideCalls = toBoolean(options.hideCalls ?? false, 'hideCalls');
+    const generator = (options as unknown as OfGenerator)[GENERATOR];
     const raw =
-      hideThoughts || hideCalls
-        ? host.decoderCreateHiding(modelHandle(model), toBoolean(hideThoughts, 'hideThoughts'), toBoolean(hideCalls, 'hideCalls'))
-        : host.decoderCreate(modelHandle(model));
+      generator !== undefined
+        ? host.decoderCreateFor(generator, hideThoughts, hideCalls)
+        : hideThoughts || hideCalls
+          ? host.decoderCreateHiding(modelHandle(model), hideThoughts, hideCalls)
+          : host.decoderCreate(modelHandle(model));
     super(raw, toEvent);
   }
+}
+
+/**
+ * A decoder of what a generator accepts from now on, which shows none of its stop texts.
+ * @internal
+ */
+export function decoderFor(
+  generator: host.GeneratorHandle, model: Model, options: { hideThoughts?: boolean; hideCalls?: boolean } = {},
+): Decoder {
+  const ofGenerator: unknown = { ...options, [GENERATOR]: generator };
+  return new Decoder(model, ofGenerator as { hideThoughts?: boolean; hideCalls?: boolean });
 }
 
 /**
  * What a decoder shows of tokens that a generator accepted.
  * @internal
  */
-export function visibleText(model: Model, tokens: Uint32Array, finishReason: FinishReason | undefined): string {
-  const decoder = new Decoder(model);
+export function visibleText(decoder: Decoder, tokens: Uint32Array, finishReason: FinishReason | undefined): string {
   let text = '';
   for (let event = decoder.feedOutput({ tokens, finishReason }); event.type !== 'idle'; event = decoder.feed([])) {
     if (event.type === 'delta') text += event.text;

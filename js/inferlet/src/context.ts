@@ -8,7 +8,7 @@ import { Generator, newGenerator, type GenerateOptions } from './generator.js';
 import { refuseInJson } from './json.js';
 import { modelHandle, type Model } from './model.js';
 import { Pending } from './pending.js';
-import type { Sampler } from './sampler.js';
+import { Sampler } from './sampler.js';
 import { toAnswer, toId, toSchemas, type Schema } from './tools.js';
 
 /**
@@ -200,6 +200,14 @@ export class Context implements Disposable {
    */
   generate(sampler: Sampler, options: GenerateOptions = {}): Generator {
     return newGenerator(this.#handle, this.model, sampler, options);
+  }
+
+  /**
+   * Adds a user message and gives the whole answer: `const answer = await ctx.ask('Hello!')`. It stays in the context,
+   * so that the next question follows it. Without a sampler it takes the likeliest tokens.
+   */
+  async ask(text: string, sampler: Sampler = Sampler.argmax(), options: GenerateOptions = {}): Promise<string> {
+    return await this.user(text).generate(sampler, options).collectText();
   }
 
   /** A pass over this context that the program puts together by itself. Nothing runs before it is executed. */

@@ -28,7 +28,7 @@ export abstract class EventDecoder<E extends { readonly type: string }> {
 
   /**
    * Takes what a step accepted. A stop token is not shown, and where the step was the last of the generation, its turn
-   * ends with it. Else as `feed`.
+   * ends with it. A decoder that `g.decoder()` made shows no stop text either. Else as `feed`.
    */
   feedOutput({ tokens, finishReason }: Pick<Output, 'tokens' | 'finishReason'>): E {
     return this.#read(this.#raw.feedOutput(toTokens(tokens, 'tokens'), finishReason) as never);

@@ -3,9 +3,9 @@
 import * as host from 'pie:host';
 import { adapterHandle, type Adapter } from './adapter.js';
 import {
-  checkOptions, toBoolean, toCount, toRuns, toSeed, toText, toTokens, toZoSeed, type Brle, type Seed, type Tokens,
+  checkOptions, toBoolean, toCount, toRuns, toSeed, toStops, toText, toTokens, toZoSeed, type Brle, type Seed, type Stops, type Tokens,
 } from './arguments.js';
-import { visibleText } from './chat.js';
+import { decoderFor, visibleText, type Decoder } from './chat.js';
 import { Collector, type Collected } from './collector.js';
 import { toConstraints, type Constrain } from './constraint.js';
 import { InferletError, wrongType } from './errors.js';
@@ -18,6 +18,7 @@ import { probeRecord, type Probe } from './probes.js';
 import { samplerRecord, type Sampler } from './sampler.js';
 import { toSpeculator, type Speculator } from './speculator.js';
 import { Steering } from './steering.js';
+import { TextStream } from './texts.js';
 import { toChoiceConstraints, type Choice } from './tools.js';
 import { type CollectJsonOptions, JsonCutError, schemaOf, validated } from './typed.js';
 
@@ -25,8 +26,12 @@ import { type CollectJsonOptions, JsonCutError, schemaOf, validated } from './ty
 export interface GenerateOptions {
   /** Cap on accepted tokens; without it, until a stop token or until the model's context is full. */
   readonly maxTokens?: number | undefined;
-  /** Stop tokens beside those of the model and the template. */
-  readonly stop?: Tokens | undefined;
+  /**
+   * Stop tokens and stop texts beside the tokens of the model and the template: `stop: '\n'`, `stop: ['END', 7]`. At
+   * the token that completes a stop text the generation ends, and the text of the generation ends before the stop text.
+   * At most 64 texts, of 1 to 256 bytes each.
+   */
+  readonly stop?: Stops | undefined;
   /** Used as given, 0 included; without it, derived from the launch seed and what the context holds. */
   readonly seed?: Seed | undefined;
   /** Cue the model where a chat turn stands last, and stop at the template's stop tokens. Default: true. */
@@ -60,7 +65,7 @@ export interface GenerateOptions {
 /** How what the engine makes a generator with follows from the options. */
 const MADE_WITH: { [N in keyof host.Options]: (options: GenerateOptions) => host.Options[N] } = {
   maxTokens: ({ maxTokens }) => (maxTokens === undefined ? undefined : toCount(maxTokens, 'maxTokens')),
-  stop: ({ stop }) => toTokens(stop ?? [], 'stop'),
+  stop: ({ stop }) => toStops(stop ?? [], 'stop').tokens,
   seed: ({ seed }) => (seed === undefined ? undefined : toSeed(seed, 'seed')),
   autoFlush: ({ autoFlush }) => autoFlush === undefined || toBoolean(autoFlush, 'autoFlush'),
   ignoreEos: ({ ignoreEos }) => ignoreEos !== undefined && toBoolean(ignoreEos, 'ignoreEos'),
@@ -179,10 +184,19 @@ export class GenStep implements Places {
   }
 }
 
+// What a step accepted is asked of the step itself by mistake, and would be undefined.
+for (const name of ['tokens', 'token', 'tokensAt', 'finishReason', 'raw']) {
+  Object.defineProperty(GenStep.prototype, name, {
+    get: (): never => {
+      throw wrongType(`a step has ${name} once it was run: const out = await step.execute(), and then out.${name}`);
+    },
+  });
+}
+
 /**
- * Continues a context token by token. Drive it with a collector, with `for await`, or with `next()`; leaving the loop
- * leaves the context usable. A newer generator on the same context retires this one, whose use is then the error
- * `generator-retired`.
+ * Continues a context token by token. Drive it with a collector, with `for await (const text of g.texts())`, with
+ * `for await (const step of g)`, or with `next()`; leaving the loop leaves the context usable. A newer generator on the
+ * same context retires this one, whose use is then the error `generator-retired`.
  */
 export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   readonly #handle: host.GeneratorHandle;
@@ -202,15 +216,23 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return this;
   }
 
-  /** Replaces the template's stop tokens; an empty list removes the model's end tokens too. */
-  stop(tokens: Tokens): this {
-    this.#handle.setStop(toTokens(tokens, 'stop'));
+  /**
+   * Puts stop tokens and stop texts in place of the template's stop tokens; an empty list removes the model's end
+   * tokens too.
+   */
+  stop(stops: Stops): this {
+    const { tokens, texts } = toStops(stops, 'stop');
+    // Texts come first: beside them an empty list of tokens leaves those of the model.
+    this.#handle.setStopTexts(texts);
+    this.#handle.setStop(tokens);
     return this;
   }
 
-  /** Adds stop tokens. */
-  addStop(tokens: Tokens): this {
-    this.#handle.addStop(toTokens(tokens, 'stop'));
+  /** Adds stop tokens and stop texts. */
+  addStop(stops: Stops): this {
+    const { tokens, texts } = toStops(stops, 'stop');
+    if (texts.length > 0) this.#handle.addStopTexts(texts);
+    this.#handle.addStop(tokens);
     return this;
   }
 
@@ -333,6 +355,22 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     }
   }
 
+  /**
+   * The text that is left to generate, in pieces as they come: `for await (const text of g.texts())`. All of them
+   * together are what `collectText` returns.
+   */
+  texts(): TextStream {
+    return new TextStream(this, () => this.decoder());
+  }
+
+  /**
+   * A `chat.Decoder` of what it accepts from now on, for a program that goes step by step. It knows the stop texts that
+   * the generator has now, and shows none of them.
+   */
+  decoder(options: { hideThoughts?: boolean; hideCalls?: boolean } = {}): Decoder {
+    return decoderFor(this.#handle, this.#machine.model, options);
+  }
+
   /** Generates to the end; returns the text that the template's chat decoder shows of the tokens that were left. */
   collectText(): Promise<string> {
     return this.#collectText((text) => text);
@@ -382,10 +420,11 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /** `document` constrains the text besides. Where the program has a part in each step, it stays. */
   #collectText<T>(convert: (text: string) => T | Promise<T>, document?: GrammarConstraint): Promise<T> {
-    const { model, steering } = this.#machine;
+    const { steering } = this.#machine;
     if (steering.isAsked) {
       if (document !== undefined) steering.constrain([document]);
-      return this.#collect((tokens) => convert(visibleText(model, tokens, this.finishReason)));
+      const decoder = this.decoder();
+      return this.#collect((tokens) => convert(visibleText(decoder, tokens, this.finishReason)));
     }
     return new Pending((settle: host.Settle<string>) => {
       return document === undefined ? this.#handle.collectText(settle) : this.#handle.collectDocument(document.matcher.handle, settle);
@@ -419,7 +458,9 @@ export function newGenerator(
   checkOptions(options, NAMES, 'generate()');
   // Everything is read before anything changes.
   const draws = samplerRecord(sampler);
-  const parts = Object.entries(MADE_WITH).map(([name, read]) => [name, read(options)]);
+  // An iterator is read once.
+  const stops = toStops(options.stop ?? [], 'stop');
+  const parts = Object.entries(MADE_WITH).map(([name, read]) => [name, read({ ...options, stop: stops.tokens })]);
   const madeWith = Object.fromEntries(parts) as host.Options;
   const constraints = given(options.constrain, (constrain) => toConstraints(constrain, model));
   const chosen = given(options.toolChoice, (choice) => toChoiceConstraints(context, model, choice));
@@ -429,6 +470,7 @@ export function newGenerator(
   const horizon = given(options.horizon, (n) => toCount(n, 'horizon'));
   const handle = host.generatorCreate(context, draws, madeWith);
   const steering = new Steering(handle, model);
+  if (stops.texts.length > 0) handle.addStopTexts(stops.texts);
   if (constraints !== undefined) steering.constrain(constraints);
   if (chosen !== undefined) steering.constrain(chosen);
   if (speculator !== undefined) steering.speculate(speculator);

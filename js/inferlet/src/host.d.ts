@@ -235,6 +235,8 @@ declare module 'pie:host' {
     setMaxTokens(n: number): void;
     setStop(tokens: Uint32Array): void;
     addStop(tokens: Uint32Array): void;
+    setStopTexts(texts: string[]): void;
+    addStopTexts(texts: string[]): void;
     ignoreEos(ignore: boolean): void;
     setSeed(seed: bigint): void;
     setLogitMask(mask: Uint32Array): void;
@@ -367,6 +369,7 @@ declare module 'pie:host' {
   export function stopTokens(model: ModelHandle): Uint32Array;
   export function decoderCreate(model: ModelHandle): DecoderHandle;
   export function decoderCreateHiding(model: ModelHandle, thoughts: boolean, calls: boolean): DecoderHandle;
+  export function decoderCreateFor(generator: GeneratorHandle, thoughts: boolean, calls: boolean): DecoderHandle;
   export function reasoningDecoderCreate(model: ModelHandle): ReasoningDecoderHandle;
   export function equip(context: ContextHandle, schemas: string[]): void;
   export function answer(context: ContextHandle, name: string, value: string, id: string | undefined): void;

@@ -4,7 +4,7 @@
  */
 
 export { Adapter } from './adapter.js';
-export type { Brle, Seed, Tokens } from './arguments.js';
+export type { Brle, Seed, Stops, Tokens } from './arguments.js';
 export * as brle from './brle.js';
 export * as chat from './chat.js';
 export type { Constrain, Constraint, Schema } from './constraint.js';
@@ -29,6 +29,7 @@ export { Child, type SpawnOptions } from './runtime.js';
 export { Sampler, type SamplerOptions } from './sampler.js';
 export * as session from './session.js';
 export type { Speculator } from './speculator.js';
+export { TextStream } from './texts.js';
 export { Tokenizer } from './tokenizer.js';
 export * as tools from './tools.js';
 export { JsonCutError, type CollectJsonOptions, type SchemaSource } from './typed.js';

@@ -74,6 +74,15 @@ export class Sampler {
   }
 }
 
+// The names of the other two languages, for whoever brings them along.
+for (const [name, own] of [['top_p', 'topP'], ['top_k', 'topK'], ['min_p', 'minP'], ['top_k_top_p', 'topKTopP'], ['greedy', 'argmax']]) {
+  Object.defineProperty(Sampler, name!, {
+    value: (): never => {
+      throw wrongType(`Sampler has no ${name}(); in JavaScript and TypeScript it is Sampler.${own}()`);
+    },
+  });
+}
+
 function readSeed(options: SamplerOptions, name: string): bigint | undefined {
   checkOptions(options, ['seed'], `Sampler.${name}()`);
   return options.seed === undefined ? undefined : toSeed(options.seed, 'seed');

@@ -383,3 +383,29 @@ fn how_many_would_be_kept_is_known_before_the_answer_of_a_step_is_taken() {
     let all = [&drawn[..], &[1, 2]].concat();
     assert_eq!(world.engine.accept(generator, &all).unwrap(), all);
 }
+
+#[test]
+fn a_stop_text_ends_a_generation_and_what_is_cut_behind_it_is_not_charged() {
+    let mut world = world();
+    let budget = TokenBudget::new(100);
+    world.engine.set_token_budget(ProcessId(1), budget.clone());
+    let (context, generator, drawn) = stepped(&mut world, Some(8));
+    // A step of four tokens, of which the second completes a stop text.
+    let four = [&drawn[..], &[4, 5, 6]].concat();
+    world.engine.accept(generator, &four).unwrap();
+    let n_used = budget.n_used();
+    world.engine.accept(generator, &four[..2]).unwrap();
+    assert_eq!(budget.n_used(), n_used);
+    for _ in 0..2 {
+        world.engine.end_by_stop(generator, 2).unwrap();
+        assert_eq!(budget.n_used(), n_used - 2);
+    }
+    let reason = world.engine.finish_reason(generator).unwrap();
+    assert_eq!(reason, Some(FinishReason::Stop));
+    let text = [&prompt(10, 1)[..], &four[..2]].concat();
+    assert_eq!(all(&world, context), text);
+    // What the program says in its place goes on.
+    world.engine.accept(generator, &[4]).unwrap();
+    assert_eq!(world.engine.finish_reason(generator).unwrap(), None);
+    world.check();
+}

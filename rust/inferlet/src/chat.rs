@@ -1,9 +1,10 @@
 //! Chat turns by the template of the checkpoint, and the decoder of what the model says.
 
+use crate::bindings::pie::core::generation;
 use crate::bindings::pie::instruct::chat as raw;
 pub use crate::bindings::pie::instruct::chat::Event;
 use crate::decoding::decoder;
-use crate::output::FinishReason;
+use crate::output::{FinishReason, Output};
 use crate::{Model, Result};
 
 /// The tokens of a system message that follows others.
@@ -71,15 +72,40 @@ impl Decoder {
             raw: raw::Decoder::create_hiding(model.raw(), thoughts, calls),
         }
     }
+
+    /// A decoder of what a generator accepts from now on, which shows none of its stop texts.
+    pub(crate) fn of_generator(
+        generator: &generation::Generator,
+        thoughts: bool,
+        calls: bool,
+    ) -> Self {
+        Self {
+            raw: raw::Decoder::create_for(generator, thoughts, calls),
+        }
+    }
+
+    /// The texts that it shows of what a step accepted; none: of the end.
+    pub(crate) fn texts(&mut self, output: Option<&Output>) -> Result<Vec<String>> {
+        let first = match output {
+            Some(output) => self.feed_output(output),
+            None => Ok(self.finish()),
+        };
+        let mut texts = Vec::new();
+        for event in self.after(first) {
+            if let Event::Delta(text) = event? {
+                texts.push(text);
+            }
+        }
+        Ok(texts)
+    }
 }
 
 /// What a decoder shows of tokens that a generator accepted.
 pub(crate) fn visible_text(
-    model: &Model,
+    decoder: &mut Decoder,
     tokens: &[u32],
     finish: Option<FinishReason>,
 ) -> Result<String> {
-    let mut decoder = Decoder::new(model);
     let first = decoder
         .raw
         .feed_output(tokens, finish.map(Into::into))

@@ -12,7 +12,7 @@ use crate::bindings::pie::instruct::tools;
 use crate::forward::Forward;
 use crate::generation::Generator;
 use crate::pages::RawContext;
-use crate::sample::Seeded;
+use crate::sample::{Sampler, Seeded};
 use crate::shared::Shared;
 use crate::tools::Tool;
 use crate::{Model, Result, task};
@@ -242,6 +242,16 @@ impl Context {
     /// nothing yet, and retires an older generator of this context.
     pub fn generate(&self, sampler: impl Into<Seeded>) -> Generator {
         Generator::new(Rc::clone(self.shared()), self.model.clone(), sampler.into())
+    }
+
+    /// Adds a user message, for the whole answer: `let answer = ctx.ask("Hello!").await?;`. It takes the likeliest
+    /// tokens, and stays in the context, so that the next question follows it.
+    ///
+    /// # Errors
+    /// Those of [`Generator::collect_text`].
+    pub fn ask(&mut self, text: &str) -> impl Future<Output = Result<String>> + use<> {
+        self.user(text);
+        self.generate(Sampler::argmax()).collect_text()
     }
 
     /// A pass over this context that the program puts together by itself. Nothing runs before it is executed.

@@ -28,7 +28,8 @@ macro_rules! decoder {
             }
 
             /// Takes what a step accepted. A stop token is not shown, and where the step was the last of the
-            /// generation, its turn ends with it. Else as [`Decoder::feed`].
+            /// generation, its turn ends with it. A decoder that [`Generator::decoder`](crate::Generator::decoder) made
+            /// shows no stop text either. Else as [`Decoder::feed`].
             ///
             /// # Errors
             /// As [`Decoder::feed`].

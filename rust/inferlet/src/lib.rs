@@ -88,6 +88,8 @@ pub mod pie {
         pub use crate::session;
     }
 }
+/// Streams, as of [`Generator::texts`], and their methods.
+pub use futures_util::stream::{Stream, StreamExt};
 pub use inferlet_macros::{main, tool};
 /// JSON Schemas of Rust types, for [`Generator::collect_json`]. Where `schemars` is not a dependency of the program,
 /// bring it into scope beside its derive: `use inferlet::schemars::{self, JsonSchema};`.
@@ -100,7 +102,7 @@ pub use context::Context;
 pub use error_codes::ErrorCode;
 pub use errors::{Result, error_code};
 pub use forward::Forward;
-pub use generation::{FinishReason, GenStep, Generator, Output, RawOutput};
+pub use generation::{FinishReason, GenStep, Generator, Output, RawOutput, TextStream};
 pub use grammar::{AnyJson, Ebnf, JsonSchema, Regex};
 pub use handle::{ProbeHandle, SampleHandle};
 pub use inference::ForwardPassExt;

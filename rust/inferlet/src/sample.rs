@@ -52,6 +52,11 @@ pub enum Sampler {
 }
 
 impl Sampler {
+    /// [`Sampler::Argmax`].
+    pub const fn argmax() -> Self {
+        Self::Argmax
+    }
+
     /// [`Sampler::TopP`].
     pub const fn top_p(temperature: f32, p: f32) -> Self {
         Self::TopP { temperature, p }
@@ -151,6 +156,7 @@ mod tests {
     // rows: RS-112..118
     #[test]
     fn helpers_build_the_variants() {
+        assert_eq!(Sampler::argmax(), Sampler::Argmax);
         const NUCLEUS: Sampler = Sampler::top_p(0.6, 0.95);
         assert_eq!(
             NUCLEUS,

@@ -1,16 +1,19 @@
 //! The channel to the client that launched the program.
 //!
 //! ```no_run
-//! use inferlet::pie::core::session;
-//! use inferlet::{FutureBlobExt, FutureStringExt};
+//! use inferlet::session;
 //!
 //! # async fn talk() {
 //! session::send("ready");
-//! let message: Option<String> = session::receive().wait_async().await;
+//! let message: Option<String> = session::receive().await;
 //! session::send_file(b"any bytes");
-//! let file: Option<Vec<u8>> = session::receive_file().wait_async().await;
+//! let file: Option<Vec<u8>> = session::receive_file().await;
 //! # }
 //! ```
+//!
+//! [`FutureStringExt::wait_async`] and [`FutureBlobExt::wait_async`] are the same wait as a method.
+
+use std::pin::Pin;
 
 use serde::Serialize;
 
@@ -65,6 +68,26 @@ pub trait FutureStringExt {
 impl FutureStringExt for FutureString {
     async fn wait_async(self) -> Option<String> {
         unless_closed(answer_soon(self).await)
+    }
+}
+
+impl IntoFuture for FutureString {
+    type Output = Option<String>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output>>>;
+
+    /// As [`FutureStringExt::wait_async`]: `session::receive().await`.
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.wait_async())
+    }
+}
+
+impl IntoFuture for FutureBlob {
+    type Output = Option<Vec<u8>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output>>>;
+
+    /// As [`FutureBlobExt::wait_async`]: `session::receive_file().await`.
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.wait_async())
     }
 }
 

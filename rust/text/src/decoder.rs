@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 use crate::limits::{MAX_HELD_BYTES, MAX_QUEUED_EVENTS};
 use crate::shown::Shown;
 use crate::speech::{SpeechDecoder, Weigh};
+use crate::stop_texts::StopSearch;
+use crate::stop_watch::StopWatch;
 use crate::utf8::{REPLACEMENT_BYTES, Utf8};
 
 /// Turns the tokens of an assistant's turn into text without tearing characters apart.
@@ -33,6 +35,16 @@ pub struct ChatDecoder {
     n_queued_bytes: usize,
     /// What shows less than all, in the place of all the rest.
     hiding: Option<SpeechDecoder<Shown>>,
+    /// The stop texts of the generation that it shows.
+    stops: Option<Stops>,
+}
+
+/// Stop texts, as a decoder looks for them.
+struct Stops {
+    /// Reads every token that was taken.
+    watch: StopWatch,
+    /// Holds back what is shown, where nothing is hidden.
+    shown: StopSearch,
 }
 
 impl fmt::Debug for ChatDecoder {
@@ -64,6 +76,7 @@ impl ChatDecoder {
             queue: VecDeque::new(),
             n_queued_bytes: 0,
             hiding: None,
+            stops: None,
         }
     }
 
@@ -78,6 +91,31 @@ impl ChatDecoder {
         }
     }
 
+    /// A decoder of what a generation accepts from now on, as `watch` has read it so far. It shows no stop text, and
+    /// holds back what may be the beginning of one.
+    pub fn stopping(watch: StopWatch, hides_thoughts: bool, hides_calls: bool) -> Self {
+        let chat = Arc::clone(watch.chat());
+        let shown = Shown::new(&chat, hides_thoughts, hides_calls).stopping(watch.search());
+        let hiding = SpeechDecoder::new(Arc::clone(&chat), shown);
+        Self {
+            hiding: (hides_thoughts || hides_calls).then_some(hiding),
+            stops: Some(Stops {
+                shown: watch.search(),
+                watch,
+            }),
+            ..Self::new(chat)
+        }
+    }
+
+    /// Whether one of these tokens completes a stop text. A last token that ends a generation so is no stop token: what
+    /// it has before the stop text is shown.
+    pub fn ends_by_text(&self, tokens: &[u32]) -> bool {
+        let mut watch = self.stops.as_ref().map(|stops| stops.watch.clone());
+        watch
+            .as_mut()
+            .is_some_and(|watch| watch.take_until(tokens).is_some())
+    }
+
     /// Takes tokens and gives one event. What they mean beyond it is queued; an empty list takes from the queue.
     ///
     /// A character whose bytes are not complete is held back until they are.
@@ -87,7 +125,9 @@ impl ChatDecoder {
     /// may hold; the tokens are not taken then.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
         if let Some(hiding) = &mut self.hiding {
-            return Ok(hiding.feed(tokens, false)?.unwrap_or(ChatEvent::Idle));
+            let event = hiding.feed(tokens, false)?;
+            self.read(tokens);
+            return Ok(event.unwrap_or(ChatEvent::Idle));
         }
         self.take(tokens)?;
         Ok(self.next_event())
@@ -99,10 +139,13 @@ impl ChatDecoder {
     /// As [`feed`](ChatDecoder::feed).
     pub fn feed_last(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
         if let Some(hiding) = &mut self.hiding {
-            return Ok(hiding.feed(tokens, true)?.unwrap_or(ChatEvent::Idle));
+            let event = hiding.feed(tokens, true)?;
+            self.restart_watch();
+            return Ok(event.unwrap_or(ChatEvent::Idle));
         }
         self.take(tokens)?;
         self.close();
+        self.restart_watch();
         Ok(self.next_event())
     }
 
@@ -112,16 +155,20 @@ impl ChatDecoder {
     /// As [`feed`](ChatDecoder::feed).
     pub fn feed_stopped(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
         if let Some(hiding) = &mut self.hiding {
-            return Ok(hiding.feed_stopped(tokens)?.unwrap_or(ChatEvent::Idle));
+            let event = hiding.feed_stopped(tokens)?;
+            self.restart_watch();
+            return Ok(event.unwrap_or(ChatEvent::Idle));
         }
         self.take(tokens)?;
         self.end();
+        self.restart_watch();
         Ok(self.next_event())
     }
 
     /// Ends a turn that was begun: a character that is held back is shown as U+FFFD. Gives one event, and queues the
     /// rest.
     pub fn finish(&mut self) -> ChatEvent {
+        self.restart_watch();
         if let Some(hiding) = &mut self.hiding {
             hiding.finish();
             return hiding.next().unwrap_or(ChatEvent::Idle);
@@ -143,7 +190,24 @@ impl ChatDecoder {
                 self.say(id);
             }
         }
+        self.read(tokens);
         Ok(())
+    }
+
+    /// Tokens were taken.
+    fn read(&mut self, tokens: &[u32]) {
+        if let Some(stops) = &mut self.stops {
+            for &token in tokens {
+                stops.watch.take(token);
+            }
+        }
+    }
+
+    /// What was said is at its end.
+    fn restart_watch(&mut self) {
+        if let Some(stops) = &mut self.stops {
+            stops.watch.restart();
+        }
     }
 
     /// The oldest event of the queue.
@@ -168,17 +232,22 @@ impl ChatDecoder {
             + self.n_queued_bytes
             + self.queue.capacity() * size_of::<ChatEvent>()
             + self.stop.len() * size_of::<u64>()
+            + self.stops.as_ref().map_or(0, Stops::n_bytes)
     }
 
     /// The most bytes that it takes once it was fed these tokens, about: to charge its holder with before.
     pub fn most_bytes(&self, tokens: &[u32]) -> usize {
         if let Some(hiding) = &self.hiding {
-            return size_of::<Self>() + hiding.most_bytes(tokens);
+            let n_stops = self.stops.as_ref().map_or(0, Stops::n_bytes);
+            return size_of::<Self>() + hiding.most_bytes(tokens) + n_stops;
         }
         let tokenizer = self.chat.tokenizer();
         // What is beyond the bounds of a decoder is not taken.
         let n_bytes = tokenizer.text_bytes(tokens) + self.utf8.n_held() * REPLACEMENT_BYTES;
         let n_bytes = n_bytes.min((MAX_HELD_BYTES + 4) * REPLACEMENT_BYTES);
+        // What is held back is shown at once.
+        let n_held = self.stops.as_ref().map_or(0, |stops| stops.shown.n_held());
+        let n_bytes = n_bytes + n_held;
         let is_event = |id: &&u32| self.stop.contains(id) || self.chat.is_control(**id);
         // Two for what is said behind the last of them, and two for the end of a turn that has none.
         let n_events = self.queue.len() + 4 + 2 * tokens.iter().filter(is_event).count();
@@ -193,6 +262,10 @@ impl ChatDecoder {
     pub fn reset(&mut self) {
         if let Some(hiding) = &mut self.hiding {
             hiding.reset();
+        }
+        if let Some(stops) = &mut self.stops {
+            stops.watch.restart();
+            stops.shown.restart();
         }
         self.utf8 = Utf8::default();
         self.reply.clear();
@@ -248,9 +321,24 @@ impl ChatDecoder {
     fn flush(&mut self) {
         let torn = self.utf8.flush();
         self.show(torn);
+        if let Some(stops) = &mut self.stops {
+            let held = stops.shown.interrupt();
+            self.push(&held);
+        }
     }
 
+    /// Shows text, but for a stop text and what may be the beginning of one.
     fn show(&mut self, text: &str) {
+        match &mut self.stops {
+            Some(stops) => {
+                let text = stops.shown.push(text);
+                self.push(&text);
+            }
+            None => self.push(text),
+        }
+    }
+
+    fn push(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -268,5 +356,14 @@ impl ChatDecoder {
         self.queue
             .push_back(ChatEvent::Done(std::mem::take(&mut self.reply)));
         self.begun = false;
+        if let Some(stops) = &mut self.stops {
+            stops.shown.restart();
+        }
+    }
+}
+
+impl Stops {
+    fn n_bytes(&self) -> usize {
+        self.watch.n_bytes() + self.shown.n_bytes()
     }
 }

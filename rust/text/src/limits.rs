@@ -44,3 +44,7 @@ pub const MAX_TOOLS: usize = 256;
 pub const MAX_TOOLS_BYTES: usize = 1 << 19;
 /// The longest name of a tool, and the longest id of a call, in bytes.
 pub const MAX_TOOL_NAME_BYTES: usize = 128;
+/// The most stop texts that are looked for at once.
+pub const MAX_STOP_TEXTS: usize = 64;
+/// The longest stop text, in bytes.
+pub const MAX_STOP_TEXT_BYTES: usize = 256;

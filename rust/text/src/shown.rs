@@ -6,6 +6,7 @@ use crate::chat::Chat;
 use crate::chat_event::ChatEvent;
 use crate::reasoning::{ReasoningFormat, Thoughts};
 use crate::speech::{Item, Machine, Markers, Queue};
+use crate::stop_texts::StopSearch;
 use crate::tools::{Calls, ToolEvent};
 
 /// Shows text and control tokens that stand in no thought and in no call. What began as a call and is none is shown as
@@ -22,6 +23,8 @@ pub(crate) struct Shown {
     /// Whether thoughts and calls stand in the same channels, and have the same markers.
     is_channel: bool,
     reply: String,
+    /// Holds back what is shown; none: there are no stop texts.
+    stops: Option<StopSearch>,
 }
 
 impl Shown {
@@ -50,25 +53,65 @@ impl Shown {
             calls,
             is_channel,
             reply: String::new(),
+            stops: None,
+        }
+    }
+
+    /// The same without stop texts: it holds back what may be the beginning of one.
+    pub(crate) fn stopping(self, stops: StopSearch) -> Self {
+        Self {
+            stops: Some(stops),
+            ..self
         }
     }
 
     fn show(&mut self, text: &str, queue: &mut Queue<ChatEvent>) {
+        match &mut self.stops {
+            Some(stops) => {
+                let text = stops.push(text);
+                self.push(&text, queue);
+            }
+            None => self.push(text, queue),
+        }
+    }
+
+    /// Shows what was held back: something comes that is not shown, and no stop text reaches across it.
+    fn show_held(&mut self, queue: &mut Queue<ChatEvent>) {
+        if let Some(stops) = &mut self.stops {
+            let held = stops.interrupt();
+            self.push(&held, queue);
+        }
+    }
+
+    fn push(&mut self, text: &str, queue: &mut Queue<ChatEvent>) {
         if !text.is_empty() {
             self.reply.push_str(text);
             queue.push(ChatEvent::Delta(text.to_owned()));
         }
     }
 
-    /// What the calls of `found` leave to show.
-    fn show_malformed(&mut self, mut found: Queue<ToolEvent>, queue: &mut Queue<ChatEvent>) {
+    /// Tells of a control token, behind what was held back.
+    fn tell(&mut self, id: u32, queue: &mut Queue<ChatEvent>) {
+        self.show_held(queue);
+        queue.push(ChatEvent::Interrupt(id));
+    }
+
+    /// What the calls of `found` leave to show; whether that is anything.
+    fn show_malformed(
+        &mut self,
+        mut found: Queue<ToolEvent>,
+        queue: &mut Queue<ChatEvent>,
+    ) -> bool {
+        let mut shows = false;
         while let Some(event) = found.pop() {
             if let ToolEvent::Malformed(text) = event {
+                shows |= !text.is_empty();
                 self.show(&text, queue);
             }
         }
         let abandoned = self.calls.take_abandoned();
         self.show(&abandoned, queue);
+        shows || !abandoned.is_empty()
     }
 }
 
@@ -100,22 +143,25 @@ impl Machine for Shown {
         self.thoughts.take(of_thoughts, &mut Queue::default());
         let is_thought = !self.thoughts.leaves(of_thoughts);
         if is_thought && !self.is_channel {
+            self.show_held(queue);
             return;
         }
         let mut found = Queue::default();
         self.calls.take(of_calls, &mut found);
         let is_shown = !is_thought && self.calls.leaves(of_calls);
-        let n_shown = self.reply.len();
-        self.show_malformed(found, queue);
-        if !is_shown || self.reply.len() > n_shown {
+        if self.show_malformed(found, queue) {
+            return;
+        }
+        if !is_shown {
+            self.show_held(queue);
             return;
         }
         match item {
             Item::Text(text) => self.show(text, queue),
-            Item::Control(id, _) => queue.push(ChatEvent::Interrupt(id)),
+            Item::Control(id, _) => self.tell(id, queue),
             // One that neither begins nor ends anything.
             Item::Marker(place, text) => match self.controls.get(place) {
-                Some(&Some(id)) => queue.push(ChatEvent::Interrupt(id)),
+                Some(&Some(id)) => self.tell(id, queue),
                 _ => self.show(text, queue),
             },
         }
@@ -131,16 +177,24 @@ impl Machine for Shown {
         if !self.calls.is_channel() {
             self.show(&unsaid, queue);
         }
+        self.show_held(queue);
         queue.push(ChatEvent::Done(std::mem::take(&mut self.reply)));
+        if let Some(stops) = &mut self.stops {
+            stops.restart();
+        }
     }
 
     fn n_bytes(&self) -> usize {
-        self.reply.len() + self.thoughts.n_bytes() + self.calls.n_bytes()
+        let n_held = self.stops.as_ref().map_or(0, StopSearch::n_held);
+        self.reply.len() + self.thoughts.n_bytes() + self.calls.n_bytes() + n_held
     }
 
     fn reset(&mut self) {
         self.thoughts.reset();
         self.calls.reset();
         self.reply.clear();
+        if let Some(stops) = &mut self.stops {
+            stops.restart();
+        }
     }
 }

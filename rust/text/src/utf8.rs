@@ -5,7 +5,7 @@ pub(crate) const REPLACEMENT_BYTES: usize = char::REPLACEMENT_CHARACTER.len_utf8
 
 /// Decodes UTF-8 that arrives in pieces, as `String::from_utf8_lossy` decodes the whole, holding back a character until
 /// it is complete.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Utf8 {
     /// The bytes of a character that is not complete; at most three.
     held: Vec<u8>,

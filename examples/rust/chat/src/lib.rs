@@ -37,17 +37,12 @@ async fn main(input: Input) -> Result<Answer> {
     ctx.system("You are a helpful assistant.")
         .user(&input.prompt);
 
-    let mut g = ctx
+    let g = ctx
         .generate(Sampler::top_p(input.temperature, input.top_p))
         .max_tokens(input.max_tokens);
-    let mut decoder = chat::Decoder::new(&model);
-    while let Some(step) = g.next()? {
-        let out = step.execute().await?;
-        for event in decoder.output_events(&out) {
-            if let chat::Event::Delta(text) = event? {
-                session::send(&text);
-            }
-        }
+    let mut texts = g.texts();
+    while let Some(text) = texts.next().await {
+        session::send(&text?);
     }
     Ok(Answer {
         tokens: g.tokens_generated(),

@@ -36,6 +36,22 @@ impl Context {
         }
     }
 
+    /// Of what was charged for the last step, `n_tokens` were cut from it: they may be charged again. Returns how many
+    /// of them had been charged beside those that stand.
+    pub(crate) fn uncharge_cut(&mut self, n_tokens: usize) -> usize {
+        let Some(provisional) = &mut self.provisional else {
+            return 0;
+        };
+        let n_beside = provisional.n_charged.saturating_sub(provisional.n_tokens);
+        let n_cut = n_beside.min(u32::try_from(n_tokens).unwrap_or(u32::MAX));
+        provisional.n_charged -= n_cut;
+        let n_cut = n_cut as usize;
+        if let Some(before) = &mut self.before {
+            before.n_charged = before.n_charged.saturating_sub(n_cut);
+        }
+        n_cut
+    }
+
     /// The collection was given up: the tokens are those before it. Returns where its generator stood. What the lane
     /// has beyond them is for whoever trims it.
     pub(crate) fn return_to(&mut self, before: Before) -> Mark {

@@ -81,6 +81,24 @@ impl Engine {
         Ok(())
     }
 
+    /// Stops at the model's end tokens again, also where an empty list was put in place of the template's: the program
+    /// stops at texts in their place.
+    ///
+    /// # Errors
+    /// `generator-retired`; `context-busy` while a step is under way.
+    pub fn keep_end_tokens(&mut self, generator: GeneratorId) -> Result<()> {
+        self.owned.idle_generator(generator)?.stop.keep_model();
+        Ok(())
+    }
+
+    /// Whether the options of a generator may change now.
+    ///
+    /// # Errors
+    /// `generator-retired`; `context-busy` while a step is under way.
+    pub fn check_changeable(&mut self, generator: GeneratorId) -> Result<()> {
+        self.owned.idle_generator(generator).map(drop)
+    }
+
     /// Adds stop tokens.
     ///
     /// # Errors
@@ -124,6 +142,32 @@ impl Engine {
         // Nobody comes back for what ran ahead.
         self.drop_ahead(context);
         Ok(())
+    }
+
+    /// Ends a generator behind what it accepted, as a stop token does: whoever drives the engine found a stop text in
+    /// it, and has put what goes up to that in place of the last step. What was drawn beyond, `n_cut` tokens of drafts,
+    /// was never accepted: their charge is given back.
+    ///
+    /// # Errors
+    /// `generator-retired`; `context-busy` while a step is under way.
+    pub fn end_by_stop(&mut self, generator: GeneratorId, n_cut: usize) -> Result<()> {
+        let state = self.owned.idle_generator(generator)?;
+        state.end_by_stop();
+        let context = state.context;
+        self.refund_cut(context, n_cut);
+        // Nobody comes back for what ran ahead.
+        self.drop_ahead(context);
+        Ok(())
+    }
+
+    /// Gives back what was charged for tokens of the last step that were cut.
+    fn refund_cut(&mut self, context: ContextId, n_cut: usize) {
+        let state = self.owned.contexts.get_mut(context.0);
+        let n_refunded = state.map_or(0, |state| state.uncharge_cut(n_cut));
+        let state = self.owned.contexts.get(context.0);
+        if let Some(budget) = state.and_then(|state| self.owned.budget_of(state)) {
+            budget.refund(n_refunded);
+        }
     }
 
     /// Draws by this seed, as given, 0 included, unless the sampler has a seed of its own.

@@ -135,6 +135,11 @@ impl Generator {
         }
     }
 
+    /// What it accepted ends it as a stop token does, whether there was room for more or not.
+    pub(crate) const fn end_by_stop(&mut self) {
+        self.finish = Some(FinishReason::Stop);
+    }
+
     /// It can no longer be used. One that had reached its cap has ended.
     pub(crate) fn retire(&mut self) {
         self.finish = self.end(0, u32::MAX);
@@ -459,6 +464,9 @@ impl Generator {
         self.n_accepted = mark.n_accepted;
         self.n_steps = mark.n_steps;
         self.finish = mark.finish;
+        if let Some(drafter) = &mut self.drafter {
+            drafter.undo();
+        }
     }
 
     fn step_pending(&self, what: &str) -> Error {

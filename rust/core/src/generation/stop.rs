@@ -27,6 +27,11 @@ impl StopSet {
         self.replaced = Some(sorted(tokens.to_vec()));
     }
 
+    /// Keeps the model's, also where an empty list was put in place of the template's.
+    pub(crate) const fn keep_model(&mut self) {
+        self.without_model = false;
+    }
+
     pub(crate) fn add(&mut self, tokens: &[u32]) {
         self.added.extend_from_slice(tokens);
         self.added = sorted(std::mem::take(&mut self.added));
@@ -104,6 +109,8 @@ mod tests {
         check(&set, [false, false, true, false]);
         set.add(&[2]);
         check(&set, [false, true, true, false]);
+        set.keep_model();
+        check(&set, [true, true, true, false]);
     }
 
     // rows: RS-069..070

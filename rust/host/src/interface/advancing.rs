@@ -7,7 +7,7 @@ use std::time::Duration;
 use pie_core::Submission;
 use pie_text::grammar::Matcher;
 use pie_text::limits::MAX_QUEUED_EVENTS;
-use pie_text::{Chat, ChatDecoder, ChatEvent};
+use pie_text::{Chat, ChatDecoder, ChatEvent, StopWatch};
 use tokio::sync::oneshot::{self, Receiver};
 
 use super::bindings::pie::core::generation;
@@ -28,6 +28,8 @@ pub struct Advance<W> {
     generator: Arc<Generator>,
     record: Arc<ProcessRecord>,
     run: Run,
+    /// What read for stop texts before it; none: there are none.
+    watch: Option<StopWatch>,
     wanted: PhantomData<W>,
 }
 
@@ -36,7 +38,8 @@ pub struct Advance<W> {
 enum Run {
     /// One pass: a step, or all that is left.
     Pass(Pass),
-    /// Step by step to the end, since matchers walk what each accepts. The program sleeps meanwhile.
+    /// Step by step to the end, since matchers walk what each accepts, or stop texts are looked for in it. The program
+    /// sleeps meanwhile.
     Steps(Steps),
 }
 
@@ -59,11 +62,15 @@ pub trait Wanted: Send + 'static {
     /// Whether one step is all.
     const IS_ONE_STEP: bool;
 
-    /// Makes the answer of what the generator accepted.
+    /// Makes the answer of what the generator accepted, where `watch` has read for its stop texts before.
     ///
     /// # Errors
     /// Those of decoding.
-    fn answer(chat: &Arc<Chat>, output: pie_core::Output) -> Result<Self::Answer, Error>;
+    fn answer(
+        chat: &Arc<Chat>,
+        watch: Option<StopWatch>,
+        output: pie_core::Output,
+    ) -> Result<Self::Answer, Error>;
 }
 
 /// One step.
@@ -87,7 +94,11 @@ impl Wanted for Step {
     type Answer = generation::Output;
     const IS_ONE_STEP: bool = true;
 
-    fn answer(_chat: &Arc<Chat>, output: pie_core::Output) -> Result<Self::Answer, Error> {
+    fn answer(
+        _chat: &Arc<Chat>,
+        _watch: Option<StopWatch>,
+        output: pie_core::Output,
+    ) -> Result<Self::Answer, Error> {
         // A step whose sampler was cleared drew nothing, and has no slot for it.
         let is_read = !output.readings.is_empty();
         let drawn = Some(&output.tokens).filter(|tokens| is_read && !tokens.is_empty());
@@ -110,7 +121,11 @@ impl Wanted for Tokens {
     type Answer = Vec<u32>;
     const IS_ONE_STEP: bool = false;
 
-    fn answer(_chat: &Arc<Chat>, output: pie_core::Output) -> Result<Self::Answer, Error> {
+    fn answer(
+        _chat: &Arc<Chat>,
+        _watch: Option<StopWatch>,
+        output: pie_core::Output,
+    ) -> Result<Self::Answer, Error> {
         Ok(output.tokens)
     }
 }
@@ -119,12 +134,24 @@ impl Wanted for Text {
     type Answer = String;
     const IS_ONE_STEP: bool = false;
 
-    fn answer(chat: &Arc<Chat>, output: pie_core::Output) -> Result<Self::Answer, Error> {
-        let mut decoder = ChatDecoder::new(chat.clone());
+    fn answer(
+        chat: &Arc<Chat>,
+        watch: Option<StopWatch>,
+        output: pie_core::Output,
+    ) -> Result<Self::Answer, Error> {
+        let mut decoder = match watch {
+            Some(watch) => ChatDecoder::stopping(watch, false, false),
+            None => ChatDecoder::new(chat.clone()),
+        };
         let mut text = String::new();
         let ended = output.finish.map(finish_reason);
+        let tokens = if decoder.ends_by_text(&output.tokens) {
+            output.tokens.as_slice()
+        } else {
+            shown_tokens(&output.tokens, ended)
+        };
         // In parts, since each token may be an event and the decoder's queue is bounded.
-        for part in shown_tokens(&output.tokens, ended).chunks(MAX_QUEUED_EVENTS / 4) {
+        for part in tokens.chunks(MAX_QUEUED_EVENTS / 4) {
             let event = decoder.feed(part).map_err(text_error)?;
             drain(&mut decoder, event, &mut text)?;
         }
@@ -163,6 +190,12 @@ impl<W: Wanted> Advance<W> {
         document: Option<(&Matcher, &Arc<HeldCompiled>)>,
     ) -> Future<Self> {
         generator.note_run();
+        // One step has no text to make.
+        let watch = if W::IS_ONE_STEP {
+            None
+        } else {
+            generator.stop_watch()
+        };
         let (run, receiver) = if W::IS_ONE_STEP {
             let (pass, receiver) = generator.submit_step();
             (Run::Pass(pass), receiver)
@@ -180,6 +213,7 @@ impl<W: Wanted> Advance<W> {
                 generator,
                 record,
                 run,
+                watch,
                 wanted: PhantomData,
             },
             receiver,
@@ -309,7 +343,7 @@ impl<W: Wanted> Operation for Advance<W> {
             Run::Pass(pass) => context.take_generated(pass)?,
             Run::Steps(steps) => steps.take(&self.generator)?,
         };
-        W::answer(context.model.chat(), output)
+        W::answer(context.model.chat(), self.watch.take(), output)
     }
 
     fn abandon(&mut self, _answer: Option<Result<(), Error>>) {

@@ -10,6 +10,7 @@ use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
 use super::decoding::{DecoderHandle, Decoders};
 use super::errors::CallResult;
+use super::generation::GeneratorHandle;
 use super::model::ModelHandle;
 use super::view::view;
 use crate::errors::text_error;
@@ -121,6 +122,16 @@ impl HostDecoder for Chats<'_> {
         let chat = self.table.get(&model)?.0.chat().clone();
         self.decoders()
             .add(ChatDecoder::hiding(chat, thoughts, calls))
+    }
+
+    fn create_for(
+        &mut self,
+        generator: Resource<GeneratorHandle>,
+        thoughts: bool,
+        calls: bool,
+    ) -> wasmtime::Result<Resource<ChatDecoderHandle>> {
+        let decoder = self.table.get(&generator)?.decoder(thoughts, calls);
+        self.decoders().add(decoder)
     }
 
     fn feed(

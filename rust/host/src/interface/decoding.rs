@@ -22,6 +22,9 @@ pub(crate) trait Decode: Send + 'static {
     /// Takes the last tokens of a turn, which a stop token ended or something else.
     fn feed_last(&mut self, tokens: &[u32], is_stopped: bool) -> pie_text::Result<Self::Event>;
 
+    /// Whether the last of these tokens completes a stop text, and is no stop token.
+    fn ends_by_text(&self, tokens: &[u32]) -> bool;
+
     /// Ends a turn that was begun.
     fn finish(&mut self) -> Self::Event;
 
@@ -36,7 +39,7 @@ pub(crate) trait Decode: Send + 'static {
 }
 
 macro_rules! decode {
-    ($($decoder:ty => $event:ty, $feed_stopped:ident;)+) => {
+    ($($decoder:ty => $event:ty, $feed_stopped:ident, $ends_by_text:path;)+) => {
         $(impl Decode for $decoder {
             type Event = $event;
 
@@ -50,6 +53,10 @@ macro_rules! decode {
                 } else {
                     Self::feed_last(self, tokens)
                 }
+            }
+
+            fn ends_by_text(&self, tokens: &[u32]) -> bool {
+                $ends_by_text(self, tokens)
             }
 
             fn finish(&mut self) -> Self::Event {
@@ -72,9 +79,14 @@ macro_rules! decode {
 }
 
 decode! {
-    ChatDecoder => ChatEvent, feed_stopped;
-    ReasoningDecoder => ReasoningEvent, feed_last;
-    ToolDecoder => ToolEvent, feed_last;
+    ChatDecoder => ChatEvent, feed_stopped, ChatDecoder::ends_by_text;
+    ReasoningDecoder => ReasoningEvent, feed_last, knows_no_texts;
+    ToolDecoder => ToolEvent, feed_last, knows_no_texts;
+}
+
+/// These decoders know no stop texts: for them the last token of a generation that stopped is a stop token.
+const fn knows_no_texts<D>(_decoder: &D, _tokens: &[u32]) -> bool {
+    false
 }
 
 /// What stands behind the handle of a decoder.
@@ -120,7 +132,8 @@ impl Decoders<'_> {
         Ok(event.map_err(CallError::Trap)?.map_err(text_error)?)
     }
 
-    /// Has a decoder take what a step accepted: a stop token is not shown, and a last step ends the turn.
+    /// Has a decoder take what a step accepted: a stop token is not shown, nor a stop text, and a last step ends the
+    /// turn.
     ///
     /// # Errors
     /// As [`Decoders::feed`].
@@ -130,9 +143,14 @@ impl Decoders<'_> {
         tokens: &[u32],
         finish: Option<FinishReason>,
     ) -> CallResult<D::Event> {
-        let tokens = shown_tokens(tokens, finish);
+        let stops = matches!(finish, Some(FinishReason::Stop));
+        let tokens = if stops && self.table.get(this)?.decoder.ends_by_text(tokens) {
+            tokens
+        } else {
+            shown_tokens(tokens, finish)
+        };
         let event = self.charged(this, tokens, |decoder| match finish {
-            Some(reason) => decoder.feed_last(tokens, matches!(reason, FinishReason::Stop)),
+            Some(_) => decoder.feed_last(tokens, stops),
             None => decoder.feed(tokens),
         });
         Ok(event.map_err(CallError::Trap)?.map_err(text_error)?)

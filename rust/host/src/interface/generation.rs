@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pie_core::{Engine, ErrorCode, GeneratorId};
+use pie_text::ChatDecoder;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
 
@@ -36,6 +37,13 @@ use crate::sync::lock;
 /// What stands behind a `generator` handle.
 #[derive(Debug)]
 pub struct GeneratorHandle(Arc<Generator>);
+
+impl GeneratorHandle {
+    /// A decoder of what it accepts from now on, which shows no stop text.
+    pub(super) fn decoder(&self, hides_thoughts: bool, hides_calls: bool) -> ChatDecoder {
+        self.0.decoder(hides_thoughts, hides_calls)
+    }
+}
 
 view! {
     /// Generators, who pays for their options, and the models that may draft for them.
@@ -183,7 +191,32 @@ impl HostGenerator for Generators<'_> {
     }
 
     fn set_stop(&mut self, this: Resource<GeneratorHandle>, tokens: Vec<u32>) -> CallResult<()> {
-        self.change_stop(&this, tokens, Engine::set_stop)
+        let has_texts = self.table.get(&this)?.0.has_set_stop_texts();
+        self.change_stop(&this, tokens, |engine, id, tokens| {
+            engine.set_stop(id, tokens)?;
+            if has_texts {
+                engine.keep_end_tokens(id)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn set_stop_texts(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+        texts: Vec<String>,
+    ) -> CallResult<()> {
+        let generator = &self.table.get(&this)?.0;
+        Ok(generator.set_stop_texts(texts, &self.record.account)?)
+    }
+
+    fn add_stop_texts(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+        texts: Vec<String>,
+    ) -> CallResult<()> {
+        let generator = &self.table.get(&this)?.0;
+        Ok(generator.add_stop_texts(texts, &self.record.account)?)
     }
 
     fn add_stop(&mut self, this: Resource<GeneratorHandle>, tokens: Vec<u32>) -> CallResult<()> {

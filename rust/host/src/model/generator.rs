@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex};
 
 use pie_core::masks::TokenMask;
 use pie_core::{Engine, ErrorCode, FinishReason, GeneratorId, RequestId, Sampler, Submission};
-use pie_text::ChatState;
 use pie_text::grammar::Matcher;
+use pie_text::{ChatDecoder, ChatState, StopWatch};
 use tokio::sync::oneshot;
 
 use super::constraints::{Constraints, Marks, walk_bytes};
 use super::conversation::Context;
 use super::held_grammars::HeldCompiled;
 use super::pass::Pass;
+use super::stopping::{StopMark, Stopping};
 use crate::Error;
 use crate::budget::{Account, Charge, Purpose};
 use crate::sync::lock;
@@ -35,15 +36,19 @@ pub(crate) struct Generator {
     has_own: AtomicBool,
     /// The program asked for a step of it, or for a run to its end.
     was_run: AtomicBool,
-    /// What walks what it accepts.
+    /// What walks what it accepts. Whoever locks this and what follows locks this first.
     constraints: Mutex<Constraints>,
+    /// The texts at which it stops.
+    stopping: Mutex<Stopping>,
 }
 
-/// A run to the end, step by step, since matchers walk what each accepts: what stood before it. It is kept or dropped.
+/// A run to the end, step by step, since matchers walk what each accepts, or stop texts are looked for in it: what
+/// stood before it. It is kept or dropped.
 #[derive(Debug)]
 pub(crate) struct Collection {
     turns: ChatState,
     constraints: Marks,
+    stopping: StopMark,
 }
 
 impl Generator {
@@ -63,6 +68,7 @@ impl Generator {
             has_own: AtomicBool::new(false),
             was_run: AtomicBool::new(false),
             constraints: Mutex::default(),
+            stopping: Mutex::default(),
         }
     }
 
@@ -175,10 +181,59 @@ impl Generator {
         Ok(())
     }
 
-    /// Whether it runs to its end step by step, though no program has a part in them: matchers walk what it accepts.
+    /// Stops at these texts in place of the template's stop tokens, and of those that it was given so before.
+    ///
+    /// # Errors
+    /// `invalid-argument` for texts beyond the limits; `limit-engine-memory`; those of the core.
+    pub(crate) fn set_stop_texts(
+        &self,
+        texts: Vec<String>,
+        account: &Account,
+    ) -> Result<(), Error> {
+        self.with_engine(Engine::check_changeable)?;
+        lock(&self.stopping).set(self.context.model.chat(), texts, account)
+    }
+
+    /// Stops at these texts too.
+    ///
+    /// # Errors
+    /// As [`Self::set_stop_texts`].
+    pub(crate) fn add_stop_texts(
+        &self,
+        texts: Vec<String>,
+        account: &Account,
+    ) -> Result<(), Error> {
+        self.with_engine(Engine::check_changeable)?;
+        lock(&self.stopping).add(self.context.model.chat(), texts, account)
+    }
+
+    /// Whether texts stand in place of the template's stop tokens.
+    pub(crate) fn has_set_stop_texts(&self) -> bool {
+        lock(&self.stopping).has_set()
+    }
+
+    /// What reads what it accepts for its stop texts; none where it has none.
+    pub(crate) fn stop_watch(&self) -> Option<StopWatch> {
+        lock(&self.stopping).watch()
+    }
+
+    /// A decoder of what it accepts from now on, which shows no stop text.
+    pub(crate) fn decoder(&self, hides_thoughts: bool, hides_calls: bool) -> ChatDecoder {
+        match self.stop_watch() {
+            Some(watch) => ChatDecoder::stopping(watch, hides_thoughts, hides_calls),
+            None => {
+                let chat = self.context.model.chat().clone();
+                ChatDecoder::hiding(chat, hides_thoughts, hides_calls)
+            }
+        }
+    }
+
+    /// Whether it runs to its end step by step, though no program has a part in them: matchers walk what it accepts, or
+    /// stop texts are looked for in it.
     pub(crate) fn runs_by_steps(&self) -> bool {
         let constraints = lock(&self.constraints);
-        !constraints.is_empty() && !constraints.program_asks
+        let walks = !constraints.is_empty() && !constraints.program_asks;
+        walks || !lock(&self.stopping).is_empty()
     }
 
     /// Opens the next step: its number, none after the end.
@@ -208,8 +263,11 @@ impl Generator {
             ));
         }
         let turns = self.context.begin_collection(self.id)?;
-        let constraints = lock(&self.constraints).marks();
-        let collection = Collection { turns, constraints };
+        let collection = Collection {
+            turns,
+            constraints: lock(&self.constraints).marks(),
+            stopping: lock(&self.stopping).mark(),
+        };
         if let Some((matcher, compiled)) = document
             && let Err(error) = self.constrain(matcher, compiled, account)
         {
@@ -232,10 +290,11 @@ impl Generator {
         self.with_engine(Engine::keep_collection)
     }
 
-    /// Gives a collection up, of which no step is under way: the context, the generator and its constraints are as they
-    /// were before it.
+    /// Gives a collection up, of which no step is under way: the context, the generator, its constraints and its stop
+    /// texts are as they were before it.
     pub(crate) fn drop_collection(&self, collection: Collection) {
         lock(&self.constraints).return_to(collection.constraints);
+        lock(&self.stopping).return_to(collection.stopping);
         self.context.drop_collection(self.id, collection.turns);
     }
 
@@ -293,7 +352,7 @@ impl Generator {
     }
 
     /// Takes the answer of a step, which the constraints walk. Text that they force is accepted with it, and where
-    /// nothing may follow, the generation ends.
+    /// nothing may follow, the generation ends. So it does behind the token that completes a stop text.
     ///
     /// # Errors
     /// Those of the pass, `limit-engine-memory`; `invalid-grammar`. The context, the generator and its constraints are
@@ -302,7 +361,8 @@ impl Generator {
         self.forget_step(pass);
         let mut constraints = lock(&self.constraints);
         if constraints.is_empty() {
-            return self.context.take_generated(pass);
+            let output = self.context.take_generated(pass)?;
+            return self.stop_at_text(output);
         }
         let request = pass.request();
         let drawn = self.with_engine(|engine, _| {
@@ -319,7 +379,10 @@ impl Generator {
             Ok((output, forced))
         });
         match taken {
-            Ok((output, forced)) => self.end_step(output, &forced, &constraints),
+            Ok((output, forced)) => {
+                let output = self.end_step(output, &forced, &constraints)?;
+                self.stop_at_text(output)
+            }
             Err(error) => {
                 pass.cancel();
                 constraints.undo()?;
@@ -383,25 +446,53 @@ impl Generator {
         Ok(output)
     }
 
+    /// A step was taken: where what it accepted completes a stop text, the generation ends behind that token.
+    fn stop_at_text(&self, mut output: pie_core::Output) -> Result<pie_core::Output, Error> {
+        let Some(n_kept) = lock(&self.stopping).take(&output.tokens) else {
+            return Ok(output);
+        };
+        let n_cut = output.tokens.len() - n_kept;
+        if n_cut > 0 {
+            output.tokens = self.context.accept(self.id, &output.tokens[..n_kept])?;
+            // Drafts beyond it were not accepted.
+            let most = u32::try_from(n_kept).unwrap_or(u32::MAX);
+            let n_accepted = &mut output.speculation.n_accepted;
+            *n_accepted = most.min(*n_accepted);
+        }
+        self.with_engine(|engine, id| engine.end_by_stop(id, n_cut))?;
+        output.finish = Some(FinishReason::Stop);
+        Ok(output)
+    }
+
     fn end_by_constraint(&self) -> Result<(), Error> {
         self.with_engine(|engine, id| engine.end_by_constraint(id))
     }
 
-    /// Puts tokens in place of those that the last step accepted, for the constraints too. Returns those that are kept.
+    /// Puts tokens in place of those that the last step accepted, for the constraints and the stop texts too. Returns
+    /// those that are kept.
     ///
     /// # Errors
     /// Those of the core; `grammar-mismatch`, `invalid-grammar`; `limit-engine-memory`. Nothing changes then.
     pub(crate) fn accept(&self, tokens: &[u32]) -> Result<Vec<u32>, Error> {
         let mut constraints = lock(&self.constraints);
-        if constraints.is_empty() {
+        let mut stopping = lock(&self.stopping);
+        if constraints.is_empty() && stopping.is_empty() {
             return self.context.accept(self.id, tokens);
         }
         // The matchers come first, apart from the lock of the core: they take long, and may refuse.
         let n_kept = self.with_engine(|engine, id| engine.n_acceptable(id, tokens))?;
-        let replacement = constraints.replaced(tokens.get(..n_kept).unwrap_or(tokens))?;
+        let tokens = tokens.get(..n_kept).unwrap_or(tokens);
+        let reread = stopping.reread(tokens);
+        let stops = reread.n_kept.is_some();
+        let n_kept = reread.n_kept.unwrap_or(n_kept);
+        let tokens = tokens.get(..n_kept).unwrap_or(tokens);
+        let replacement = constraints.replaced(tokens)?;
         let kept = self.context.accept(self.id, tokens)?;
         constraints.put(replacement);
-        if constraints.is_terminated() {
+        stopping.put(reread);
+        if stops {
+            self.with_engine(|engine, id| engine.end_by_stop(id, 0))?;
+        } else if constraints.is_terminated() {
             self.end_by_constraint()?;
         }
         Ok(kept)

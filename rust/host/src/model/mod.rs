@@ -18,6 +18,9 @@ mod readiness;
 pub(crate) mod registry;
 mod snapshots;
 pub(crate) mod state;
+pub(crate) mod stopping;
+#[cfg(test)]
+mod stopping_tests;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod tokens;

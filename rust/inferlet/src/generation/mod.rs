@@ -3,6 +3,7 @@
 mod machine;
 mod steering;
 mod step;
+mod texts;
 
 use std::rc::Rc;
 
@@ -25,22 +26,18 @@ use crate::tools::Choice;
 use crate::{ErrorCode, Model, Result, brle, chat, errors, task, typed};
 use machine::Machine;
 pub use step::GenStep;
+pub use texts::TextStream;
 
 /// Continues a context, by [`Context::generate`](crate::Context::generate). It runs nothing by itself: drive it with a
 /// collector, or step by step.
 ///
 /// ```no_run
 /// # use inferlet::prelude::*;
-/// # async fn stream(ctx: &Context, model: &Model) -> Result<()> {
-/// let mut g = ctx.generate(Sampler::TopP { temperature: 0.6, p: 0.95 }).max_tokens(256);
-/// let mut decoder = chat::Decoder::new(model);
-/// while let Some(step) = g.next()? {
-///     let out = step.execute().await?;
-///     for event in decoder.output_events(&out) {
-///         if let chat::Event::Delta(text) = event? {
-///             inferlet::session::send(&text);
-///         }
-///     }
+/// # async fn stream(ctx: &Context) -> Result<()> {
+/// let g = ctx.generate(Sampler::top_p(0.6, 0.95)).max_tokens(256).stop_texts(["\n\n"]);
+/// let mut texts = g.texts();
+/// while let Some(text) = texts.next().await {
+///     inferlet::session::send(&text?);
 /// }
 /// # Ok(())
 /// # }
@@ -72,6 +69,16 @@ impl Generator {
     /// Stops at these tokens too: another name of [`Generator::stop`].
     pub fn add_stop(self, tokens: &[u32]) -> Self {
         self.stop(tokens)
+    }
+
+    /// Stops at these texts too: at the token that completes one of them the generation ends, and its text ends before
+    /// it. There may be 64 of them, of 1 to 256 bytes each.
+    pub fn stop_texts<T: AsRef<str>>(self, texts: impl IntoIterator<Item = T>) -> Self {
+        let texts: Vec<String> = texts
+            .into_iter()
+            .map(|text| text.as_ref().to_owned())
+            .collect();
+        self.set(|made| made.add_stop_texts(&texts))
     }
 
     /// True stops at no token of the model and the template; false puts them back.
@@ -199,6 +206,30 @@ impl Generator {
     )]
     pub fn next(&mut self) -> Result<Option<GenStep>> {
         GenStep::open(&self.machine)
+    }
+
+    /// The text that is left to generate, in pieces as they come. All of them together are what
+    /// [`Generator::collect_text`] returns. The methods of [`StreamExt`](crate::StreamExt) fit it.
+    pub fn texts(&self) -> TextStream {
+        TextStream::new(Rc::clone(&self.machine))
+    }
+
+    /// A decoder of what it accepts from now on, for a program that goes step by step. It knows the stop texts that the
+    /// generator has now, and shows none of them.
+    ///
+    /// # Errors
+    /// A kept error; why the generator could not be made.
+    pub fn decoder(&self) -> Result<chat::Decoder> {
+        self.decoder_hiding(false, false)
+    }
+
+    /// The same without thoughts, calls of tools, or both: see [`chat::Decoder::hiding`].
+    ///
+    /// # Errors
+    /// As [`Generator::decoder`].
+    pub fn decoder_hiding(&self, thoughts: bool, calls: bool) -> Result<chat::Decoder> {
+        let generator = self.machine.generator()?;
+        Ok(chat::Decoder::of_generator(generator, thoughts, calls))
     }
 
     /// Runs to the end, for the text of the tokens that are left, as the template's chat decoder shows it.
@@ -335,8 +366,9 @@ async fn collect_document(machine: &Rc<Machine>, schema: String) -> Result<Strin
 /// Collects a text, under a matcher of its own besides where there is one.
 async fn collect_text(machine: &Rc<Machine>, document: Option<&Matcher>) -> Result<String> {
     if machine.steering.borrow().is_asked() {
+        let mut decoder = chat::Decoder::of_generator(machine.generator()?, false, false);
         let (tokens, finish) = collect(machine).await?;
-        return chat::visible_text(&machine.model, &tokens, finish);
+        return chat::visible_text(&mut decoder, &tokens, finish);
     }
     let generator = machine.generator()?;
     let text = match document {

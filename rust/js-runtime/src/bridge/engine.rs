@@ -65,6 +65,7 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("stopTokens", stop_tokens),
     super::export!("decoderCreate", decoder_create),
     super::export!("decoderCreateHiding", decoder_create_hiding),
+    super::export!("decoderCreateFor", decoder_create_for),
     super::export!("reasoningDecoderCreate", reasoning_decoder_create),
     super::export!("equip", equip),
     super::export!("answer", answer),
@@ -443,6 +444,20 @@ impl GeneratorHandle {
         self.held
             .raw
             .add_stop(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
+    }
+
+    fn set_stop_texts<'js>(&self, ctx: Ctx<'js>, texts: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .set_stop_texts(&read::<Vec<String>>(&ctx, texts)?)
+            .write(&ctx)
+    }
+
+    fn add_stop_texts<'js>(&self, ctx: Ctx<'js>, texts: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .add_stop_texts(&read::<Vec<String>>(&ctx, texts)?)
             .write(&ctx)
     }
 
@@ -1266,6 +1281,21 @@ fn decoder_create_hiding<'js>(
         read::<bool>(&ctx, calls)?,
     );
     Held::of(made, model).write(&ctx)
+}
+
+fn decoder_create_for<'js>(
+    ctx: Ctx<'js>,
+    generator: Class<'js, GeneratorHandle>,
+    thoughts: Value<'js>,
+    calls: Value<'js>,
+) -> Result<Value<'js>> {
+    let generator = generator.borrow().held.clone();
+    let made = chat::Decoder::create_for(
+        &generator.raw,
+        read::<bool>(&ctx, thoughts)?,
+        read::<bool>(&ctx, calls)?,
+    );
+    Held::of(made, generator).write(&ctx)
 }
 
 fn reasoning_decoder_create<'js>(

@@ -7,6 +7,8 @@ pub(crate) async fn run(snippet: &str, server: &str, model: &Model, ctx: &mut Co
         "text/1" => text_1(server, model, ctx).await,
         "text/2" => text_2(server, model, ctx).await,
         "text/3" => text_3(server, model, ctx).await,
+        "text/4" => text_4(server, model, ctx).await,
+        "text/5" => text_5(server, model, ctx).await,
         "tools/1" => tools_1(server, model, ctx).await,
         "tools/2" => tools_2(server, model, ctx).await,
         "grammars/1" => grammars_1(server, model, ctx).await,
@@ -53,8 +55,34 @@ async fn text_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
 }
 
 async fn text_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    let mut texts = ctx.generate(Sampler::argmax()).max_tokens(32).stop_texts(["\n"]).texts();
+    while let Some(text) = texts.next().await {
+        inferlet::session::send(&text?);
+    }
+    assert!(!texts.text_so_far().contains('\n'));
+    Ok(())
+}
+
+async fn text_4(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    use std::time::Duration;
+
+    let mut texts = ctx.generate(Sampler::argmax()).max_tokens(64).texts();
+    let reading = async {
+        while let Some(text) = texts.next().await {
+            text?;
+        }
+        Ok::<_, String>(())
+    };
+    if let Some(read) = inferlet::task::timeout(Duration::from_millis(500), reading).await {
+        read?;
+    }
+    let answer = texts.text_so_far();
+    Ok(())
+}
+
+async fn text_5(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let mut decoder = chat::Decoder::new(model);
-    let mut g = ctx.generate(Sampler::Argmax).max_tokens(32);
+    let mut g = ctx.generate(Sampler::argmax()).max_tokens(32);
     while let Some(step) = g.next()? {
         let out = step.execute().await?;
         for event in decoder.output_events(&out) {
@@ -157,7 +185,7 @@ async fn steps_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
 
     let tokenizer = model.tokenizer();
     let digits = brle::allowing(&tokenizer.encode("0123456789"), tokenizer.vocab_size())?;
-    let g = ctx.generate(Sampler::Argmax).max_tokens(4).logit_mask(&digits);
+    let g = ctx.generate(Sampler::argmax()).max_tokens(4).logit_mask(&digits);
     let number = g.collect_text().await?;
     Ok(())
 }
@@ -175,14 +203,14 @@ async fn steps_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
 
     let tokenizer = model.tokenizer();
     let lower = Lower(brle::allowing(&tokenizer.encode("abc"), tokenizer.vocab_size())?);
-    let text = ctx.generate(Sampler::Argmax).max_tokens(8).constrain(lower).collect_text().await?;
+    let text = ctx.generate(Sampler::argmax()).max_tokens(8).constrain(lower).collect_text().await?;
     Ok(())
 }
 
 async fn steps_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::sample::{Distribution, Entropy};
 
-    let mut g = ctx.generate(Sampler::Argmax).max_tokens(8);
+    let mut g = ctx.generate(Sampler::argmax()).max_tokens(8);
     let surprise = g.probe_each_step(0, Entropy);
     while let Some(mut step) = g.next()? {
         let top = step.probe(0, Distribution { temperature: 1.0, k: 2 });
@@ -221,8 +249,8 @@ async fn steps_4(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     ctx.cue();
     let start = ctx.seq_len() + ctx.buffer().len() as u32; // where the first token will stand
     let fork = ctx.fork()?;
-    let plain = fork.generate(Sampler::Argmax).max_tokens(16).collect_tokens().await?;
-    let g = ctx.generate(Sampler::Argmax).max_tokens(16).speculator(Repeat { start, seen: Vec::new() });
+    let plain = fork.generate(Sampler::argmax()).max_tokens(16).collect_tokens().await?;
+    let g = ctx.generate(Sampler::argmax()).max_tokens(16).speculator(Repeat { start, seen: Vec::new() });
     assert_eq!(g.collect_tokens().await?, plain);
     Ok(())
 }
@@ -274,8 +302,8 @@ async fn passes_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> 
 async fn messages_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     messaging::push("jobs", "count the words")?;
     messaging::push("jobs", "find the names")?;
-    let first = messaging::pull("jobs").wait_async().await;
-    let second = messaging::pull("jobs").wait_async().await;
+    let first = messaging::pull("jobs").await;
+    let second = messaging::pull("jobs").await;
     assert_eq!([first.as_deref(), second.as_deref()], [Some("count the words"), Some("find the names")]);
     Ok(())
 }

@@ -190,7 +190,7 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
             handles.rebuild(r#gen, |generator| generator.stop(tokens))?
         }
         Operation::AddStop { r#gen, tokens } => {
-            handles.rebuild(r#gen, |generator| generator.add_stop(tokens))?
+            handles.rebuild(r#gen, |generator| tokens.add_to(generator))?
         }
         Operation::IgnoreEos { r#gen, value } => {
             handles.rebuild(r#gen, |generator| generator.ignore_eos(*value))?
@@ -469,6 +469,14 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
                 }
             }
             return Ok(json!(events));
+        }
+        Operation::TextStream { r#gen } => {
+            let mut texts = handles.generator(r#gen, |generator| generator.texts())?;
+            let mut pieces = Vec::new();
+            while let Some(text) = texts.next().await {
+                pieces.push(text?);
+            }
+            return Ok(json!([pieces, texts.text_so_far()]));
         }
         Operation::ChatAll { r#as, pieces } => {
             return handles.decoder(r#as, |it| shown(it, pieces));

@@ -192,7 +192,7 @@ pub enum Operation {
     },
     AddStop {
         r#gen: String,
-        tokens: Vec<u32>,
+        tokens: Stops,
     },
     IgnoreEos {
         r#gen: String,
@@ -346,6 +346,9 @@ pub enum Operation {
         r#as: String,
     },
     ChatStream {
+        r#gen: String,
+    },
+    TextStream {
         r#gen: String,
     },
     ChatAll {
@@ -504,7 +507,7 @@ pub struct Request {
     sampler: Choice,
     max_tokens: Option<usize>,
     #[serde(default)]
-    stop: Vec<u32>,
+    stop: Stops,
     seed: Option<u64>,
     #[serde(default)]
     ignore_eos: bool,
@@ -518,6 +521,42 @@ pub struct Request {
     constrain: Vec<Constraint>,
     speculator: Option<Proposals>,
     tool_choice: Option<Wanted>,
+}
+
+/// What a generation stops at: a text, or tokens and texts.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum Stops {
+    Text(String),
+    List(Vec<Stop>),
+}
+
+/// One of them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum Stop {
+    Token(u32),
+    Text(String),
+}
+
+impl Default for Stops {
+    fn default() -> Self {
+        Self::List(Vec::new())
+    }
+}
+
+impl Stops {
+    /// The generator that stops at them too.
+    pub fn add_to(&self, generator: Generator) -> Generator {
+        let list = match self {
+            Self::Text(text) => return generator.stop_texts([text]),
+            Self::List(list) => list,
+        };
+        list.iter().fold(generator, |generator, stop| match stop {
+            Stop::Token(token) => generator.add_stop(&[*token]),
+            Stop::Text(text) => generator.stop_texts([text]),
+        })
+    }
 }
 
 /// Whether the model is to call a tool.
@@ -674,9 +713,7 @@ impl Request {
     /// The generator, before the engine has checked it, and what its constraints and its speculator will be told.
     pub fn start(&self, ctx: &Context) -> Result<(Generator, Logs)> {
         let mut generator = ctx.generate(self.sampler.sampler());
-        if !self.stop.is_empty() {
-            generator = generator.stop(&self.stop);
-        }
+        generator = self.stop.add_to(generator);
         if self.ignore_eos {
             generator = generator.ignore_eos(true);
         }
