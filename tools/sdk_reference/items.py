@@ -35,6 +35,8 @@ class Item:
     members: tuple[Item, ...] = ()
     uses: tuple[str, ...] = ()
     """The statements and traits of the language that it works with, as `async for` or `IntoFuture`."""
+    also: tuple[str, ...] = ()
+    """Other paths of it."""
 
     @property
     def name(self) -> str:

@@ -92,7 +92,8 @@ class Reference:
             title = module if module in modules else ""
             section = sections.setdefault(title, Section(title, Entry(title)))
             section.add(key, item)
-        self._places[item.language, item.path] = f"{page}.md#{key}"
+        for path in (item.path, *item.also):
+            self._places[item.language, path] = f"{page}.md#{key}"
         for member in () if key == CODES else item.members:
             below = member_key(key, member)
             section.add(below, member)
@@ -152,6 +153,8 @@ class Reference:
         if item.uses:
             word = "Implements" if item.language == "rust" else "Works with"
             parts.append(f"{word} {', '.join(map(texts.code, item.uses))}.")
+        if shown := [path for path in item.also if not path.startswith("prelude::")]:
+            parts.append(f"Also {', '.join(map(texts.code, shown))}.")
         link = partial(self._link, area, item)
         said = [texts.markdown(paragraph, link) for paragraph in _text(item).paragraphs]
         return texts.cell("<br>".join([*parts, "<br><br>".join(said)]).removesuffix("<br>"))
@@ -175,8 +178,8 @@ class Reference:
         name = name.replace("Self::", f"{owner}::")
         if separator not in name and not name[:1].isupper() and f"[`{spoken}`]" not in item.doc:
             return ""
-        # A name is looked for beside the item, then beside what holds it, and at last from the root.
-        parts = owner.split(separator) if owner else []
+        # A name is looked for in the item, beside it, beside what holds it, and at last from the root.
+        parts = item.path.split(separator)
         tried = [separator.join([*parts[:n], name]) for n in range(len(parts), -1, -1)]
         target = next((self._places[item.language, path] for path in tried if (item.language, path) in self._places), "")
         own = self._places.get((item.language, item.path), "")
@@ -217,7 +220,8 @@ class Reference:
     def _index_row(area: Area, entry: Entry) -> str:
         cells = []
         for language in LANGUAGES:
-            paths = dict.fromkeys(_shown(item) for item in entry.items.get(language, []))
+            items = entry.items.get(language, [])
+            paths = dict.fromkeys([*map(_shown, items), *(path for item in items for path in item.also)])
             cells.append(", ".join(f"[`{path}`]({area.name}.md#{entry.key})" for path in paths) or NONE)
         return f"| {' | '.join(cells)} |"
 

@@ -10,7 +10,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -101,16 +101,19 @@ class _Reader:
     def items(self) -> list[Item]:
         package = self._modules[ROOT_MODULE]
         public = [module for name, module in self._modules.items() if not name.startswith("_")]
-        paths: dict[tuple[str, str], str] = {}
+        paths: dict[tuple[str, str], list[str]] = {}
         values = [name for name, text in package.texts.items() if text and not name.startswith("_")]
         for module in (package, *public):
             for name in (*module.names, *(values if module is package else ())):
                 owner = self._owner(module, name)
                 own = name if module is package else f"{module.name}.{name}"
-                # A name that another module lends is no name of its own.
-                if module is package or owner[0] == module.name:
-                    paths.setdefault(owner, own)
-        return [self._item(*owner, path) for owner, path in paths.items()]
+                # Other modules than those that the package names lend each other what they need.
+                if owner[0] == module.name or module is package or module.name in package.names:
+                    paths.setdefault(owner, []).append(own)
+        return [
+            replace(self._item(*owner, path), also=tuple(other for other in others if other.partition(".")[0] in package.names))
+            for owner, (path, *others) in paths.items()
+        ]
 
     def _owner(self, module: _Module, name: str) -> tuple[str, str]:
         """The module that defines a name, and the name there; an empty one is the module itself."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tools.sdk_reference import wit_reader
@@ -220,7 +220,8 @@ def _add_impl(module: _Module, found: _Found) -> None:
     trait, _, of = head.rpartition(" for ")
     if of.startswith("raw::"):
         return
-    functions = [_declared(each) for each in _each(source, begin + 1, found.stop - 1) if each.match["fn"]]
+    inside = _each(source, begin + 1, found.stop - 1)
+    functions = [_declared(each) for each in inside if each.match["fn"] or each.match["kind"] == "const"]
     module.impls.append(_Impl(trait.strip(), re.split(r"[<(]", of.strip())[0].rpartition("::")[2].strip(), functions))
 
 
@@ -309,11 +310,13 @@ class _Reader:
     def items(self) -> list[Item]:
         self._paths: dict[tuple[str, ...], list[str]] = {}
         self._lent: list[Item] = []
+        self._again: dict[str, list[str]] = {}
         self._walk(self._crate)
         found = []
         for place, paths in self._paths.items():
-            found.append(self._item(place, self._best(place, paths)))
-        return [*found, *self._lent]
+            best = self._best(place, paths)
+            found.append(replace(self._item(place, best), also=tuple(path for path in paths if path != best)))
+        return [*found, *(replace(item, also=tuple(self._again.get(item.path, ()))) for item in self._lent)]
 
     @staticmethod
     def _best(place: tuple[str, ...], paths: list[str]) -> str:
@@ -327,9 +330,9 @@ class _Reader:
     def _walk(self, module: _Module) -> None:
         prefix = "".join(f"{part}::" for part in module.path)
         if module.path:
-            self._lent.append(
-                Item("rust", "::".join(module.path), "module", f"inferlet::{'::'.join(module.path)}", module.doc, module.file)
-            )
+            lent = ", ".join(f"`{use.name}`" for use in module.uses) if module.path == ("prelude",) else ""
+            doc = f"{module.doc}\n\nIt has {lent}." if lent else module.doc
+            self._lent.append(Item("rust", "::".join(module.path), "module", f"inferlet::{'::'.join(module.path)}", doc, module.file))
         for name, item in module.items.items():
             if item.is_public and not item.is_hidden:
                 self._paths.setdefault((*module.path, name), []).append(f"{prefix}{name}")
@@ -345,9 +348,7 @@ class _Reader:
         if parts[0] == "bindings":
             self._of_bindings(module, use, parts, path)
         elif parts[0] == "inferlet_macros":
-            if not path.startswith("prelude::"):
-                item = self._macro_crate.items[parts[-1]]
-                self._lent.append(Item("rust", path, "function", item.signature, item.doc, module.file))
+            self._of_macros(parts[-1], path, module)
         elif (place := self._find(parts)) is not None:
             if path.rpartition("::")[2] != place[-1]:
                 named = "::".join(place)
@@ -356,11 +357,21 @@ class _Reader:
                 )
             else:
                 self._paths.setdefault(place, []).append(path)
-        elif parts[0] not in self._crate.modules and not path.startswith("prelude::"):
+        elif parts[0] in self._crate.modules:
+            self._again.setdefault("::".join(parts), []).append(path)
+        else:
             doc = use.doc or f"Of the crate `{parts[0].replace('_', '-')}`."
             self._lent.append(
                 Item("rust", path, "type" if use.name[:1].isupper() else "module", f"use {'::'.join(parts)}", doc, module.file)
             )
+
+    def _of_macros(self, name: str, path: str, module: _Module) -> None:
+        known = next((item.path for item in self._lent if item.signature == f"#[inferlet::{name}]"), None)
+        if known is None:
+            item = self._macro_crate.items[name]
+            self._lent.append(Item("rust", path, "function", item.signature, item.doc, module.file))
+        else:
+            self._again.setdefault(known, []).append(path)
 
     def _of_bindings(self, module: _Module, use: _Use, parts: tuple[str, ...], path: str) -> None:
         interface = self._wit.get("::".join(parts[2:4])) if len(parts) > 4 and parts[1] == "pie" else None
@@ -431,7 +442,7 @@ class _Reader:
 
 
 def _function(found: _Declared, path: str, source: str) -> Item:
-    kind = "constructor" if found.name == "new" else "method"
+    kind = "constructor" if found.name == "new" else "method" if found.kind == "fn" else "field"
     return Item("rust", f"{path}::{found.name}", kind, found.signature, found.doc, source)
 
 

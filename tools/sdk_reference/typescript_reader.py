@@ -174,8 +174,11 @@ class _Reader:
             file = self._files[match["file"]]
             found[match["file"], ""] = Item("typescript", match["module"], "module", match["module"], file.text, file.path)
             for name, declaration in file.declared.items():
-                if declaration.is_exported and not declaration.is_internal and (match["file"], name) not in found:
-                    found[match["file"], name] = self._item(declaration, f"{match['module']}.{name}")
+                path = f"{match['module']}.{name}"
+                if not declaration.is_exported or declaration.is_internal:
+                    continue
+                known = found.get((match["file"], name))
+                found[match["file"], name] = self._item(declaration, path) if known is None else replace(known, also=(path,))
         return iter(found.values())
 
     def _of_globals(self) -> Iterator[Item]:
@@ -234,6 +237,7 @@ class _Reader:
         ordered = ([made] if made is not None else []) + list(members.values())
         source, begin = declaration.source, _body(declaration)
         head = source.line(declaration.start, begin)
+        head = re.sub(r"\bimplements Places\b", "", head)
         head = re.sub(r"\bextends EventDecoder<\w+>", "", re.sub(r"\bextends Handle\b", "", head)).strip()
         return Item("typescript", path, "type", re.sub(r"\s+", " ", head), declaration.doc, declaration.file, tuple(ordered), tuple(uses))
 

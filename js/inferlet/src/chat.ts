@@ -6,7 +6,7 @@ import { EventDecoder } from './decoding.js';
 import { modelHandle, type Model } from './model.js';
 import type { FinishReason } from './output.js';
 
-/** What the tokens of one `feed` meant. */
+/** What the tokens of one `Decoder.feed` meant. */
 export type Event =
   /** No boundary and no text to show. */
   | { readonly type: 'idle' }

@@ -21,7 +21,10 @@ export abstract class EventDecoder<E extends { readonly type: string }> {
     this.#read = read;
   }
 
-  /** Takes tokens and gives one event. */
+  /**
+   * Takes tokens and gives the first event that is due.
+   * @throws InferletError `invalid-token` for an id outside the vocabulary.
+   */
   feed(tokens: Tokens): E {
     return this.#read(this.#raw.feed(toTokens(tokens, 'tokens')) as never);
   }

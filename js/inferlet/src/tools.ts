@@ -20,7 +20,7 @@ export interface Call {
   readonly id: string | undefined;
 }
 
-/** What the tokens of one `feed` meant. */
+/** What the tokens of one `Decoder.feed` meant. */
 export type Event =
   /** Nothing of a call. */
   | { readonly type: 'idle' }
@@ -36,9 +36,13 @@ export type Event =
  * are the program's own where they are functions.
  */
 export interface Tool {
+  /** What the model calls it by. */
   readonly name: string;
+  /** What the model is told of it. */
   readonly description?: string;
+  /** The JSON Schema of its arguments, which are an object. */
   readonly parameters?: object;
+  /** Another name of `parameters`, as MCP has it. */
   readonly inputSchema?: object;
 }
 
@@ -58,6 +62,7 @@ export type Choice =
  * event is idle.
  */
 export class Decoder extends EventDecoder<Event> {
+  /** A decoder for what `model` says. */
   constructor(model: Model) {
     super(host.toolDecoderCreate(modelHandle(model)), toEvent);
   }
