@@ -143,7 +143,7 @@ class _Reader:
         return Item("python", path, "type" if is_type else "value", signature, text, source)
 
     def _class(self, node: ast.ClassDef, module: str, path: str) -> Item:
-        bases = [_type(base) for base in node.bases if not _is_hidden(_type(base))]
+        bases = [_type(base) for base in node.bases if not _is_hidden(ast.unparse(base))]
         listed = f"({', '.join(bases)})" if bases else ""
         members: dict[str, Item] = {}
         uses: list[str] = []
