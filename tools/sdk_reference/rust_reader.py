@@ -345,6 +345,10 @@ class _Reader:
 
     def _use(self, module: _Module, use: _Use, path: str) -> None:
         parts = self._absolute(module, use.path)
+        if len(parts) == 1:
+            # The root lends it on.
+            lent = [each.path for each in self._crate.uses if each.name == parts[0] and each.path != parts]
+            parts = self._absolute(self._crate, lent[0]) if lent else parts
         if parts[0] == "bindings":
             self._of_bindings(module, use, parts, path)
         elif parts[0] == "inferlet_macros":
