@@ -113,7 +113,7 @@ class Tool(Generic[_Parameters, _Answer]):
     def __init__(self, function: Callable[_Parameters, _Answer]) -> None:
         self._function = function
         self.name: str = function.__name__
-        """That of the function."""
+        """The name of the function, by which the model calls it."""
         self._signature = inspect.signature(function)
         hints = typing.get_type_hints(function)
         properties = {}
@@ -207,7 +207,7 @@ def native_grammar(model: Model, schemas: Iterable[Schema | Tool[..., Any]], *, 
 
 
 def native_matcher(model: Model, schemas: Iterable[Schema | Tool[..., Any]], *, choice: Choice = "required") -> Matcher | None:
-    """A matcher of `native_grammar`, for a `GrammarConstraint`. None and errors as there."""
+    """A matcher of `native_grammar`, for a `GrammarConstraint`; None and errors are those of it."""
     grammar = native_grammar(model, schemas, choice=choice)
     return None if grammar is None else Matcher(grammar, model.tokenizer())
 

@@ -1,4 +1,7 @@
-/** Chat turns by the template of the checkpoint, and the decoder of what the model says. */
+/**
+ * Chat turns by the template of the checkpoint, and the decoder of what the model says. A template that refuses a
+ * message, or has no such place, is the error `template-error`.
+ */
 
 import * as host from 'pie:host';
 import { checkOptions, toBoolean, toText } from './arguments.js';
@@ -45,17 +48,17 @@ export function visibleText(model: Model, tokens: Uint32Array, finishReason: Fin
   return text;
 }
 
-/** The tokens of a system message, for `ctx.append`. */
+/** The tokens of a system message that follows others, for `ctx.append`. */
 export function system(model: Model, message: string): Uint32Array {
   return host.messageTokens(modelHandle(model), 'system', toText(message, 'message'));
 }
 
-/** The tokens of a user message, for `ctx.append`. */
+/** The tokens of a user message that follows others, for `ctx.append`. */
 export function user(model: Model, message: string): Uint32Array {
   return host.messageTokens(modelHandle(model), 'user', toText(message, 'message'));
 }
 
-/** The tokens of an assistant message, for `ctx.append`. */
+/** The tokens of a whole assistant message that follows others, for `ctx.append`. */
 export function assistant(model: Model, message: string): Uint32Array {
   return host.messageTokens(modelHandle(model), 'assistant', toText(message, 'message'));
 }
@@ -70,7 +73,7 @@ export function seal(model: Model): Uint32Array {
   return host.sealTokens(modelHandle(model));
 }
 
-/** The tokens that end a turn. */
+/** The ids of the tokens that end a turn. */
 export function stopTokens(model: Model): Uint32Array {
   return host.stopTokens(modelHandle(model));
 }

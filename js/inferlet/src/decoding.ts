@@ -53,7 +53,7 @@ export abstract class EventDecoder<E extends { readonly type: string }> {
     return this.#rest(taken instanceof Output ? this.feedOutput(taken) : this.feed(taken));
   }
 
-  /** Forgets what was fed. */
+  /** Forgets what was fed: the start of a turn. */
   reset(): void {
     this.#raw.reset();
   }

@@ -20,7 +20,7 @@ import { Steering } from './steering.js';
 import { toChoiceConstraints, type Choice } from './tools.js';
 import { type CollectJsonOptions, JsonCutError, schemaOf, validated } from './typed.js';
 
-/** Options of `ctx.generate`. */
+/** The options of `ctx.generate`, by their names. */
 export interface GenerateOptions {
   /** Cap on accepted tokens; without it, until a stop token or until the model's context is full. */
   readonly maxTokens?: number | undefined;
@@ -32,7 +32,7 @@ export interface GenerateOptions {
   readonly autoFlush?: boolean | undefined;
   /** Stop at no token of the model and the template. Default: false. */
   readonly ignoreEos?: boolean | undefined;
-  /** The tokens that may be drawn in every step. */
+  /** The tokens that may be drawn in every step, as run lengths. */
   readonly logitMask?: Brle | undefined;
   /** Who says in each step which tokens may be drawn; of several, what all of them allow. */
   readonly constrain?: Constrain | undefined;
@@ -179,7 +179,8 @@ export class GenStep implements Places {
 /**
  * Continues a context token by token. Drive it with a collector, with `for await`, or with `next()`; leaving the loop
  * leaves the context usable. A newer generator on the same context retires this one, whose use is then the error
- * `generator-retired`.
+ * `generator-retired`. Errors of a step and of a collector: `context-busy`, `context-full`, `out-of-pages`,
+ * `driver-failed`, `limit-pass`; the context is as before then.
  */
 export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   readonly #handle: host.GeneratorHandle;
@@ -193,7 +194,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     this.#machine = { handle, model, steering, nProbes: 0, step: undefined };
   }
 
-  /** Caps the accepted tokens. */
+  /** Caps the accepted tokens at `n`; at 0 nothing runs. */
   maxTokens(n: number): this {
     this.#handle.setMaxTokens(toCount(n, 'maxTokens'));
     return this;
@@ -205,7 +206,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return this;
   }
 
-  /** Adds stop tokens. */
+  /** Adds stop tokens to those that it has. */
   addStop(tokens: Tokens): this {
     this.#handle.addStop(toTokens(tokens, 'stop'));
     return this;
@@ -271,6 +272,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   /**
    * Reads a row in every step: 0 is the one from which the step draws, or where tokens are drafted, the first from
    * which it does. The handle is for the output of each step; collectors show nothing of it.
+   * @throws InferletError `invalid-probe` for parameters out of range.
    */
   probeEachStep(index: number, probe: Probe): ProbeHandle {
     // The sampler of the generator is the slot before.
@@ -289,12 +291,12 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return kept;
   }
 
-  /** Tokens accepted so far. */
+  /** How many tokens were accepted so far. */
   get tokensGenerated(): number {
     return this.#handle.tokensGenerated();
   }
 
-  /** Whether the generation has ended. */
+  /** Whether the generation has ended: there is a `finishReason`. */
   get isDone(): boolean {
     return this.finishReason !== undefined;
   }
@@ -336,7 +338,8 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   /**
    * Generates to the end under a JSON Schema, beside what constrains it already; returns the value of the document.
    * One that is given up leaves no trace: the schema is no constraint of the generator then.
-   * @throws InferletError `json-cut` where `maxTokens` cut the document: a `JsonCutError`, which has its text.
+   * @throws InferletError `json-cut` where `maxTokens` cut the document: a `JsonCutError`, which has its text;
+   * `invalid-grammar` for a schema that cannot be enforced.
    */
   collectJson<T = unknown>(options: CollectJsonOptions<T> = {}): Promise<T> {
     try {

@@ -41,10 +41,10 @@ class Handle {
   }
 }
 
-/** Names what a sampler drew. */
+/** Names what a sampler drew: `out.token` and `out.tokensAt` take it. */
 export class SampleHandle extends Handle {}
 
-/** Names what a probe read. */
+/** Names what a probe read: `out.logits` and the others take it. */
 export class ProbeHandle extends Handle {}
 
 /** What came of a sampler or a probe. */
@@ -70,7 +70,7 @@ export interface Speculation {
   readonly accepted: number;
 }
 
-/** What the engine answered. */
+/** What the engine answered, as it is. */
 export interface RawOutput {
   /** One for each sampler and probe, in their order. */
   readonly slots: readonly Slot[];

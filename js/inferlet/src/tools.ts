@@ -10,7 +10,7 @@ import { modelHandle, type Model } from './model.js';
 
 /** A call that the model made. */
 export interface Call {
-  /** The tool. */
+  /** The name of the tool. */
   readonly name: string;
   /** Its arguments: a JSON object, as the model wrote it. */
   readonly args: string;
@@ -104,7 +104,7 @@ export function nativeGrammar(model: Model, schemas: Iterable<Schema>, choice: C
   return handle && Grammar.of(handle);
 }
 
-/** A matcher of `nativeGrammar`, for a `GrammarConstraint`. */
+/** A matcher of `nativeGrammar`, for a `GrammarConstraint`; `undefined` and errors are those of it. */
 export function nativeMatcher(model: Model, schemas: Iterable<Schema>, choice: Choice = 'required'): Matcher | undefined {
   const grammar = nativeGrammar(model, schemas, choice);
   return grammar && new Matcher(grammar, model.tokenizer());
