@@ -85,8 +85,8 @@ impl Generator {
         self.set(|made| made.set_seed(seed))
     }
 
-    /// The tokens that may be drawn in every step, as run lengths ([`brle`](crate::brle)). Once a step was opened this is
-    /// the error `invalid-argument`.
+    /// The tokens that may be drawn in every step, as run lengths ([`brle`](crate::brle)). Once a step was opened this
+    /// is the error `invalid-argument`.
     pub fn logit_mask(self, mask: &[u32]) -> Self {
         match brle::check_runs(mask, brle::MAX_ROW) {
             Ok(()) => self.set(|made| made.set_logit_mask(mask)),
