@@ -157,6 +157,7 @@ def test_a_page_renders(page: str) -> None:
 
 def test_links_lead_somewhere() -> None:
     folder = ROOT / "docs/reference/sdk"
+    assert {path.name for path in folder.iterdir()} == PAGES.keys()
     broken = []
     for page, text in PAGES.items():
         prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)

@@ -9,7 +9,7 @@ from functools import partial
 
 from tools import generated
 from tools.sdk_reference import texts
-from tools.sdk_reference.areas import AREAS, Area, area_of, key_of, member_key
+from tools.sdk_reference.areas import AREAS, Area, area_of, key_of, member_key, stem
 from tools.sdk_reference.items import LANGUAGES, SEPARATORS, TITLES, Item
 from tools.sdk_reference.wit_reader import Interface, snake
 
@@ -112,14 +112,15 @@ class Reference:
             yield from section.rows.values()
 
     def _ordered(self, area: Area) -> list[Section]:
-        """What more languages have comes first, a type behind its module; what stands alone comes last."""
-        sections = list(self._sections[area.name].values())
-        firsts = [section.key.partition(".")[0] for section in sections]
+        """By the files of the page, a type behind its module, what more languages have first; what stands alone is last."""
 
-        def rank(section: Section) -> tuple[bool, int, int]:
-            return not section.key, -len(section.head.items), firsts.index(section.key.partition(".")[0])
+        def rank(section: Section) -> tuple[bool, int, bool, int, int]:
+            first = next(section.head.every, None)
+            file = stem(first.source) if first is not None else ""
+            place = area.sources.index(file) if file in area.sources else -1
+            return not section.key, place, "." in section.key, -len(section.head.items), -len(section.rows)
 
-        return sorted(sections, key=rank)
+        return sorted(self._sections[area.name].values(), key=rank)
 
     def _page(self, area: Area) -> str:
         guides = ", ".join(f"[{name}](../../guide/{name}.md)" for name in area.guides)
