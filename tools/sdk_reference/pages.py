@@ -94,7 +94,9 @@ class Reference:
             section.add(key, item)
         for path in (item.path, *item.also):
             self._places[item.language, path] = f"{page}.md#{key}"
-        for member in () if key == CODES else item.members:
+        if key == CODES:
+            return
+        for member in item.members:
             below = member_key(key, member)
             section.add(below, member)
             self._places[member.language, member.path] = f"{page}.md#{below}"
@@ -112,13 +114,17 @@ class Reference:
             yield from section.rows.values()
 
     def _ordered(self, area: Area) -> list[Section]:
-        """By the files of the page, a type behind its module, what more languages have first; what stands alone is last."""
+        """By the files of the page, a type behind its module, what more languages have first.
+
+        What stands alone comes last.
+        """
 
         def rank(section: Section) -> tuple[bool, int, bool, int, int]:
             first = next(section.head.every, None)
             file = stem(first.source) if first is not None else ""
             place = area.sources.index(file) if file in area.sources else -1
-            return not section.key, place, "." in section.key, -len(section.head.items), -len(section.rows)
+            n_languages = len(section.head.items)
+            return not section.key, place, "." in section.key, -n_languages, -len(section.rows) if n_languages > 1 else 0
 
         return sorted(self._sections[area.name].values(), key=rank)
 

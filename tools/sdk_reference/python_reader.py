@@ -30,6 +30,7 @@ _USES = {
 _PRIVATE = re.compile(r"\b_(?:[a-z]\w*\.)?(?=[A-Z])")
 """What stands before a name that comes of the bindings, or that is private."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass
@@ -150,7 +151,7 @@ class _Reader:
         for owner, each in reversed(list(self._line(node, module))):
             for member in _members(each, node.name, path, f"{FOLDER}/{owner}.py"):
                 members[member.path] = member
-            names = {statement.name for statement in each.body if isinstance(statement, _Function)}
+            names = {statement.name for statement in each.body if isinstance(statement, _FUNCTIONS)}
             uses += [use for dunder, use in _USES.items() if dunder in names and use not in uses]
         made = members.pop(f"{path}.__init__", None)
         ordered = [made, *members.values()] if made is not None else list(members.values())
@@ -185,13 +186,13 @@ def _members(node: ast.ClassDef, owner: str, path: str, source: str) -> Iterator
     """What a class has, its constructor under the name `__init__`."""
     is_dataclass = any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
     for statement, text in _with_texts(node.body):
-        if isinstance(statement, _Function):
+        if isinstance(statement, _FUNCTIONS):
             yield from _method(statement, owner, path, source)
         elif isinstance(statement, ast.ClassDef):
             yield _variant(statement, owner, path, source)
         else:
             yield from _fields(statement, text, path, source)
-    if is_dataclass and not any(isinstance(each, _Function) and each.name == "__init__" for each in node.body):
+    if is_dataclass and not any(isinstance(each, _FUNCTIONS) and each.name == "__init__" for each in node.body):
         parameters = _dataclass_parameters(node)
         if parameters is not None:
             yield Item("python", f"{path}.__init__", "constructor", f"{owner}({parameters})", "", source)

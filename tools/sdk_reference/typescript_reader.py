@@ -413,7 +413,7 @@ def _members(declaration: _Declaration, owner: str, path: str) -> Iterator[Item]
         comment = source.comment_before(place)
         text = comment.text if comment is not None and comment.start > begin else ""
         is_hidden = match["name"].startswith("#") or "private" in match["lead"] or "protected" in match["lead"] or "@internal" in text
-        behind, signature, kind, has_body = _member(source, match, owner, is_value=declaration.kind == "const")
+        behind, signature, kind, has_body = _member(source, match, owner)
         name = source.code[match.start("name") : match.end("name")].strip("'")
         # The implementation behind overloads is none of them.
         if not is_hidden and "set " not in match["lead"] and not (has_body and name in seen and name not in with_body):
@@ -436,7 +436,7 @@ def _skip(source: Masked, place: int, end: int) -> int:
     return place
 
 
-def _member(source: Masked, match: re.Match[str], owner: str, *, is_value: bool) -> tuple[int, str, str, bool]:
+def _member(source: Masked, match: re.Match[str], owner: str) -> tuple[int, str, str, bool]:
     """Where a member ends, its signature, its kind, and whether it has a body."""
     behind, name = match.end(), source.code[match.start("name") : match.end("name")]
     # As it is called: of the class.
