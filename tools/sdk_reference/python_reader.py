@@ -66,6 +66,8 @@ def _parse(path: Path) -> _Module:
             module.texts[name] = text
         if isinstance(statement, ast.Assign) and _names_of(statement) == ["__all__"]:
             module.names = tuple(ast.literal_eval(statement.value))
+        if isinstance(statement, ast.AugAssign) and ast.unparse(statement.target) == "__all__":
+            module.names += tuple(ast.literal_eval(statement.value))
     return module
 
 

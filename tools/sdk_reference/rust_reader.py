@@ -4,7 +4,7 @@ Of the language it knows what declarations are made of: `pub` before `mod`, `use
 `type` and `const`, fields and variants, the functions of `impl`, attributes, and comments `///` and `//!`. A macro that
 declares public items is expanded where it has the form of `decoder!`. What is `#[doc(hidden)]` or for tests is left
 out. What is re-exported from the bindings has its declaration and its text from the WIT.
-`tests/repository/test_sdk_reference.py` compares what is found with every line that says `pub`.
+`tests/repository/test_sdk_pages.py` compares what is found with every line that says `pub`.
 """
 
 from __future__ import annotations

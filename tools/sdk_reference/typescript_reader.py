@@ -3,7 +3,7 @@
 Of the language it knows what declarations are made of: `export` and `declare` before `class`, `interface`, `type`,
 `function`, `const` and `namespace`, the members of classes and interfaces, the cases of unions, and comments `/** */`
 before each of them. What is private or `@internal` is left out. `src/index.ts` says what is public; `globals.d.ts` is
-public as a whole. `tests/repository/test_sdk_reference.py` compares what is found with what the compiler finds.
+public as a whole. `tests/repository/test_sdk_pages.py` compares what is found with what the compiler finds.
 """
 
 from __future__ import annotations
