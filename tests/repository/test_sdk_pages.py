@@ -117,6 +117,19 @@ def test_every_name_of_the_surface_is_found(language: str, of_rows: str) -> None
     assert missing == []
 
 
+def test_every_function_of_the_interfaces_is_found() -> None:
+    page = PAGES["raw.md"]
+    for path in sorted((ROOT / "wit/deps").glob("pie-*/*.wit")):
+        text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+        name = f"{path.parent.name.removeprefix('pie-')}::{path.stem.replace('-', '_')}"
+        section = page.partition(f"## pie::{name}\n")[2].partition("\n## ")[0]
+        functions = re.findall(r"([\w-]+): (?:static )?func\(", text)
+        types = re.findall(r"\b(?:record|variant|enum|resource) ([\w-]+) \{", text)
+        assert functions or types, path
+        assert section.count("func(") == len(functions), path
+        assert all(f" {name}`" in section for name in types), path
+
+
 def test_the_index_and_a_page_have_every_name() -> None:
     index = PAGES["index.md"]
     links = dict(re.findall(r"\[`([^`]+)`\]\(([\w.-]+\.md#[^)\s]+)\)", index))

@@ -163,7 +163,9 @@ class _Parser:
         if source.bare[found.stop - 1] == ";":
             folder = path.parent if path.stem in {"lib", "mod"} else path.parent / path.stem
             files = (folder / f"{name}.rs", folder / name / "mod.rs")
-            made = self.file(next(file for file in files if file.exists()), inside, found.doc)
+            if (file := next((file for file in files if file.exists()), None)) is None:
+                raise SourceError(f"{module.file} has the module {name}, and there is neither {' nor '.join(map(str, files))}")
+            made = self.file(file, inside, found.doc)
         else:
             made = _Module(inside, module.file, found.doc)
             begin = source.bare.index("{", found.match.end())

@@ -132,8 +132,18 @@ def _declared(source: Masked, start: int, end: int, resource: str = "") -> Itera
 
 
 def _cases(source: Masked, start: int, end: int) -> Iterator[tuple[str, str, str]]:
-    for match in re.compile(r"([\w-]+)\s*(?::\s*([^,{}]+(?:<[^{}]*>)?)|\(([^{}]*?)\))?,").finditer(source.bare, start, end):
-        yield match[1], " ".join((match[2] or match[3] or "").split()), _doc(source, match.start())
+    """The fields of a record and the cases of a variant or an enum, which commas end."""
+    begin, depth = start, 0
+    for place in range(start, end + 1):
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(source.bare[place], 0)
+        is_end = place == end or (source.bare[place] == "," and depth == 0)
+        if not is_end or not source.bare[begin:place].strip():
+            continue
+        match = re.match(r"\s*([\w-]+)\s*(?::\s*(.+)|\((.+)\))?\s*$", source.bare[begin:place], re.DOTALL)
+        if match is None:
+            raise SourceError(f"the WIT has {source.line(begin, place)!r}, which tools/sdk_reference/wit_reader.py does not know")
+        yield match[1], " ".join((match[2] or match[3] or "").split()), _doc(source, begin + match.start(1))
+        begin = place + 1
 
 
 def _function(source: Masked, match: re.Match[str], end: int, resource: str, doc: str) -> Function:
