@@ -67,7 +67,7 @@ AREAS = (
         "Text",
         "Text to token ids and back, the turns of the chat template as tokens, and the decoders of what a model says and thinks.",
         ("text",),
-        ("chat", "reasoning", "tokenizer", "events", "decoding"),
+        ("tokenizer", "chat", "reasoning", "events", "decoding"),
     ),
     Area("tools", "Tools", "What a model is given to call, the calls that it makes, and their answers.", ("tools",), ("tools",)),
     Area(
@@ -82,17 +82,16 @@ AREAS = (
     Area(
         "files",
         "Files",
-        "Programs use the files of their language: `open` and `pathlib` in Python, `node:fs/promises` in TypeScript "
-        "([globals](globals.md)), "
-        "`std::fs` in Rust. What the SDK adds is why the engine refused something.",
+        "Programs use the files of their language: `open` and `pathlib` in Python, `node:fs/promises` in TypeScript, `std::fs` in "
+        "Rust. What the SDK adds is why the engine refused something.",
         ("files",),
         ("files",),
     ),
     Area(
         "http",
         "HTTP",
-        "Requests that a program sends, and requests that it answers. TypeScript has `fetch`, `Request` and `Response` among "
-        "its [globals](globals.md).",
+        "Requests that a program sends, and requests that it answers. TypeScript has `fetch`, `Request`, `Response` and `Headers` "
+        "without an import, for both.",
         ("http", "serving-http"),
         ("http", "http_server"),
     ),
@@ -114,8 +113,8 @@ AREAS = (
     Area(
         "globals",
         "Globals of TypeScript and JavaScript",
-        "What a program in TypeScript or JavaScript has without an import, and `node:fs/promises`. They are those of browsers "
-        "and of Node, as far as they go.",
+        "What a program in TypeScript or JavaScript has without an import, beside [`fetch`](http.md#http.fetch) and what belongs to "
+        "it. It is what browsers have, as far as it goes.",
         ("languages", "http", "files"),
         ("globals",),
     ),
@@ -139,9 +138,10 @@ _ELSEWHERE: Mapping[str, str] = {
     "launch": "children",
     "schemars": "grammars",
     "pie": "raw",
-    "pie.core": "raw",
+    "globals.node:fs/promises": "files",
+    **dict.fromkeys(("http.fetch", "http.Request", "http.Response", "http.Headers", "http.RequestInit", "http.ResponseInit"), "http"),
 }
-"""The pages of names that do not belong where their file does."""
+"""The pages of names, and of what stands in them, that do not belong where their file does."""
 
 _TRANSPARENT: Mapping[str, tuple[str, ...]] = {
     "python": (
@@ -169,6 +169,8 @@ _SAME: Mapping[tuple[str, str], str] = {
     ("typescript", "ebnf"): "Ebnf",
     ("typescript", "jsonSchema"): "JsonSchema",
     ("typescript", "regex"): "Regex",
+    # Programs in TypeScript have these without an import.
+    **{("typescript", name): f"http.{name}" for name in ("fetch", "Request", "Response", "Headers", "RequestInit", "ResponseInit")},
     ("rust", "args"): "runtime.args",
     ("rust", "mcp::client"): "mcp",
     ("rust", "mcp::client::Session"): "McpSession",
@@ -197,7 +199,7 @@ def stem(source: str) -> str:
 
 def area_of(key: str, item: Item) -> Area:
     """The page of a name. Raises SourceError where its file belongs to none."""
-    wanted = _ELSEWHERE.get(key)
+    wanted = next((page for name, page in _ELSEWHERE.items() if key == name or key.startswith(f"{name}.")), None)
     for area in AREAS:
         if area.name == wanted or (wanted is None and stem(item.source) in area.sources):
             return area

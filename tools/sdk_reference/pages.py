@@ -120,9 +120,8 @@ class Reference:
         """
 
         def rank(section: Section) -> tuple[bool, int, bool, int, int]:
-            first = next(section.head.every, None)
-            file = stem(first.source) if first is not None else ""
-            place = area.sources.index(file) if file in area.sources else -1
+            files = {stem(item.source) for item in section.head.every}
+            place = next((index for index, file in enumerate(area.sources) if file in files), len(area.sources))
             n_languages = len(section.head.items)
             return not section.key, place, "." in section.key, -n_languages, -len(section.rows) if n_languages > 1 else 0
 
