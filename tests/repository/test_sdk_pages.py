@@ -377,6 +377,20 @@ def test_typescript_is_read(tmp_path: Path) -> None:
     assert turned == ("Turns it.", "Throws `InferletError`: `invalid-argument`.")
 
 
+def test_an_export_of_another_form_is_told(tmp_path: Path) -> None:
+    folder = f"{typescript_reader.FOLDER}/src"
+    files = {f"{folder}/index.ts": "export * from './shape.js';\n", f"{folder}/shape.ts": SHAPE, STANDARD: ""}
+    with pytest.raises(SourceError, match=r"index\.ts has an export of another form"):
+        typescript_reader.read(write(tmp_path, files))
+
+
+def test_a_glob_of_rust_is_told(tmp_path: Path) -> None:
+    folder = f"{rust_reader.CRATE}/src"
+    files = {f"{folder}/lib.rs": "mod kinds;\npub use kinds::*;\n", f"{folder}/kinds.rs": KINDS, rust_reader.MACROS: ""}
+    with pytest.raises(SourceError, match=r"lib\.rs lends `kinds::\*`"):
+        rust_reader.read(write(tmp_path, files))
+
+
 LIB = r"""//! The crate.
 macro_rules! shape {
     ($(#[$doc:meta])* $raw:ty, $make:path) => {

@@ -351,6 +351,8 @@ class _Reader:
             # The root lends it on.
             lent = [each.path for each in self._crate.uses if each.name == parts[0] and each.path != parts]
             parts = self._absolute(self._crate, lent[0]) if lent else parts
+        if use.name == "*" and parts[0] != "bindings":
+            raise SourceError(f"{module.file} lends `{'::'.join(parts)}`; name what it lends, so that the reference can")
         if parts[0] == "bindings":
             self._of_bindings(module, use, parts, path)
         elif parts[0] == "inferlet_macros":

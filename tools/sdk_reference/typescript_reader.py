@@ -165,6 +165,8 @@ class _Reader:
         found: dict[tuple[str, str], Item] = {}
         index = self._files[INDEX]
         exports = list(_REEXPORT.finditer(index.source.code))
+        if len(exports) != len(re.findall(r"^export\b", index.source.bare, re.MULTILINE)):
+            raise SourceError(f"{index.path} has an export of another form than `export {{ names }}` and `export * as name` from a file")
         for match in exports:
             for name, own in _pairs(match["names"] or ""):
                 found[match["file"], name] = self._item(self._declaration(match["file"], name), own)
