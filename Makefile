@@ -42,6 +42,7 @@ lint: build $(STAMPS)/test-requirements js/inferlet/node_modules js/client/node_
 	$(BIN)/python tools/gen_js_bridge.py --check
 	$(BIN)/python tools/gen_surface.py --check
 	$(BIN)/python tools/gen_guides.py --check
+	$(BIN)/python tools/gen_sdk_reference.py --check
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/python_bindings.py

@@ -26,7 +26,8 @@ PAGE_HEAD = """# The surface of the SDKs
 
 What the reference documents promise, a row each, and the tests that show it. Generated from `tests/surface/rows.tsv`
 and the tests by `tools/gen_surface.py`; do not edit. `python tools/gen_surface.py --absent AREA` prints the rows of an
-area that are not there yet. CONTRIBUTING.md says how a test names its rows.
+area that are not there yet. CONTRIBUTING.md says how a test names its rows. The [reference of the SDKs](sdk/index.md)
+says what each name does.
 """
 COUNTS_HEAD = """\
 # How many rows are present, by area and language. Written by tools/gen_surface.py, which refuses a count that fell.

@@ -11,8 +11,11 @@ declare function setTimeout(callback: (_: void) => void, delay?: number): number
 /** Calls back again and again, every `delay` milliseconds; answers the timer's number. */
 declare function setInterval<V extends unknown[]>(callback: (...values: V) => void, delay?: number, ...values: V): number;
 declare function setInterval(callback: (_: void) => void, delay?: number): number;
+/** Gives a timer of `setTimeout` up. */
 declare function clearTimeout(id: number | undefined): void;
+/** Gives a timer of `setInterval` up. */
 declare function clearInterval(id: number | undefined): void;
+/** Calls back when what runs has run, before any timer. */
 declare function queueMicrotask(callback: () => void): void;
 /** A deep copy of data, cycles included. The buffers of `transfer` are taken away from what is copied. */
 declare function structuredClone<T>(value: T, options?: { readonly transfer?: Iterable<ArrayBuffer> }): T;
@@ -46,6 +49,7 @@ declare const console: {
   clear(): void;
 };
 
+/** The time since the program began. */
 declare const performance: {
   /** Milliseconds since the program began. */
   now(): number;
@@ -62,6 +66,7 @@ declare const crypto: {
   };
 };
 
+/** Text to bytes in UTF-8. */
 declare class TextEncoder {
   readonly encoding: string;
   encode(text?: string): Uint8Array;
@@ -69,6 +74,7 @@ declare class TextEncoder {
   encodeInto(text: string, target: Uint8Array): { read: number; written: number };
 }
 
+/** Bytes in UTF-8 to text, whole or as a stream of parts. */
 declare class TextDecoder {
   readonly encoding: string;
   readonly fatal: boolean;
@@ -83,12 +89,14 @@ declare class DOMException extends Error {
   readonly code: number;
 }
 
+/** How an event is made. */
 interface EventInit {
   readonly bubbles?: boolean;
   readonly cancelable?: boolean;
   readonly composed?: boolean;
 }
 
+/** What is told to the listeners of an `EventTarget`. */
 declare class Event {
   static readonly NONE: 0;
   static readonly CAPTURING_PHASE: 1;
@@ -112,13 +120,16 @@ declare class Event {
   stopImmediatePropagation(): void;
 }
 
+/** An event that carries a value, `detail`. */
 declare class CustomEvent<T = unknown> extends Event {
   constructor(type: string, init?: EventInit & { readonly detail?: T });
   readonly detail: T | null;
 }
 
+/** Who is told of events: a function, or an object with the method `handleEvent`. */
 type EventListener = ((event: Event) => void) | { handleEvent(event: Event): void };
 
+/** How a listener listens. */
 interface EventListenerOptions {
   readonly capture?: boolean;
   readonly once?: boolean;
@@ -134,6 +145,7 @@ declare class EventTarget {
   dispatchEvent(event: Event): boolean;
 }
 
+/** Tells that work is to be given up; `fetch` takes one. */
 declare class AbortSignal extends EventTarget {
   static abort(reason?: unknown): AbortSignal;
   static timeout(delayMs: number): AbortSignal;
@@ -144,6 +156,7 @@ declare class AbortSignal extends EventTarget {
   throwIfAborted(): void;
 }
 
+/** Aborts its `signal`. */
 declare class AbortController {
   readonly signal: AbortSignal;
   abort(reason?: unknown): void;
@@ -165,6 +178,7 @@ declare class ReadableStream<R = Uint8Array> implements AsyncIterable<R> {
   [Symbol.asyncIterator](): AsyncGenerator<R, void, undefined>;
 }
 
+/** What the source of a stream hands its chunks to. */
 declare interface ReadableStreamController<R> {
   readonly desiredSize: number | null;
   enqueue(chunk: R): void;
@@ -172,6 +186,7 @@ declare interface ReadableStreamController<R> {
   error(reason?: unknown): void;
 }
 
+/** Reads a stream chunk by chunk; nobody else reads it meanwhile. */
 declare interface ReadableStreamReader<R> {
   readonly closed: Promise<undefined>;
   read(): Promise<{ readonly done: false; readonly value: R } | { readonly done: true; readonly value: undefined }>;
@@ -179,8 +194,10 @@ declare interface ReadableStreamReader<R> {
   releaseLock(): void;
 }
 
+/** What a `Blob` is made of; text becomes UTF-8. */
 type BlobPart = string | ArrayBuffer | ArrayBufferView | Blob;
 
+/** The type of a `Blob`, and what becomes of the ends of lines in its text. */
 interface BlobOptions {
   readonly type?: string;
   readonly endings?: 'transparent' | 'native';
@@ -199,12 +216,14 @@ declare class Blob {
   stream(): ReadableStream;
 }
 
+/** A `Blob` with a name. It is in the memory of the program, not on a disk. */
 declare class File extends Blob {
   constructor(parts: Iterable<BlobPart>, name: string, options?: BlobOptions & { readonly lastModified?: number });
   readonly name: string;
   readonly lastModified: number;
 }
 
+/** The value of a field of a form. */
 type FormDataEntryValue = string | File;
 
 /** The fields of a form. As a body it is `multipart/form-data`. */
@@ -262,7 +281,9 @@ declare class URL {
   toJSON(): string;
 }
 
+/** What `Headers` are made of. */
 type HeadersInit = Headers | Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
+/** What the body of a request or an answer is made of; text becomes UTF-8. */
 type BodyInit =
   | string
   | ArrayBuffer
@@ -289,6 +310,7 @@ declare class Headers implements Iterable<[string, string]> {
   [Symbol.iterator](): Generator<[string, string], void, undefined>;
 }
 
+/** How a request is made. */
 interface RequestInit {
   readonly method?: string;
   readonly headers?: HeadersInit;
@@ -297,12 +319,14 @@ interface RequestInit {
   readonly signal?: AbortSignal | null;
 }
 
+/** How an answer is made. */
 interface ResponseInit {
   readonly status?: number;
   readonly statusText?: string;
   readonly headers?: HeadersInit;
 }
 
+/** The body of a request or an answer. It is read once. */
 interface Body {
   readonly body: ReadableStream | null;
   /** Whether the body was read. */
@@ -318,6 +342,7 @@ interface Body {
 
 interface Request extends Body {}
 
+/** A request, to be sent by `fetch`, or that the program answers. */
 declare class Request {
   constructor(input: string | { readonly href: string } | Request, init?: RequestInit);
   readonly url: string;
@@ -332,6 +357,7 @@ declare class Request {
 
 interface Response extends Body {}
 
+/** An answer, of a server or of the program. */
 declare class Response {
   constructor(body?: BodyInit | null, init?: ResponseInit);
   static json(value: unknown, init?: ResponseInit): Response;
@@ -359,11 +385,17 @@ declare function fetch(input: string | { readonly href: string } | Request, init
  * something, its `cause` is the `InferletError` that says why.
  */
 declare module 'node:fs/promises' {
+  /** A path, or a `file:` URL. */
   type Path = string | { readonly href: string };
+  /** What is written: text as UTF-8, or bytes. */
   type Data = string | ArrayBuffer | ArrayBufferView;
+  /** How a file is opened: `r` to read, `w` to write anew, `a` to append, `+` for both, `x` where there is none yet. */
   type Flag = 'r' | 'r+' | 'w' | 'wx' | 'w+' | 'wx+' | 'a' | 'ax' | 'a+' | 'ax+';
+  /** What has a file read as text. */
   type Text = 'utf8' | 'utf-8' | { readonly encoding: 'utf8' | 'utf-8'; readonly flag?: Flag };
+  /** What has a file read as bytes. */
   type Bytes = null | { readonly encoding?: null; readonly flag?: Flag };
+  /** How text is written, and how the file is opened. */
   type Writing = 'utf8' | 'utf-8' | null | { readonly encoding?: 'utf8' | 'utf-8' | null; readonly flag?: Flag };
 
   /** What a file or folder is. */
@@ -418,27 +450,43 @@ declare module 'node:fs/promises' {
     [Symbol.asyncDispose](): Promise<void>;
   }
 
+  /** For `access` and `copyFile`. */
   export const constants: Readonly<{ F_OK: 0; X_OK: 1; W_OK: 2; R_OK: 4; COPYFILE_EXCL: 1 }>;
+  /** Opens a file, to read unless the flag says otherwise. */
   export function open(path: Path, flag?: Flag): Promise<FileHandle>;
+  /** Reads a file whole: bytes, or text where an encoding is given. */
   export function readFile(path: Path | FileHandle, options?: Bytes): Promise<Uint8Array>;
   export function readFile(path: Path | FileHandle, options: Text): Promise<string>;
+  /** Writes a file whole, in place of what it holds. */
   export function writeFile(path: Path | FileHandle, data: Data, options?: Writing): Promise<void>;
+  /** Writes behind what a file holds. */
   export function appendFile(path: Path | FileHandle, data: Data, options?: Writing): Promise<void>;
+  /** Cuts a file to so many bytes, or fills it up with zeros; 0 if not given. */
   export function truncate(path: Path, length?: number): Promise<void>;
+  /** What a file or folder is; a link is followed. */
   export function stat(path: Path): Promise<Stats>;
+  /** What a file, folder or link is; a link is not followed. */
   export function lstat(path: Path): Promise<Stats>;
+  /** Rejects where the path is not there, or may not be used so. */
   export function access(path: Path, mode?: number): Promise<void>;
   /** With `recursive`: the first folder that it made, where it made one. */
   export function mkdir(path: Path, options?: number | { readonly recursive?: boolean }): Promise<string | undefined>;
   /** In the order of their names; with `recursive`, paths from the folder on. */
   export function readdir(path: Path, options?: 'utf8' | { readonly recursive?: boolean; readonly withFileTypes?: false }): Promise<string[]>;
   export function readdir(path: Path, options: { readonly recursive?: boolean; readonly withFileTypes: true }): Promise<Dirent[]>;
+  /** Removes an empty folder. */
   export function rmdir(path: Path): Promise<void>;
+  /** Removes a file or a link. */
   export function unlink(path: Path): Promise<void>;
+  /** Removes a file, or with `recursive` a folder and all that it holds; with `force` it need not be there. */
   export function rm(path: Path, options?: { readonly recursive?: boolean; readonly force?: boolean }): Promise<void>;
+  /** Moves a file or folder, in place of a file that is there. */
   export function rename(old: Path, path: Path): Promise<void>;
+  /** Copies a file, in place of one that is there unless `COPYFILE_EXCL` says otherwise. */
   export function copyFile(from: Path, to: Path, mode?: number): Promise<void>;
+  /** Makes a link to a path. */
   export function symlink(target: string, path: Path): Promise<void>;
+  /** The path that a link leads to. */
   export function readlink(path: Path): Promise<string>;
   /** A new folder whose name begins so. */
   export function mkdtemp(prefix: string): Promise<string>;

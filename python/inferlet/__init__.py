@@ -104,4 +104,4 @@ __all__ = [
 ]
 
 input: Any = None  # noqa: A001 - the name that scripts import
-"""The launch input; set by the engine before the program is loaded."""
+"""The launch input, any JSON value; the engine sets it before the program is loaded."""

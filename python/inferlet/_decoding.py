@@ -61,7 +61,7 @@ class EventDecoder(Generic[Event]):
         return self._rest(self.feed_output(taken) if isinstance(taken, Output) else self.feed(taken))
 
     def reset(self) -> None:
-        """Forgets what was fed."""
+        """Forgets what was fed: the start of a turn."""
         self._raw.reset()
 
     def _rest(self, event: Event) -> Iterator[Event]:

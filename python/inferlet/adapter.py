@@ -27,13 +27,13 @@ class Adapter:
 
     @classmethod
     def create(cls, model: Model, name: str) -> Adapter:
-        """A new adapter of that name; on a driver without adapters the error is `unsupported`."""
+        """A new adapter of that name; on a driver without adapters it is the error `unsupported`."""
         _arguments.of_type("model", model, Model)
         return cls(host(_adapter.Adapter.create, model._raw, _arguments.text("name", name)))
 
     @classmethod
     def open(cls, model: Model, name: str) -> Adapter | None:
-        """The adapter of that name; None where there is none."""
+        """The adapter of that name; None where there is none. On a driver without adapters: `unsupported`."""
         _arguments.of_type("model", model, Model)
         try:
             return cls(host(_adapter.Adapter.open, model._raw, _arguments.text("name", name)))

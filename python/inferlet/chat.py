@@ -1,4 +1,7 @@
-"""Chat turns as tokens, and the decoder of what the model says, by the template of the checkpoint."""
+"""Chat turns as tokens, and the decoder of what the model says, by the template of the checkpoint.
+
+A template that refuses a message, or has no such place, is the error `template-error`.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +117,7 @@ def seal(model: Model) -> list[int]:
 
 
 def stop_tokens(model: Model) -> list[int]:
-    """The tokens that end a turn."""
+    """The ids of the tokens that end a turn."""
     _arguments.of_type("model", model, Model)
     return list(host(_chat.stop_tokens, model._raw))
 

@@ -27,5 +27,5 @@ class Schema(Protocol):
     """What makes a constraint for a model, once for each generation; any class with this method will do."""
 
     def build_constraint(self, model: Model) -> Constraint:
-        """A fresh constraint."""
+        """A fresh constraint for a model, at the beginning of a text."""
         ...

@@ -35,7 +35,8 @@ class Context:
     `name` is a label for the program's own use, given if absent; `save` uses it where it is given no other name.
     Dropping the context, leaving its `with` block or `release` frees its pages. The filling methods write to a buffer
     that the next pass takes, and return the context itself. While a pass is under way `fork`, `save`, `snapshot`,
-    `suspend`, `truncate` and another pass are the error `context-busy`.
+    `suspend`, `truncate` and another pass are the error `context-busy`, and so are the filling methods while a
+    collector runs. One context more than a program may hold is the error `limit-resources`.
     """
 
     def __init__(self, model: Model, name: str | None = None) -> None:
@@ -49,7 +50,7 @@ class Context:
 
     @property
     def model(self) -> Model:
-        """The bound model."""
+        """The model that it is bound to."""
         return self._model
 
     @property
@@ -59,7 +60,7 @@ class Context:
 
     @property
     def page_size(self) -> int:
-        """Tokens a page holds."""
+        """How many tokens a page holds."""
         return self._raw.page_size()
 
     @property
@@ -69,11 +70,10 @@ class Context:
 
     @property
     def cached_tokens(self) -> int:
-        """Of the tokens in pages, those that were not computed for this context.
+        """How many of the tokens in pages were not computed for this context.
 
-        A program of the same user had computed the same tokens before.
-
-        A fork has the count of its original. It depends on what other programs did: do not let tokens follow from it.
+        A program of the same user had computed the same tokens before. A fork has the count of its original. It depends
+        on what other programs did: do not let tokens follow from it.
         """
         return host(self._raw.cached_tokens)
 
@@ -82,7 +82,10 @@ class Context:
         return list(host(self._raw.buffer))
 
     def fork(self, name: str | None = None) -> Context:
-        """A copy of everything: tokens, pending token, buffer and turn state. Pages are shared until written."""
+        """A copy of everything: tokens, pending token, buffer and turn state. Pages are shared until written.
+
+        `name` is the label of the copy, given if absent. Errors: `context-busy`, `limit-resources`.
+        """
         copy = Context.__new__(Context)
         copy._bind(host(self._raw.fork), self._model, name)
         return copy
@@ -92,13 +95,14 @@ class Context:
         """A context with everything that the snapshot of that name holds, which stays; None where there is none.
 
         Snapshots belong to the user, whichever of his programs saved them. The tokens count against the token budget of
-        the program.
+        the program. Errors: `token-budget`, `limit-resources`; `invalid-argument` for a name that is empty or longer
+        than 256 bytes.
         """
         return _of_snapshot(_context.Context.open, model, name)
 
     @staticmethod
     def take(model: Model, name: str) -> Context | None:
-        """As `open`, and the snapshot is removed: of two programs that take it one gets it."""
+        """As `open`, and the snapshot is removed: of two programs that take it one gets it, and the other None."""
         return _of_snapshot(_context.Context.take, model, name)
 
     @staticmethod
@@ -122,7 +126,10 @@ class Context:
         host(self._raw.save, self._name if name is None else _arguments.text("name", name))
 
     def snapshot(self) -> str:
-        """Keeps a copy under a name that is made up, and returns it. It lasts as long as the engine runs."""
+        """Keeps a copy under a name that is made up, and returns that name. It lasts as long as the engine runs.
+
+        Errors: `limit-snapshots`, `context-busy`.
+        """
         return host(self._raw.snapshot)
 
     def suspend(self) -> None:
@@ -143,7 +150,7 @@ class Context:
         self.release()
 
     def system(self, text: str) -> Context:
-        """Adds a system message."""
+        """Adds a system message. Its text never becomes a control token, here and in the other messages."""
         return self._fill(_chat.Role.SYSTEM, text)
 
     def user(self, text: str) -> Context:
@@ -203,9 +210,9 @@ class Context:
     def flush(self) -> Coroutine[Any, Any, None]:
         """Awaits a pass over what is pending and buffered, and commits the full pages.
 
-        With nothing to compute, no pass runs.
-
-        The pass is under way when this returns. Outside of a running event loop it blocks instead.
+        With nothing to compute, no pass runs. The pass is under way when this returns. Outside of a running event loop
+        it blocks instead. Errors: `context-busy`, `context-full`, `out-of-pages`, `driver-failed`; the context is as
+        before then.
         """
         return resolve_or_block(self._raw.flush(), self)
 

@@ -34,37 +34,44 @@ class InferletError(Exception):
 
     def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
-        self.code = str(code)
-        self.message = message
+        self.code: str = str(code)
+        """One of the error codes."""
+        self.message: str = message
+        """What was wrong: the value, the limit and the remedy. It is the text of the exception too."""
         self.details: dict[str, Any] = dict(details or {})
+        """The values behind the message, by their names; empty where there are none."""
 
     def __str__(self) -> str:
         return self.message
 
 
 class InvalidArgumentError(InferletError, ValueError):
-    """An argument was out of its range."""
+    """An argument was out of its range; it is a ValueError too.
+
+    Its code is `invalid-argument`, `invalid-token`, `invalid-sampler` or `truncate-range`.
+    """
 
 
 class ArgumentTypeError(InferletError, TypeError):
-    """An argument was of the wrong type; its code is `invalid-argument`."""
+    """An argument was of the wrong type; its code is `invalid-argument`. It is a TypeError too."""
 
 
 class DeadlockError(InferletError, RuntimeError):
-    """Every task of the program waits, and nothing could wake one."""
+    """Every task of the program waits, and nothing could wake one: the code `deadlock`."""
 
 
 class JsonCutError(InferletError):
-    """A document was cut before its end; `text` is what there is of it."""
+    """A document was cut before its end, by `max_tokens` or the length of the context: the code `json-cut`."""
 
     def __init__(self, text: str, n_tokens: int) -> None:
         message = f"the document was cut after {n_tokens} tokens; raise max_tokens, or ask for a smaller document"
         super().__init__(ErrorCode.JSON_CUT, message)
-        self.text = text
+        self.text: str = text
+        """The text of the document as far as it goes."""
 
 
 class SessionClosed(InferletError, ConnectionError):  # noqa: N818 - the name that programs catch
-    """The client has disconnected."""
+    """The client has disconnected: the code `session-closed`. It is a ConnectionError too."""
 
 
 _CLASSES: dict[str, type[InferletError]] = {

@@ -122,7 +122,7 @@ class Decoder:
         return events
 
     def reset(self) -> None:
-        """Forgets what was fed."""
+        """Forgets what was fed: the start of a turn."""
         for decoder in (self._chat, self._thoughts, self._calls):
             if decoder is not None:
                 decoder.reset()

@@ -46,7 +46,10 @@ class Forward:
         self._slots = PassSlots()
 
     def input(self, tokens: Iterable[int]) -> Forward:
-        """Adds tokens, each at the position that is its index in the context."""
+        """Adds tokens, each at the position that is its index in the context.
+
+        An id outside the vocabulary is the error `invalid-token`.
+        """
         host(self._raw.input, _arguments.tokens("tokens", tokens))
         return self
 
@@ -75,7 +78,7 @@ class Forward:
     def sample(self, indices: Iterable[int], sampler: Probe) -> ProbeHandle: ...
 
     def sample(self, indices: Iterable[int], sampler: Sampler | Probe) -> SampleHandle | ProbeHandle:
-        """Draws from the rows behind these tokens.
+        """Draws from the rows behind these tokens; parameters out of range are the error `invalid-sampler`.
 
         In place of a sampler a probe may stand, as older programs have it (`Sampler.dist`, `Sampler.embedding`): then
         there is one index.
@@ -90,7 +93,7 @@ class Forward:
         return self.probe(places[0], sampler)
 
     def probe(self, idx: int, probe: Probe) -> ProbeHandle:
-        """Reads the row behind this token."""
+        """Reads the row behind this token; parameters out of range are the error `invalid-probe`."""
         _arguments.of_type("probe", probe, Probe)
         return ProbeHandle(self._slots, host(self._raw.probe, _arguments.count("idx", idx), probe._raw))
 
@@ -110,13 +113,14 @@ class Forward:
 
     @property
     def page_size(self) -> int:
-        """Tokens a page of the context holds."""
+        """How many tokens a page of the context holds."""
         return self._context.page_size
 
     def execute(self) -> Coroutine[Any, Any, Output]:
         """Begins the pass, and returns what to await for its output: what is appended later is not part of it.
 
-        Executing it twice is the error `invalid-argument`.
+        Errors: `invalid-argument` where it was executed before, where there is nothing to compute, and for what does
+        not fit together; `context-busy`, `context-full`, `out-of-pages`, `unsupported`, `driver-failed`.
         """
         return self._finish(self._raw.execute())
 
@@ -125,4 +129,4 @@ class Forward:
 
 
 ForwardPass = Forward
-"""The name of older programs."""
+"""Another name of `Forward`, of older programs."""

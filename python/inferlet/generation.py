@@ -187,7 +187,8 @@ class Generator:
     `async for text in g.texts()` gives the text as it comes, `async for step in g` with `await step.execute()` goes
     step by step, `collect_text` and `collect_tokens` run what is left inside the engine. A plain `for tokens in g`,
     `text()` and `tokens()` do the same and block the whole program. Leaving a loop leaves the context usable. A newer
-    generator of the context retires an idle older one: `generator-retired`.
+    generator of the context retires an idle older one: `generator-retired`. Errors of a step and of a collector:
+    `context-busy`, `context-full`, `out-of-pages`, `driver-failed`, `limit-pass`; the context is as before then.
     """
 
     def __init__(self, raw: _generation.Generator, owner: _Owner, steering: Steering) -> None:
@@ -244,7 +245,7 @@ class Generator:
         return made
 
     def max_tokens(self, n: int) -> Generator:
-        """Caps the accepted tokens."""
+        """Caps the accepted tokens at `n`; at 0 nothing runs."""
         host(self._raw.set_max_tokens, _arguments.count("n", n))
         return self
 
@@ -260,7 +261,7 @@ class Generator:
         return self
 
     def add_stop(self, tokens: Stops) -> Generator:
-        """Adds stop tokens and stop texts."""
+        """Adds stop tokens and stop texts to those that it has."""
         ids, texts = _arguments.stops("tokens", tokens)
         if texts:
             host(self._raw.add_stop_texts, texts)
@@ -337,12 +338,12 @@ class Generator:
 
     @property
     def model(self) -> Model:
-        """The model of its context."""
+        """The model of the context that it continues."""
         return self._owner.model
 
     @property
     def tokens_generated(self) -> int:
-        """Accepted tokens so far."""
+        """How many tokens were accepted so far."""
         return host(self._raw.tokens_generated)
 
     @property
@@ -352,7 +353,7 @@ class Generator:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended."""
+        """Whether it has ended: there is a `finish_reason`."""
         return self.finish_reason is not None
 
     def texts(self) -> TextStream:
@@ -388,13 +389,13 @@ class Generator:
         return step
 
     async def collect_tokens(self) -> list[int]:
-        """Runs to the end; the accepted tokens that were left."""
+        """Runs to the end; returns the tokens that were left, a stop token included as the last."""
         if self._steering.is_asked:
             return [token async for step in self for token in (await step.execute()).tokens]
         return await resolve(self._raw.collect_tokens())
 
     async def collect_text(self) -> str:
-        """Runs to the end; the text of the tokens that were left, as the chat decoder shows it."""
+        """Runs to the end; returns the text of the tokens that were left, as the chat decoder shows it."""
         if self._steering.is_asked:
             decoder = self.decoder()
             return chat.visible_text(decoder, Output(await self.collect_tokens(), self.finish_reason))
@@ -406,8 +407,8 @@ class Generator:
         `schema` is a JSON Schema as text or as an object, or a type: a dataclass, a TypedDict, an Enum, a Literal, what
         is made of them, or a class with `model_json_schema`. The result is a value of that type. Without one the
         document is any JSON. `parse` gets the text of the document, and what it returns is the result. A document that
-        was cut by `max_tokens` is the error `json-cut`, which has the text. One that is cancelled leaves no trace: the
-        schema is no constraint of the generator then.
+        was cut by `max_tokens` is the error `json-cut`, which has the text; a schema that cannot be enforced is
+        `invalid-grammar`. One that is cancelled leaves no trace: the schema is not a constraint of the generator then.
         """
         build: Callable[[str], Any] = json.loads
         if schema is None:
@@ -453,7 +454,7 @@ class Generator:
         return output.tokens
 
     def tokens(self) -> list[int]:
-        """Blocks until the end and returns the tokens that were left; again the same when called again."""
+        """Blocks until the end and returns the tokens that were left; when called again it returns the same."""
         if self._tokens is None:
             self._rest = self.decoder()
             if self._steering.is_asked:
@@ -516,4 +517,4 @@ def _json_schema(schema: Any) -> tuple[Schema, str]:
 
 
 TokenStream = Generator
-"""The name of older programs."""
+"""Another name of `Generator`, of older programs."""

@@ -45,7 +45,7 @@ class Grammar:
 
     @classmethod
     def json(cls) -> Grammar:
-        """Any JSON."""
+        """Documents of any JSON, without white space between their signs."""
         return cls._of(_grammar.Source_AnyJson())
 
     @classmethod
@@ -60,7 +60,11 @@ class Grammar:
 
 
 class Matcher:
-    """Walks a text of a grammar by the tokens of a model."""
+    """Walks a text of a grammar by the tokens of a model, from its beginning on.
+
+    A grammar that takes too much with the vocabulary is the error `invalid-grammar`, that of the calls of another model
+    `invalid-argument`.
+    """
 
     def __init__(self, grammar: Grammar, tokenizer: Tokenizer) -> None:
         _arguments.of_type("grammar", grammar, Grammar)
@@ -68,7 +72,10 @@ class Matcher:
         self._raw = host(grammar._raw.matcher, tokenizer._raw)
 
     def accept_tokens(self, ids: Iterable[int]) -> None:
-        """Goes on by tokens; where one does not continue the text, none is taken: `grammar-mismatch`."""
+        """Goes on by tokens, 65,536 at most; where one does not continue the text, none is taken: `grammar-mismatch`.
+
+        A document beyond a megabyte or 120 levels is the error `invalid-grammar`.
+        """
         host(self._raw.accept, _arguments.tokens("ids", ids))
 
     def next_token_logit_mask(self) -> list[int]:
@@ -85,7 +92,7 @@ class Matcher:
         return self._raw.is_terminated()
 
     def reset(self) -> None:
-        """Goes back to the beginning."""
+        """Goes back to the beginning of the text."""
         host(self._raw.reset)
 
     def fork(self) -> Matcher:
@@ -96,7 +103,10 @@ class Matcher:
 
 
 class GrammarConstraint:
-    """A constraint by a grammar. The engine walks it by itself: the program has no part in a step."""
+    """A constraint by a grammar. The engine walks it by itself: the program has no part in a step.
+
+    It begins where the matcher stands. A source that cannot be enforced is the error `invalid-grammar`.
+    """
 
     def __init__(self, matcher: Matcher) -> None:
         _arguments.of_type("matcher", matcher, Matcher)
@@ -104,28 +114,28 @@ class GrammarConstraint:
 
     @classmethod
     def from_grammar(cls, grammar: Grammar, model: Model) -> GrammarConstraint:
-        """By a compiled grammar."""
+        """A constraint by a grammar that was checked."""
         _arguments.of_type("model", model, Model)
         return cls(Matcher(grammar, model.tokenizer()))
 
     @classmethod
     def from_json_schema(cls, schema: str | Mapping[str, Any] | bool, model: Model) -> GrammarConstraint:
-        """Documents that fit a JSON Schema."""
+        """A constraint to documents that fit a JSON Schema, as text or as a dict."""
         return cls.from_grammar(Grammar.from_json_schema(schema), model)
 
     @classmethod
     def json(cls, model: Model) -> GrammarConstraint:
-        """Any JSON."""
+        """A constraint to documents of any JSON."""
         return cls.from_grammar(Grammar.json(), model)
 
     @classmethod
     def from_regex(cls, pattern: str, model: Model) -> GrammarConstraint:
-        """Texts that match a regular expression as a whole."""
+        """A constraint to texts that match a regular expression as a whole."""
         return cls.from_grammar(Grammar.from_regex(pattern), model)
 
     @classmethod
     def from_ebnf(cls, source: str, model: Model) -> GrammarConstraint:
-        """Texts of a grammar in EBNF."""
+        """A constraint to texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`."""
         return cls.from_grammar(Grammar.from_ebnf(source), model)
 
     def step(self, accepted: list[int]) -> list[int]:
@@ -136,41 +146,41 @@ class GrammarConstraint:
 
 @dataclass(frozen=True)
 class AnyJson:
-    """Any JSON."""
+    """Documents of any JSON, for the option `constrain`."""
 
     def build_constraint(self, model: Model) -> GrammarConstraint:
-        """A fresh constraint."""
+        """A fresh constraint, at the beginning of a text; a source that cannot be enforced is `invalid-grammar`."""
         return GrammarConstraint.json(model)
 
 
 @dataclass(frozen=True)
 class JsonSchema:
-    """Documents that fit a JSON Schema."""
+    """Documents that fit a JSON Schema, as text or as a dict, for the option `constrain`."""
 
     schema: str | Mapping[str, Any] | bool
 
     def build_constraint(self, model: Model) -> GrammarConstraint:
-        """A fresh constraint."""
+        """A fresh constraint, at the beginning of a text; a source that cannot be enforced is `invalid-grammar`."""
         return GrammarConstraint.from_json_schema(self.schema, model)
 
 
 @dataclass(frozen=True)
 class Regex:
-    """Texts that match a regular expression as a whole."""
+    """Texts that match a regular expression as a whole, for the option `constrain`."""
 
     pattern: str
 
     def build_constraint(self, model: Model) -> GrammarConstraint:
-        """A fresh constraint."""
+        """A fresh constraint, at the beginning of a text; a source that cannot be enforced is `invalid-grammar`."""
         return GrammarConstraint.from_regex(self.pattern, model)
 
 
 @dataclass(frozen=True)
 class Ebnf:
-    """Texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`."""
+    """Texts of a grammar in EBNF, for the option `constrain`: the dialect of Lark, or that of `root ::=`."""
 
     source: str
 
     def build_constraint(self, model: Model) -> GrammarConstraint:
-        """A fresh constraint."""
+        """A fresh constraint, at the beginning of a text; a source that cannot be enforced is `invalid-grammar`."""
         return GrammarConstraint.from_ebnf(self.source, model)

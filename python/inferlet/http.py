@@ -63,11 +63,15 @@ class StatusError(Exception):
 
     def __init__(self, message: str, response: _Answer) -> None:
         super().__init__(message)
-        self.response = response
+        self.response: _Answer = response
+        """The answer, a `Response` or a `StreamedResponse`."""
 
 
 class Headers(Mapping[str, str]):
-    """Headers of an answer, by names in any case; one that came several times has its values joined by commas."""
+    """Headers of an answer, by names in any case.
+
+    It is a mapping of texts. A header that came several times has its values joined by commas.
+    """
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._pairs = [(name.lower(), value) for name, value in pairs]
@@ -100,11 +104,16 @@ class _Answer:
     """What every answer says before its body."""
 
     def __init__(self, head: _http.Head) -> None:
-        self.status = head.status
-        self.reason = head.status_text
-        self.url = head.url
-        self.is_redirected = head.is_redirected
-        self.headers = Headers((header.name, header.value) for header in head.headers)
+        self.status: int = head.status
+        """The number of the status, such as 200."""
+        self.reason: str = head.status_text
+        """What the server says of the status; it may be empty."""
+        self.url: str = head.url
+        """Where it comes from, behind all redirects."""
+        self.is_redirected: bool = head.is_redirected
+        """Whether there was a redirect."""
+        self.headers: Headers = Headers((header.name, header.value) for header in head.headers)
+        """What the server says of its answer."""
 
     @property
     def ok(self) -> bool:
@@ -130,11 +139,12 @@ class _Answer:
 
 
 class Response(_Answer):
-    """An answer that was read whole. `content` is its body."""
+    """An answer that was read whole."""
 
     def __init__(self, head: _http.Head, content: bytes) -> None:
         super().__init__(head)
-        self.content = content
+        self.content: bytes = content
+        """The body."""
 
     @property
     def text(self) -> str:
@@ -172,7 +182,7 @@ class StreamedResponse(_Answer):
             yield line
 
     def lines_now(self) -> Iterator[str]:
-        """The same, and blocks."""
+        """As `lines`, and blocks the whole program while it waits."""
         lines = _Lines(self._charset())
         for part in self:
             yield from lines.feed(part)

@@ -54,13 +54,17 @@ class Request:
         head = self._raw.head()
         split = urlsplit(head.url)
         self.method: str = head.method
+        """Such as `GET`."""
         self.url: str = head.url
         """As the client has asked for it, without what names the program at a server."""
         self.path: str = split.path
+        """The path of the URL, without the query."""
         self.query: dict[str, str] = dict(parse_qsl(split.query, keep_blank_values=True))
         """Of a name that comes several times the last value; `query_pairs` has all of them."""
         self.query_pairs: list[tuple[str, str]] = parse_qsl(split.query, keep_blank_values=True)
-        self.headers = Headers((header.name, header.value) for header in head.headers)
+        """The names of the query with their values, in the order in which they came."""
+        self.headers: Headers = Headers((header.name, header.value) for header in head.headers)
+        """What the client says of its request, by names in any case."""
         self.remote_address: str = head.remote_address
         """The address of the client."""
 
@@ -122,9 +126,12 @@ class Response:
             _arguments.refuse("status", status, f"a whole number from {_FIRST_STATUS} to {_LAST_STATUS}")
         if body is not None and not isinstance(body, Part | Iterable | AsyncIterable):
             _arguments.refuse("body", body, "bytes, a str, or an iterable of those")
-        self.status = int(status)
+        self.status: int = int(status)
+        """The number of the status, from 200 to 599."""
         self.headers: list[tuple[str, str]] = list(headers.items() if isinstance(headers, Mapping) else headers)
-        self.body = body
+        """Names with their values, in the order in which they are sent."""
+        self.body: Body = body
+        """What is sent; None: nothing."""
         if isinstance(body, str):
             self._default_header("content-type", _TEXT_TYPE)
 
@@ -152,6 +159,7 @@ class Response:
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response] | Response]
+"""What answers requests: a function of one, which may be `async`."""
 
 
 def is_serving() -> bool:

@@ -1,7 +1,8 @@
 """Messages between the programs of one user that run in one engine.
 
 Each topic has a queue, from which every message is taken once, and broadcasts, of which every subscription gets a copy.
-Queues and broadcasts of one name have nothing to do with each other.
+Queues and broadcasts of one name have nothing to do with each other. A name has 1 to 256 bytes and no control
+characters.
 """
 
 from __future__ import annotations
@@ -48,7 +49,11 @@ def broadcast(topic: str, message: object) -> None:
 
 
 def subscribe(topic: str) -> Subscription:
-    """Subscribes to what is broadcast from now on."""
+    """Subscribes to what is broadcast from now on.
+
+    Raises `InferletError`: `invalid-argument` for a topic that is not a name, `limit-resources` where there are too
+    many subscriptions.
+    """
     return Subscription(host(_messaging.subscribe, _topic(topic)))
 
 

@@ -31,11 +31,11 @@ class Tokenizer:
         return host(self._raw.decode, _arguments.tokens("tokens", tokens))
 
     def vocab_size(self) -> int:
-        """How many ids there are: the width of a row of logits."""
+        """How many ids there are: V, the width of a row of logits."""
         return self._raw.vocab_size()
 
     def vocabs(self) -> tuple[list[int], list[bytes]]:
-        """Every id with its raw bytes, as two lists of the same length, in id order."""
+        """Every id with its raw bytes, as two lists of `[V]`, in id order."""
         return self._raw.vocabs()
 
     def special_tokens(self) -> tuple[list[int], list[bytes]]:
@@ -48,7 +48,7 @@ class Tokenizer:
 
 
 class Model:
-    """A loaded model; `Model.load` binds to it."""
+    """A model that the engine has loaded; `Model.load` binds to it."""
 
     def __init__(self, raw: _model.Model) -> None:
         self._raw = raw

@@ -107,7 +107,7 @@ _Answer = _forward.PassOutput | _generation.Output
 
 @dataclass(frozen=True)
 class Output:
-    """What came of a pass. A handle of another kind or of another pass gives None."""
+    """What came of a pass or of a step. A handle of another kind or of another pass gives None."""
 
     tokens: list[int] = field(default_factory=list)
     """What a step of a generator accepted; a stop token is the last. Empty for a forward pass."""
@@ -171,7 +171,7 @@ class Output:
         return None if slot is None else list(slot.value)
 
     def distribution(self, handle: ProbeHandle) -> tuple[list[int], list[float]] | None:
-        """Tokens and their probabilities, of a `Distribution`."""
+        """Tokens and their probabilities, of a `Distribution`: two lists of the same length."""
         slot = self._slot(handle, _sampling.Slot_Distribution)
         return None if slot is None else (list(slot.value.tokens), list(slot.value.values))
 

@@ -93,7 +93,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The number of its process."""
         return self._raw.pid()
 
     def wait(self) -> Any:

@@ -104,11 +104,16 @@ _Answer = TypeVar("_Answer")
 
 
 class Tool(Generic[_Parameters, _Answer]):
-    """A function that the model can call: what `tool` makes of one."""
+    """A function that the model can call: what `tool` makes of one.
+
+    Its parameters have plain names, and types that have a JSON Schema: str, int, float, bool, list, dict, Literal or a
+    union of them. Any other one is the error `invalid-argument`.
+    """
 
     def __init__(self, function: Callable[_Parameters, _Answer]) -> None:
         self._function = function
-        self.name = function.__name__
+        self.name: str = function.__name__
+        """The name of the function, by which the model calls it."""
         self._signature = inspect.signature(function)
         hints = typing.get_type_hints(function)
         properties = {}
@@ -122,6 +127,7 @@ class Tool(Generic[_Parameters, _Answer]):
             "description": inspect.getdoc(function) or "",
             "parameters": {"type": "object", "properties": properties, "required": required},
         }
+        """What the model is told: `{"name", "description", "parameters"}`, the parameters as a JSON Schema."""
 
     def __call__(self, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
         """Calls the function itself."""
@@ -152,7 +158,10 @@ class Tool(Generic[_Parameters, _Answer]):
 
 
 def tool(function: Callable[_Parameters, _Answer]) -> Tool[_Parameters, _Answer]:
-    """Makes a function a tool: its name, its documentation and its type hints are what the model is told."""
+    """Makes a function a tool: its name, its documentation and its type hints are what the model is told.
+
+    Errors: `invalid-argument`, as `Tool` has it.
+    """
     if not callable(function):
         _arguments.refuse("function", function, "a function")
     return Tool(function)
@@ -198,7 +207,7 @@ def native_grammar(model: Model, schemas: Iterable[Schema | Tool[..., Any]], *, 
 
 
 def native_matcher(model: Model, schemas: Iterable[Schema | Tool[..., Any]], *, choice: Choice = "required") -> Matcher | None:
-    """A matcher of `native_grammar`, for a `GrammarConstraint`."""
+    """A matcher of `native_grammar`, for a `GrammarConstraint`; None and errors are those of it."""
     grammar = native_grammar(model, schemas, choice=choice)
     return None if grammar is None else Matcher(grammar, model.tokenizer())
 

@@ -168,6 +168,7 @@ def test_the_version_stands_once() -> None:
         "gen_js_bridge.py",
         "gen_surface.py",
         "gen_cuda_calls.py",
+        "gen_sdk_reference.py",
     ],
 )
 def test_generated_files_are_in_step(generator: str) -> None:

@@ -1,4 +1,7 @@
-/** Chat turns by the template of the checkpoint, and the decoder of what the model says. */
+/**
+ * Chat turns by the template of the checkpoint, and the decoder of what the model says. A template that refuses a
+ * message, or has no such place, is the error `template-error`.
+ */
 
 import * as host from 'pie:host';
 import { checkOptions, toBoolean, toText } from './arguments.js';
@@ -6,7 +9,7 @@ import { EventDecoder } from './decoding.js';
 import { modelHandle, type Model } from './model.js';
 import type { FinishReason } from './output.js';
 
-/** What the tokens of one `feed` meant. */
+/** What the tokens of one `Decoder.feed` meant. */
 export type Event =
   /** No boundary and no text to show. */
   | { readonly type: 'idle' }
@@ -65,17 +68,17 @@ export function visibleText(decoder: Decoder, tokens: Uint32Array, finishReason:
   return text;
 }
 
-/** The tokens of a system message, for `ctx.append`. */
+/** The tokens of a system message that follows others, for `ctx.append`. */
 export function system(model: Model, message: string): Uint32Array {
   return host.messageTokens(modelHandle(model), 'system', toText(message, 'message'));
 }
 
-/** The tokens of a user message, for `ctx.append`. */
+/** The tokens of a user message that follows others, for `ctx.append`. */
 export function user(model: Model, message: string): Uint32Array {
   return host.messageTokens(modelHandle(model), 'user', toText(message, 'message'));
 }
 
-/** The tokens of an assistant message, for `ctx.append`. */
+/** The tokens of a whole assistant message that follows others, for `ctx.append`. */
 export function assistant(model: Model, message: string): Uint32Array {
   return host.messageTokens(modelHandle(model), 'assistant', toText(message, 'message'));
 }
@@ -90,7 +93,7 @@ export function seal(model: Model): Uint32Array {
   return host.sealTokens(modelHandle(model));
 }
 
-/** The tokens that end a turn. */
+/** The ids of the tokens that end a turn. */
 export function stopTokens(model: Model): Uint32Array {
   return host.stopTokens(modelHandle(model));
 }

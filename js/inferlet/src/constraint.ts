@@ -15,7 +15,7 @@ export interface Constraint {
 
 /** What makes a constraint for a model, once for each generation: any object with this method. */
 export interface Schema {
-  /** A fresh constraint. */
+  /** A fresh constraint for a model, at the beginning of a text. */
   buildConstraint(model: Model): Constraint;
 }
 

@@ -18,11 +18,14 @@ import { toAnswer, toId, toSchemas, type Schema } from './tools.js';
  * `suspend`, `truncate` and another pass are `context-busy`, and so are additions while a collector runs.
  */
 export class Context implements Disposable {
-  /** The bound model. */
+  /** The model that it is bound to. */
   readonly model: Model;
   readonly #handle: host.ContextHandle;
 
-  /** A fresh, empty context. */
+  /**
+   * A fresh, empty context.
+   * @throws InferletError `limit-resources` where the program holds as many as it may.
+   */
   constructor(model: Model);
   /** @internal */
   constructor(model: Model, handle: host.ContextHandle);
@@ -35,12 +38,14 @@ export class Context implements Disposable {
    * A context with everything that the snapshot of that name holds, which stays; `undefined` where there is none.
    * Snapshots belong to the user, whichever of his programs saved them. The tokens count against the token budget of
    * the program.
+   * @throws InferletError `token-budget`, `limit-resources`; `invalid-argument` for a name that is empty or longer than
+   * 256 bytes.
    */
   static open(model: Model, name: string): Context | undefined {
     return opened(model, name, host.contextOpen);
   }
 
-  /** As `open`, and the snapshot is removed: of two programs that take it one gets it. */
+  /** As `open`, and the snapshot is removed: of two programs that take it one gets it, the other `undefined`. */
   static take(model: Model, name: string): Context | undefined {
     return opened(model, name, host.contextTake);
   }
@@ -66,7 +71,10 @@ export class Context implements Disposable {
     this.#handle.save(toText(name, 'name'));
   }
 
-  /** Keeps a copy under a name that is made up, and returns it. It lasts as long as the engine runs. */
+  /**
+   * Keeps a copy under a name that is made up, and returns that name. It lasts as long as the engine runs.
+   * @throws InferletError `limit-snapshots`
+   */
   snapshot(): string {
     return this.#handle.snapshot();
   }
@@ -76,7 +84,10 @@ export class Context implements Disposable {
     this.#handle.suspend();
   }
 
-  /** A copy of everything: tokens, buffer and open turn. Pages are shared until they are written. */
+  /**
+   * A copy of everything: tokens, pending token, buffer and turn state. Pages are shared until they are written.
+   * @throws InferletError `limit-resources` where the program holds as many contexts as it may.
+   */
   fork(): Context {
     return new Context(this.model, this.#handle.fork());
   }
@@ -135,7 +146,10 @@ export class Context implements Disposable {
     return this;
   }
 
-  /** Closes the assistant's turn; a second seal does nothing. */
+  /**
+   * Closes an open assistant turn; what the model itself wrote of the closing tokens is not written again. A second
+   * seal does nothing.
+   */
   seal(): this {
     host.seal(this.#handle);
     return this;
@@ -156,13 +170,17 @@ export class Context implements Disposable {
     return this;
   }
 
-  /** Computes what is buffered. With nothing to compute, no pass runs. */
+  /**
+   * Computes what is pending and buffered, and commits the full pages. With nothing to compute, no pass runs.
+   * @throws InferletError `context-full`, `out-of-pages`, `driver-failed`; the context is as before then.
+   */
   flush(): Promise<void> {
     return new Pending((settle: host.Settle<void>) => this.#handle.flush(settle), () => {});
   }
 
   /**
-   * Drops the last `n` tokens; what is buffered stays.
+   * Drops the last `n` tokens: the pending one first, then those in pages that are not committed. The buffer stays, and
+   * an idle generator of the context is retired.
    * @throws InferletError `truncate-range` for more tokens than lie outside committed pages.
    */
   truncate(n: number): void {
@@ -175,7 +193,7 @@ export class Context implements Disposable {
   }
 
   /**
-   * Of the tokens in pages, those that were not computed for this context, because a program of the same user had
+   * How many of the tokens in pages were not computed for this context, because a program of the same user had
    * computed the same before; a fork has the count of its original. It depends on what other programs did: do not let
    * tokens follow from it.
    */
@@ -183,12 +201,12 @@ export class Context implements Disposable {
     return this.#handle.cachedTokens();
   }
 
-  /** Tokens a page holds. */
+  /** How many tokens a page holds. */
   get pageSize(): number {
     return this.#handle.pageSize();
   }
 
-  /** The tokens that were added and that no pass has taken. */
+  /** The ids of the tokens that were added and that no pass has taken. */
   buffer(): Uint32Array {
     return this.#handle.buffer();
   }

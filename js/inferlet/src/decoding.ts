@@ -21,7 +21,10 @@ export abstract class EventDecoder<E extends { readonly type: string }> {
     this.#read = read;
   }
 
-  /** Takes tokens and gives one event. */
+  /**
+   * Takes tokens and gives the first event that is due.
+   * @throws InferletError `invalid-token` for an id outside the vocabulary.
+   */
   feed(tokens: Tokens): E {
     return this.#read(this.#raw.feed(toTokens(tokens, 'tokens')) as never);
   }
@@ -50,7 +53,7 @@ export abstract class EventDecoder<E extends { readonly type: string }> {
     return this.#rest(taken instanceof Output ? this.feedOutput(taken) : this.feed(taken));
   }
 
-  /** Forgets what was fed. */
+  /** Forgets what was fed: the start of a turn. */
   reset(): void {
     this.#raw.reset();
   }

@@ -24,7 +24,7 @@ export class InferletError extends Error {
   }
 }
 
-/** The client has disconnected. */
+/** The client has disconnected: the error `session-closed`. */
 export class SessionClosed extends InferletError {
   static {
     this.prototype.name = 'SessionClosed';

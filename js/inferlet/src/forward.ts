@@ -16,7 +16,7 @@ import { samplerRecord, type Sampler } from './sampler.js';
  */
 export class Forward {
   readonly #handle: host.ForwardPassHandle;
-  /** Tokens a page of the context holds. */
+  /** How many tokens a page of the context holds. */
   readonly pageSize: number;
 
   /** @internal */
@@ -40,24 +40,33 @@ export class Forward {
     return this;
   }
 
-  /** What each token attends to, together with causality, in place of masks that were given before: one for each. */
+  /**
+   * What each token attends to, over the slots of the context after the pass, together with causality: a mask for each
+   * token, in place of those that were given before.
+   */
   attentionMask(masks: Iterable<Brle>): this {
     this.#handle.attentionMask(toMasks(masks, 'masks'));
     return this;
   }
 
-  /** The tokens that samplers may draw, in place of a mask that was given before. */
+  /** The tokens that samplers may draw, in place of a mask that was given before; probes do not see it. */
   mask(mask: Brle): this {
     this.#handle.logitMask(toRuns(mask, 'mask'));
     return this;
   }
 
-  /** Draws from the rows behind these tokens. */
+  /**
+   * Draws from the rows behind these tokens.
+   * @throws InferletError `invalid-sampler` for parameters out of range.
+   */
   sample(indices: Iterable<number>, sampler: Sampler): SampleHandle {
     return new SampleHandle(this, this.#handle.sample(toIndices(indices, 'indices'), samplerRecord(sampler)));
   }
 
-  /** Reads the row behind this token. */
+  /**
+   * Reads the row behind this token.
+   * @throws InferletError `invalid-probe` for parameters out of range.
+   */
   probe(index: number, probe: Probe): ProbeHandle {
     return new ProbeHandle(this, this.#handle.probe(toCount(index, 'index'), probeRecord(probe)));
   }
@@ -68,7 +77,7 @@ export class Forward {
     return this;
   }
 
-  /** Perturbs the adapter by this seed. Without an adapter the pass fails. */
+  /** Perturbs the adapter by this seed. Without an adapter the pass fails with `invalid-argument`. */
   zoSeed(seed: Seed): this {
     this.#handle.setZoSeed(toZoSeed(seed, 'seed'));
     return this;
@@ -82,6 +91,8 @@ export class Forward {
   /**
    * Runs it. Until then and until the answer is there the context is busy; a pass that fails or is given up leaves the
    * context as it was. Passes of several contexts that run at once share batches.
+   * @throws InferletError `invalid-argument` where it was executed before, where there is nothing to compute, and for
+   * what does not fit together; `context-busy`, `context-full`, `out-of-pages`, `unsupported`, `driver-failed`.
    */
   execute(): Promise<Output> {
     const begin = (settle: host.Settle<host.PassOutput>): host.Wait => this.#handle.execute(settle);

@@ -22,7 +22,7 @@ import { TextStream } from './texts.js';
 import { toChoiceConstraints, type Choice } from './tools.js';
 import { type CollectJsonOptions, JsonCutError, schemaOf, validated } from './typed.js';
 
-/** Options of `ctx.generate`. */
+/** The options of `ctx.generate`, by their names. */
 export interface GenerateOptions {
   /** Cap on accepted tokens; without it, until a stop token or until the model's context is full. */
   readonly maxTokens?: number | undefined;
@@ -38,7 +38,7 @@ export interface GenerateOptions {
   readonly autoFlush?: boolean | undefined;
   /** Stop at no token of the model and the template. Default: false. */
   readonly ignoreEos?: boolean | undefined;
-  /** The tokens that may be drawn in every step. */
+  /** The tokens that may be drawn in every step, as run lengths. */
   readonly logitMask?: Brle | undefined;
   /** Who says in each step which tokens may be drawn; of several, what all of them allow. */
   readonly constrain?: Constrain | undefined;
@@ -196,7 +196,8 @@ for (const name of ['tokens', 'token', 'tokensAt', 'finishReason', 'raw']) {
 /**
  * Continues a context token by token. Drive it with a collector, with `for await (const text of g.texts())`, with
  * `for await (const step of g)`, or with `next()`; leaving the loop leaves the context usable. A newer generator on the
- * same context retires this one, whose use is then the error `generator-retired`.
+ * same context retires this one, whose use is then the error `generator-retired`. Errors of a step and of a collector:
+ * `context-busy`, `context-full`, `out-of-pages`, `driver-failed`, `limit-pass`; the context is as before then.
  */
 export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   readonly #handle: host.GeneratorHandle;
@@ -210,7 +211,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     this.#machine = { handle, model, steering, nProbes: 0, step: undefined };
   }
 
-  /** Caps the accepted tokens. */
+  /** Caps the accepted tokens at `n`; at 0 nothing runs. */
   maxTokens(n: number): this {
     this.#handle.setMaxTokens(toCount(n, 'maxTokens'));
     return this;
@@ -228,7 +229,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return this;
   }
 
-  /** Adds stop tokens and stop texts. */
+  /** Adds stop tokens and stop texts to those that it has. */
   addStop(stops: Stops): this {
     const { tokens, texts } = toStops(stops, 'stop');
     if (texts.length > 0) this.#handle.addStopTexts(texts);
@@ -296,6 +297,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   /**
    * Reads a row in every step: 0 is the one from which the step draws, or where tokens are drafted, the first from
    * which it does. The handle is for the output of each step; collectors show nothing of it.
+   * @throws InferletError `invalid-probe` for parameters out of range.
    */
   probeEachStep(index: number, probe: Probe): ProbeHandle {
     // The sampler of the generator is the slot before.
@@ -314,12 +316,12 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return kept;
   }
 
-  /** Tokens accepted so far. */
+  /** How many tokens were accepted so far. */
   get tokensGenerated(): number {
     return this.#handle.tokensGenerated();
   }
 
-  /** Whether the generation has ended. */
+  /** Whether the generation has ended: there is a `finishReason`. */
   get isDone(): boolean {
     return this.finishReason !== undefined;
   }
@@ -385,7 +387,8 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   /**
    * Generates to the end under a JSON Schema, beside what constrains it already; returns the value of the document.
    * One that is given up leaves no trace: the schema is no constraint of the generator then.
-   * @throws InferletError `json-cut` where `maxTokens` cut the document: a `JsonCutError`, which has its text.
+   * @throws InferletError `json-cut` where `maxTokens` cut the document: a `JsonCutError`, which has its text;
+   * `invalid-grammar` for a schema that cannot be enforced.
    */
   collectJson<T = unknown>(options: CollectJsonOptions<T> = {}): Promise<T> {
     try {

@@ -32,12 +32,12 @@ export class Grammar {
     return new Grammar(host.grammarCreate(source));
   }
 
-  /** Documents that fit a JSON Schema, without white space. */
+  /** Documents that fit a JSON Schema, without white space between their signs. */
   static fromJsonSchema(schema: SchemaText): Grammar {
     return Grammar.#from({ type: 'json-schema', value: schemaText(schema) });
   }
 
-  /** Any JSON. */
+  /** Documents of any JSON, without white space between their signs. */
   static json(): Grammar {
     return Grammar.#from({ type: 'any-json' });
   }
@@ -53,12 +53,17 @@ export class Grammar {
   }
 }
 
-/** Walks a text of a grammar by the tokens of a model. */
+/** Walks a text of a grammar by the tokens of a model, from its beginning on. */
 export class Matcher {
   readonly #grammar: Grammar;
   readonly #tokenizer: Tokenizer;
   #handle: host.MatcherHandle;
 
+  /**
+   * A matcher at the beginning of a text.
+   * @throws InferletError `invalid-grammar` for a grammar that takes too much with the vocabulary; `invalid-argument`
+   * for that of the calls of another model.
+   */
   constructor(grammar: Grammar, tokenizer: Tokenizer) {
     if (!(grammar instanceof Grammar)) throw wrongType(`grammar must be a Grammar; it is ${show(grammar)}`);
     this.#grammar = grammar;
@@ -79,8 +84,8 @@ export class Matcher {
   }
 
   /**
-   * Goes on by tokens; where one does not continue the text, none is taken.
-   * @throws InferletError `grammar-mismatch`
+   * Goes on by tokens, 65,536 at most; where one does not continue the text, none is taken.
+   * @throws InferletError `grammar-mismatch`; `invalid-grammar` for a document beyond a megabyte or 120 levels.
    */
   acceptTokens(ids: Tokens): void {
     this.handle.accept(toTokens(ids, 'ids'));
@@ -88,7 +93,7 @@ export class Matcher {
 
   /**
    * The tokens that may follow, as run lengths.
-   * @throws InferletError `grammar-mismatch` after the end
+   * @throws InferletError `grammar-mismatch` after the end of the text.
    */
   nextTokenLogitMask(): Uint32Array {
     return this.handle.mask();
@@ -104,44 +109,48 @@ export class Matcher {
     return this.handle.isTerminated();
   }
 
-  /** Goes back to the beginning. */
+  /** Goes back to the beginning of the text. */
   reset(): void {
     this.handle.reset();
   }
 }
 
-/** A constraint by a grammar. The engine walks it by itself: the program has no part in a step. */
+/**
+ * A constraint by a grammar. The engine walks it by itself: the program has no part in a step. It begins where the
+ * matcher stands. A source that cannot be enforced is the error `invalid-grammar`.
+ */
 export class GrammarConstraint {
   /** @internal */
   readonly matcher: Matcher;
 
+  /** A constraint that goes on from where a matcher stands. */
   constructor(matcher: Matcher) {
     if (!(matcher instanceof Matcher)) throw wrongType(`matcher must be a Matcher; it is ${show(matcher)}`);
     this.matcher = matcher;
   }
 
-  /** By a compiled grammar. */
+  /** A constraint by a grammar that was checked. */
   static fromGrammar(grammar: Grammar, model: Model): GrammarConstraint {
     modelHandle(model);
     return new GrammarConstraint(new Matcher(grammar, model.tokenizer()));
   }
 
-  /** Documents that fit a JSON Schema. */
+  /** A constraint to documents that fit a JSON Schema, as text or as the object that it is. */
   static fromJsonSchema(schema: SchemaText, model: Model): GrammarConstraint {
     return GrammarConstraint.fromGrammar(Grammar.fromJsonSchema(schema), model);
   }
 
-  /** Any JSON. */
+  /** A constraint to documents of any JSON. */
   static json(model: Model): GrammarConstraint {
     return GrammarConstraint.fromGrammar(Grammar.json(), model);
   }
 
-  /** Texts that match a regular expression as a whole. */
+  /** A constraint to texts that match a regular expression as a whole. */
   static fromRegex(pattern: string, model: Model): GrammarConstraint {
     return GrammarConstraint.fromGrammar(Grammar.fromRegex(pattern), model);
   }
 
-  /** Texts of a grammar in EBNF. */
+  /** A constraint to texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`. */
   static fromEbnf(source: string, model: Model): GrammarConstraint {
     return GrammarConstraint.fromGrammar(Grammar.fromEbnf(source), model);
   }
@@ -153,27 +162,27 @@ export class GrammarConstraint {
   }
 }
 
-/** Documents that fit a JSON Schema. */
+/** Documents that fit a JSON Schema, for the option `constrain`. One that cannot be enforced is `invalid-grammar`. */
 export function jsonSchema(schema: SchemaText): Schema {
   return { buildConstraint: (model) => GrammarConstraint.fromJsonSchema(schema, model) };
 }
 
-/** Any JSON. */
+/** Documents of any JSON, for the option `constrain`. */
 export function anyJson(): Schema {
   return { buildConstraint: (model) => GrammarConstraint.json(model) };
 }
 
-/** Texts that match a regular expression as a whole. */
+/** Texts that match a regular expression as a whole, for the option `constrain`. */
 export function regex(pattern: string): Schema {
   return { buildConstraint: (model) => GrammarConstraint.fromRegex(pattern, model) };
 }
 
-/** Texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`. */
+/** Texts of a grammar in EBNF, for the option `constrain`: the dialect of Lark, or that of `root ::=`. */
 export function ebnf(source: string): Schema {
   return { buildConstraint: (model) => GrammarConstraint.fromEbnf(source, model) };
 }
 
-/** By a compiled grammar. */
+/** Texts of a grammar that was checked, for the option `constrain`. */
 export function grammar(compiled: Grammar): Schema {
   return { buildConstraint: (model) => GrammarConstraint.fromGrammar(compiled, model) };
 }

@@ -23,6 +23,7 @@ import { ReadableStream } from './streams.js';
 
 /** What a program exports as its default. */
 export interface Handler {
+  /** Answers a request. What it throws goes to standard error, and its client gets the status 500. */
   fetch(request: Request): Response | Promise<Response>;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Messages between the programs of one user that run in one engine. Each topic has a queue, from which every message
  * is taken once, and broadcasts, of which every subscription gets a copy. Queues and broadcasts of one name have
- * nothing to do with each other.
+ * nothing to do with each other. A name has 1 to 256 bytes and no control characters.
  */
 
 import * as host from 'pie:host';
@@ -36,7 +36,11 @@ export function broadcast(topic: string, message: unknown): void {
   host.broadcast(toText(topic, 'topic'), textOf(message));
 }
 
-/** Subscribes to what is broadcast from now on. */
+/**
+ * Subscribes to what is broadcast from now on.
+ * @throws InferletError `invalid-argument` for a topic that is not a name; `limit-resources` where there are too many
+ * subscriptions.
+ */
 export function subscribe(topic: string): Subscription {
   return new Subscription(host.subscribe(toText(topic, 'topic')));
 }

@@ -28,7 +28,7 @@ export class Model {
 
   /**
    * Binds to a loaded model; `default` names the first one.
-   * @throws InferletError `unknown-model`
+   * @throws InferletError `unknown-model` where no model has that name.
    */
   static load(name: string): Model {
     return new Model(modelLoad(toText(name, 'name')));
@@ -39,7 +39,7 @@ export class Model {
     return this.#handle.name();
   }
 
-  /** Its tokenizer. */
+  /** The tokenizer of the model. */
   tokenizer(): Tokenizer {
     return new Tokenizer(this.#handle.tokenizer());
   }

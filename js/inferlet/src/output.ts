@@ -3,11 +3,16 @@
 import { show } from './arguments.js';
 import { wrongType } from './errors.js';
 
-/**
- * Why a generation ended: a stop token was accepted; the cap or the length of the model's context was reached; a
- * constraint ended it; or it was retired by a newer generator, a truncation, or the end of its context.
- */
-export type FinishReason = 'stop' | 'length' | 'constraint' | 'closed';
+/** Why a generation ended. */
+export type FinishReason =
+  /** A stop token was accepted. */
+  | 'stop'
+  /** The cap or the length of the model's context was reached. */
+  | 'length'
+  /** A constraint ended the generation. */
+  | 'constraint'
+  /** The generator was retired: by a newer one, a truncation, or the end of its context. */
+  | 'closed';
 
 /** Where a handle's slot stands: the index of it among those of its owner, which is a pass, a step or a generator. */
 interface Place {
@@ -36,31 +41,40 @@ class Handle {
   }
 }
 
-/** Names what a sampler drew. */
+/** Names what a sampler drew: `out.token` and `out.tokensAt` take it. */
 export class SampleHandle extends Handle {}
 
-/** Names what a probe read. */
+/** Names what a probe read: `out.logits` and the others take it. */
 export class ProbeHandle extends Handle {}
 
-/** What came of a sampler or a probe. Bytes are those of float32 numbers. */
+/** What came of a sampler or a probe. */
 export type Slot =
+  /** Of a sampler: one token for each draw, index after index. */
   | { readonly type: 'tokens'; readonly value: Uint32Array }
+  /** The bytes of a row `[V]` of float32. */
   | { readonly type: 'logits'; readonly value: Uint8Array }
+  /** Tokens and their probabilities, two arrays of the same length. */
   | { readonly type: 'distribution'; readonly value: { readonly tokens: Uint32Array; readonly values: Float32Array } }
+  /** Natural logarithms, in the order of the tokens of the probe. */
   | { readonly type: 'logprobs'; readonly value: Float32Array }
+  /** In nats. */
   | { readonly type: 'entropy'; readonly value: number }
+  /** The bytes of the hidden state `[hidden size]`, of float32. */
   | { readonly type: 'embedding'; readonly value: Uint8Array };
 
 /** How many tokens were proposed in a pass, and how many of them the sampler drew as well. */
 export interface Speculation {
+  /** Tokens that were proposed. */
   readonly drafted: number;
+  /** How many of these the sampler drew as well. */
   readonly accepted: number;
 }
 
-/** What the engine answered. */
+/** What the engine answered, as it is. */
 export interface RawOutput {
   /** One for each sampler and probe, in their order. */
   readonly slots: readonly Slot[];
+  /** What was proposed in the pass. */
   readonly speculative: Speculation;
 }
 
@@ -137,28 +151,28 @@ export class Output {
     return this.#value(handle, 'tokens');
   }
 
-  /** Tokens and their probabilities. */
+  /** Tokens and their probabilities, of a `Distribution`: two arrays of the same length. */
   distribution(handle: ProbeHandle): [Uint32Array, Float32Array] | undefined {
     const found = this.#value(handle, 'distribution');
     return found && [found.tokens, found.values];
   }
 
-  /** The bytes of the row: float32 in the order of ids, for a `Float32Array` over their buffer. */
+  /** The row of `Logits`: the bytes of `[V]` float32 numbers in the order of ids, for a `Float32Array` over them. */
   logits(handle: ProbeHandle): Uint8Array | undefined {
     return this.#value(handle, 'logits');
   }
 
-  /** Logarithms of probabilities, in the order of the probe's tokens. */
+  /** The natural logarithms of `Logprob` or `Logprobs`, in the order of the probe's tokens. */
   logprobs(handle: ProbeHandle): Float32Array | undefined {
     return this.#value(handle, 'logprobs');
   }
 
-  /** In nats. */
+  /** The entropy of `Entropy`, in nats. */
   entropy(handle: ProbeHandle): number | undefined {
     return this.#value(handle, 'entropy');
   }
 
-  /** The bytes of the hidden state: float32, for a `Float32Array` over their buffer. */
+  /** The hidden state of `Embedding`: the bytes of float32 numbers, for a `Float32Array` over their buffer. */
   embedding(handle: ProbeHandle): Uint8Array | undefined {
     return this.#value(handle, 'embedding');
   }

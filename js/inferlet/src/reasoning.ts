@@ -4,7 +4,7 @@ import * as host from 'pie:host';
 import { EventDecoder } from './decoding.js';
 import { modelHandle, type Model } from './model.js';
 
-/** What the tokens of one `feed` meant. */
+/** What the tokens of one `Decoder.feed` meant. */
 export type Event =
   /** Nothing of a thought. */
   | { readonly type: 'idle' }
@@ -20,6 +20,7 @@ export type Event =
  * the latest. Of a model without thoughts every event is idle.
  */
 export class Decoder extends EventDecoder<Event> {
+  /** A decoder for what `model` says. */
   constructor(model: Model) {
     super(host.reasoningDecoderCreate(modelHandle(model)), toEvent);
   }

@@ -86,7 +86,7 @@ export class Child implements PromiseLike<unknown> {
     this.#raw = raw;
   }
 
-  /** Its number. */
+  /** The number of its process. */
   get pid(): number {
     return Number(this.#raw.pid());
   }

@@ -43,7 +43,7 @@ export class Sampler {
     };
   }
 
-  /** The most probable token. */
+  /** The most probable token; ties go to the lowest id. */
   static argmax(): Sampler {
     return new Sampler({ temperature: 0 });
   }

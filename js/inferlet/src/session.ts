@@ -28,7 +28,8 @@ export function message(text: string): void {
 }
 
 /**
- * Waits for the next message or signal. What was sent before the program asks is kept.
+ * Waits for the next message or signal. What was sent before the program asks is kept. A wait that is given up takes
+ * none.
  * @throws SessionClosed after a disconnect.
  */
 export function receive(): Promise<string> {
@@ -40,7 +41,7 @@ export const receiveSignal = receive;
 
 /**
  * Sends bytes: one `File` event of the client, in order with the messages. A slow client suspends the program.
- * @throws TypeError where `data` is no Uint8Array.
+ * @throws TypeError where `data` is not a Uint8Array.
  */
 export function sendFile(data: Uint8Array): void {
   host.sendFile(toBytes(data, 'the file'));

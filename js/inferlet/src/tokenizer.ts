@@ -25,18 +25,18 @@ export class Tokenizer {
 
   /**
    * The text of token ids, control tokens included; bytes that are not UTF-8 become U+FFFD.
-   * @throws InferletError `invalid-token`
+   * @throws InferletError `invalid-token` for an id outside the vocabulary.
    */
   decode(tokens: Tokens): string {
     return this.#handle.decode(toTokens(tokens, 'tokens'));
   }
 
-  /** How many ids there are: the width of a row of logits. */
+  /** How many ids there are: V, the width of a row of logits. */
   vocabSize(): number {
     return this.#handle.vocabSize();
   }
 
-  /** Every id with its raw bytes, as two arrays of the same length, in id order. */
+  /** Every id with its raw bytes, as two arrays of `[V]`, in id order. */
   vocabs(): [Uint32Array, Uint8Array[]] {
     return this.#handle.vocabs();
   }

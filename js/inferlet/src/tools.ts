@@ -10,7 +10,7 @@ import { modelHandle, type Model } from './model.js';
 
 /** A call that the model made. */
 export interface Call {
-  /** The tool. */
+  /** The name of the tool. */
   readonly name: string;
   /** Its arguments: a JSON object, as the model wrote it. */
   readonly args: string;
@@ -20,7 +20,7 @@ export interface Call {
   readonly id: string | undefined;
 }
 
-/** What the tokens of one `feed` meant. */
+/** What the tokens of one `Decoder.feed` meant. */
 export type Event =
   /** Nothing of a call. */
   | { readonly type: 'idle' }
@@ -36,9 +36,13 @@ export type Event =
  * are the program's own where they are functions.
  */
 export interface Tool {
+  /** What the model calls it by. */
   readonly name: string;
+  /** What the model is told of it. */
   readonly description?: string;
+  /** The JSON Schema of its arguments, which are an object. */
   readonly parameters?: object;
+  /** Another name of `parameters`, as MCP has it. */
   readonly inputSchema?: object;
 }
 
@@ -58,6 +62,7 @@ export type Choice =
  * event is idle.
  */
 export class Decoder extends EventDecoder<Event> {
+  /** A decoder for what `model` says. */
   constructor(model: Model) {
     super(host.toolDecoderCreate(modelHandle(model)), toEvent);
   }
@@ -99,7 +104,7 @@ export function nativeGrammar(model: Model, schemas: Iterable<Schema>, choice: C
   return handle && Grammar.of(handle);
 }
 
-/** A matcher of `nativeGrammar`, for a `GrammarConstraint`. */
+/** A matcher of `nativeGrammar`, for a `GrammarConstraint`; `undefined` and errors are those of it. */
 export function nativeMatcher(model: Model, schemas: Iterable<Schema>, choice: Choice = 'required'): Matcher | undefined {
   const grammar = nativeGrammar(model, schemas, choice);
   return grammar && new Matcher(grammar, model.tokenizer());

@@ -6,7 +6,7 @@ import type { SchemaText } from './grammar.js';
 
 /** A schema of a library: anything that tells its JSON Schema, by `toJSONSchema` or the Standard Schema interface. */
 export interface SchemaSource {
-  /** The JSON Schema. */
+  /** Tells the JSON Schema, an object. */
   toJSONSchema?(): object;
   /** The Standard Schema interface: `validate` makes the value, `jsonSchema` tells the JSON Schema. */
   readonly '~standard'?: {
@@ -15,7 +15,7 @@ export interface SchemaSource {
   };
 }
 
-/** Options of `g.collectJson`. */
+/** The options of `g.collectJson`, by their names. */
 export interface CollectJsonOptions<T> {
   /** A JSON Schema as text or as the object that it is, or a schema of a library; without it any JSON. */
   readonly schema?: SchemaText | SchemaSource | undefined;

@@ -47,7 +47,7 @@ pub fn seal(model: &Model) -> Result<Vec<u32>> {
     Ok(raw::seal_tokens(model.raw())?)
 }
 
-/// The tokens that end a turn.
+/// The ids of the tokens that end a turn.
 ///
 /// # Errors
 /// As [`cue`].

@@ -21,7 +21,8 @@ pub trait Constrain: Send {
 
 /// What makes a constraint for a model, once for each generation.
 pub trait Schema {
-    /// A fresh constraint. One of the program's own becomes one by [`GrammarConstraint::of`].
+    /// A fresh constraint for a model, at the beginning of a text. One of the program's own becomes one by
+    /// [`GrammarConstraint::of`].
     ///
     /// # Errors
     /// Whatever keeps it from being made.
@@ -65,7 +66,7 @@ impl fmt::Debug for Kind {
 }
 
 impl GrammarConstraint {
-    /// By a matcher, from where it stands on.
+    /// A constraint that goes on from where a matcher stands.
     pub fn new(matcher: Matcher) -> Self {
         Self(Kind::Matcher {
             matcher,
@@ -78,12 +79,12 @@ impl GrammarConstraint {
         Self(Kind::Own(Box::new(constraint)))
     }
 
-    /// By a compiled grammar.
+    /// A constraint by a grammar that was checked.
     pub fn from_grammar(grammar: &Grammar, model: &Model) -> Self {
         Self::new(Matcher::new(grammar, model.tokenizer()))
     }
 
-    /// Any JSON.
+    /// A constraint to documents of any JSON.
     pub fn json(model: &Model) -> Self {
         match Grammar::json() {
             Ok(grammar) => Self::from_grammar(&grammar, model),
@@ -91,10 +92,10 @@ impl GrammarConstraint {
         }
     }
 
-    /// Documents that fit a JSON Schema.
+    /// A constraint to documents that fit a JSON Schema, given as its text.
     ///
     /// # Errors
-    /// `invalid-grammar`. So with the functions below.
+    /// `invalid-grammar` for what cannot be enforced.
     pub fn from_json_schema(schema: &str, model: &Model) -> Result<Self> {
         Ok(Self::from_grammar(
             &Grammar::from_json_schema(schema)?,
@@ -102,7 +103,7 @@ impl GrammarConstraint {
         ))
     }
 
-    /// Texts that match a regular expression as a whole.
+    /// A constraint to texts that match a regular expression as a whole.
     ///
     /// # Errors
     /// As [`GrammarConstraint::from_json_schema`].
@@ -110,7 +111,7 @@ impl GrammarConstraint {
         Ok(Self::from_grammar(&Grammar::from_regex(pattern)?, model))
     }
 
-    /// Texts of a grammar in EBNF.
+    /// A constraint to texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`.
     ///
     /// # Errors
     /// As [`GrammarConstraint::from_json_schema`].

@@ -62,10 +62,10 @@ impl Context {
         ))
     }
 
-    /// The same, and the snapshot is removed: of two programs that take it one gets it.
+    /// As [`Context::open`], and the snapshot is removed: of two programs that take it one gets it.
     ///
     /// # Errors
-    /// Those of `open`; the snapshot stays then.
+    /// As [`Context::open`]; the snapshot stays then.
     pub fn take(model: &Model, name: &str) -> Result<Self> {
         Ok(Self::bind(
             raw::Context::take(model.raw(), name)?,
@@ -76,7 +76,7 @@ impl Context {
     /// Forgets the snapshot of that name.
     ///
     /// # Errors
-    /// `snapshot-missing` naming it; `invalid-argument` as in `open`.
+    /// `snapshot-missing` naming it; `invalid-argument` as of [`Context::open`].
     pub fn delete(model: &Model, name: &str) -> Result<()> {
         Ok(raw::Context::delete(model.raw(), name)?)
     }
@@ -92,17 +92,17 @@ impl Context {
     /// Keeps a copy of everything under a name, in place of an older one, until it is deleted. It uses no page.
     ///
     /// # Errors
-    /// A kept error; `limit-snapshots` when too many are kept; `invalid-argument` as in `open`; `context-busy` while a
-    /// pass is under way.
+    /// A kept error; `limit-snapshots` when too many are kept; `invalid-argument` as of [`Context::open`];
+    /// `context-busy` while a pass is under way.
     pub fn save(&self, name: &str) -> Result<()> {
         self.check()?;
         Ok(self.shared().raw.save(name)?)
     }
 
-    /// The same under a name that is made up, which it returns. It lasts as long as the engine runs.
+    /// Keeps a copy under a name that is made up, and returns that name. It lasts as long as the engine runs.
     ///
     /// # Errors
-    /// Those of `save`.
+    /// A kept error; `limit-snapshots` when too many are kept; `context-busy` while a pass is under way.
     pub fn snapshot(&self) -> Result<String> {
         self.check()?;
         Ok(self.shared().raw.snapshot()?)
@@ -122,7 +122,8 @@ impl Context {
         self.shared().raw.release();
     }
 
-    /// Adds a system message.
+    /// Adds a system message. Its text never becomes a control token, here and in the other messages. While a collector
+    /// runs an addition is the error `context-busy`, which is kept.
     pub fn system(&mut self, text: &str) -> &mut Self {
         self.fill(Role::System, text)
     }
@@ -137,7 +138,8 @@ impl Context {
         self.fill(Role::Assistant, text)
     }
 
-    /// Gives the model tools: the message that comes next is written with them, as the template does it.
+    /// Gives the model tools: the message that comes next is written with them, as the template does it. Its errors are
+    /// kept: `invalid-argument`, and `template-error` where the template has no place for tools.
     pub fn equip(&mut self, tools: &[&dyn Tool]) -> &mut Self {
         let schemas: Vec<String> = tools.iter().map(|tool| tool.schema()).collect();
         self.change(|raw| tools::equip(raw, &schemas))
@@ -148,7 +150,7 @@ impl Context {
         self.change(|raw| tools::answer(raw, name, value, None))
     }
 
-    /// The same to the call of this id, where the model gave one.
+    /// As [`Context::answer`], for the call of this id, where the model gave one.
     pub fn answer_call(&mut self, name: &str, value: &str, id: &str) -> &mut Self {
         self.change(|raw| tools::answer(raw, name, value, Some(id)))
     }
@@ -164,7 +166,7 @@ impl Context {
         self.change(chat::seal)
     }
 
-    /// Adds raw token ids.
+    /// Adds token ids as they are. One outside the vocabulary is the error `invalid-token`, which is kept.
     pub fn append(&mut self, tokens: &[u32]) -> &mut Self {
         self.change(|raw| raw.append(tokens))
     }
@@ -202,7 +204,7 @@ impl Context {
         &self.model
     }
 
-    /// Tokens a page holds.
+    /// How many tokens a page holds.
     pub fn page_size(&self) -> u32 {
         self.shared().raw.page_size()
     }
@@ -212,7 +214,7 @@ impl Context {
         self.shared().keeper.value_of(self.shared().raw.seq_len())
     }
 
-    /// Of the tokens in pages, those that were not computed for this context, because a program of the same user had
+    /// How many of the tokens in pages were not computed for this context, because a program of the same user had
     /// computed the same before; a fork has the count of its original. It depends on what other programs did: do not
     /// let tokens follow from it. 0 where the call fails: its error is kept.
     pub fn cached_tokens(&self) -> u32 {

@@ -62,7 +62,7 @@ impl Forward<'_> {
         }
     }
 
-    /// The same pass without the borrow of its context, which can be changed while it lives.
+    /// This pass without the borrow of its context, which can be changed while the pass lives.
     pub fn into_owned(self) -> Forward<'static> {
         Forward {
             pass: self.pass,
@@ -70,7 +70,8 @@ impl Forward<'_> {
         }
     }
 
-    /// Adds tokens, each at the position that is its index in the context.
+    /// Adds tokens, each at the position that is its index in the context. One outside the vocabulary is the error
+    /// `invalid-token`, which is kept.
     pub fn input(&mut self, tokens: &[u32]) -> &mut Self {
         self.change(|made| made.input(tokens))
     }
@@ -80,21 +81,22 @@ impl Forward<'_> {
         self.change(|made| made.input_at(tokens, positions))
     }
 
-    /// What each token attends to, together with causality, in place of masks that were given before: one for each.
+    /// What each token attends to, over the slots of the context after the pass, together with causality: a mask for
+    /// each token, in place of those that were given before.
     pub fn attention_mask(&mut self, masks: &[Vec<u32>]) -> &mut Self {
         self.checked(brle::check_all_runs(masks, brle::MAX_ROW), |made| {
             made.attention_mask(masks)
         })
     }
 
-    /// The tokens that samplers may draw, in place of a mask that was given before.
+    /// The tokens that samplers may draw, in place of a mask that was given before; probes do not see it.
     pub fn mask(&mut self, mask: &[u32]) -> &mut Self {
         self.checked(brle::check_runs(mask, brle::MAX_ROW), |made| {
             made.logit_mask(mask)
         })
     }
 
-    /// Draws from the rows behind these tokens.
+    /// Draws from the rows behind these tokens. Parameters out of range are the error `invalid-sampler`, which is kept.
     pub fn sample(&mut self, indices: &[u32], sampler: impl Into<Seeded>) -> SampleHandle {
         let sampler = sampler.into().into();
         SampleHandle::new(
@@ -103,7 +105,7 @@ impl Forward<'_> {
         )
     }
 
-    /// Reads the row behind this token.
+    /// Reads the row behind this token. Parameters out of range are the error `invalid-probe`, which is kept.
     pub fn probe<P: Probe>(&mut self, index: u32, probe: P) -> ProbeHandle<P> {
         let slot = self.ask(|made| made.probe(index, &probe.to_raw()));
         ProbeHandle::new(self.pass.owner, slot)
@@ -114,7 +116,7 @@ impl Forward<'_> {
         self.change(|made| made.set_adapter(adapter.raw()))
     }
 
-    /// Perturbs the adapter by this seed. Without an adapter the pass fails.
+    /// Perturbs the adapter by this seed. Without an adapter the pass fails with `invalid-argument`.
     pub fn zo_seed(&mut self, seed: i64) -> &mut Self {
         self.change(|made| made.set_zo_seed(seed))
     }
@@ -125,7 +127,7 @@ impl Forward<'_> {
         self.ask(raw::ForwardPass::start_position)
     }
 
-    /// Tokens a page of the context holds.
+    /// How many tokens a page of the context holds.
     pub fn page_size(&self) -> u32 {
         self.pass.context.raw.page_size()
     }

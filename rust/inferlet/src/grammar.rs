@@ -4,19 +4,22 @@ use crate::constrain::{GrammarConstraint, Schema};
 use crate::matcher::Grammar;
 use crate::{Model, Result};
 
-/// Any JSON.
+/// Documents of any JSON, for [`Generator::constrain_with`](crate::Generator::constrain_with).
 #[derive(Clone, Copy, Debug)]
 pub struct AnyJson;
 
-/// Documents that fit a JSON Schema.
+/// Documents that fit a JSON Schema, given as its text, for
+/// [`Generator::constrain_with`](crate::Generator::constrain_with).
 #[derive(Clone, Copy, Debug)]
 pub struct JsonSchema<'a>(pub &'a str);
 
-/// Texts that match a regular expression as a whole.
+/// Texts that match a regular expression as a whole, for
+/// [`Generator::constrain_with`](crate::Generator::constrain_with).
 #[derive(Clone, Copy, Debug)]
 pub struct Regex<'a>(pub &'a str);
 
-/// Texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`.
+/// Texts of a grammar in EBNF, the dialect of Lark or that of `root ::=`, for
+/// [`Generator::constrain_with`](crate::Generator::constrain_with).
 #[derive(Clone, Copy, Debug)]
 pub struct Ebnf<'a>(pub &'a str);
 

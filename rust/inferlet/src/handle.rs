@@ -24,14 +24,15 @@ pub struct Place {
     pub(crate) index: u32,
 }
 
-/// What an output is read by.
+/// What an output is read by: a [`SampleHandle`] or a [`ProbeHandle`].
 pub trait Handle: Copy {
     /// Where its slot stands.
     #[doc(hidden)]
     fn place(self) -> Place;
 }
 
-/// Names what a sampler drew.
+/// Names what a sampler drew: [`Output::token`](crate::Output::token) and
+/// [`Output::tokens_at`](crate::Output::tokens_at) take it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleHandle(Place);
 
@@ -47,7 +48,7 @@ impl Handle for SampleHandle {
     }
 }
 
-/// Names what a probe of this type read.
+/// Names what a probe of this type read: [`Output::logits`](crate::Output::logits) and the others take it.
 pub struct ProbeHandle<P> {
     place: Place,
     probe: PhantomData<fn() -> P>,

@@ -65,7 +65,7 @@ fn begin(request: Request, body: Option<raw::Body>) -> Result<Upload> {
     })
 }
 
-/// What is asked of a server.
+/// What is asked of a server: a method, a URL, headers and a body.
 #[derive(Clone, Debug)]
 pub struct Request {
     raw: raw::Request,
@@ -91,17 +91,17 @@ impl Request {
         }
     }
 
-    /// Asks for something.
+    /// A request by `GET`, which asks for something.
     pub fn get(url: impl Into<String>) -> Self {
         Self::new("GET", url)
     }
 
-    /// Hands something in.
+    /// A request by `POST`, which hands something in.
     pub fn post(url: impl Into<String>) -> Self {
         Self::new("POST", url)
     }
 
-    /// Adds a header.
+    /// Adds a header, behind those that it has.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.raw.headers.push(raw::Header {
@@ -111,20 +111,20 @@ impl Request {
         self
     }
 
-    /// Sends bytes as the body.
+    /// Sends bytes as the body, in place of one that was given before.
     #[must_use]
     pub fn body(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.raw.body = raw::Body::Whole(bytes.into());
         self
     }
 
-    /// Sends a text as the body.
+    /// Sends a text as the body, of the type `text/plain` where no header says another one.
     #[must_use]
     pub fn text(self, text: impl Into<String>) -> Self {
         self.of_type(TEXT).body(text.into())
     }
 
-    /// Sends a JSON value as the body.
+    /// Sends a JSON value as the body, of the type `application/json` where no header says another one.
     ///
     /// # Errors
     /// `invalid-argument` for a value that JSON cannot hold.
@@ -211,7 +211,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// Its status.
+    /// The number of its status, such as 200.
     pub fn status(&self) -> u16 {
         u16::try_from(self.head.status).unwrap_or(u16::MAX)
     }

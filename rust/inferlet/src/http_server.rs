@@ -129,7 +129,7 @@ impl Request {
         Self { head, raw }
     }
 
-    /// Its method.
+    /// Its method, such as `GET`.
     pub fn method(&self) -> &str {
         &self.head.method
     }
@@ -230,7 +230,7 @@ enum Body {
     Streamed(Box<dyn FnOnce(BodyWriter) -> Writing>),
 }
 
-/// The answer to a request.
+/// The answer to a request: a status, headers and a body.
 pub struct Response {
     status: u16,
     headers: Vec<Header>,
@@ -258,12 +258,12 @@ impl Response {
         Self::new(Vec::new()).status(status)
     }
 
-    /// An answer with a text.
+    /// An answer with a text, of the type `text/plain`.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(text.into()).header(CONTENT_TYPE, TEXT)
     }
 
-    /// An answer with a JSON value.
+    /// An answer with a JSON value, of the type `application/json`.
     ///
     /// # Errors
     /// `invalid-argument` for a value that JSON cannot hold.
@@ -281,7 +281,7 @@ impl Response {
         Self::of(Body::Streamed(Box::new(begin)))
     }
 
-    /// The same for server-sent events, by [`BodyWriter::event`].
+    /// An answer whose body is a stream of server-sent events, which [`BodyWriter::event`] writes.
     pub fn events<A>(write: impl FnOnce(BodyWriter) -> A + 'static) -> Self
     where
         A: Future<Output = Result<()>> + 'static,
@@ -306,7 +306,7 @@ impl Response {
         self
     }
 
-    /// Adds a header.
+    /// Adds a header, behind those that it has.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push(Header {

@@ -22,15 +22,15 @@ impl Grammar {
         })
     }
 
-    /// Documents that fit a JSON Schema, without white space.
+    /// Documents that fit a JSON Schema, given as its text, without white space between their signs.
     ///
     /// # Errors
-    /// `invalid-grammar`: what cannot be enforced, and where. So with the functions below.
+    /// `invalid-grammar`: what does not parse, cannot be enforced, or takes too much, and where.
     pub fn from_json_schema(schema: &str) -> Result<Self> {
         Self::of(&raw::Source::JsonSchema(schema.to_owned()))
     }
 
-    /// Any JSON.
+    /// Documents of any JSON, without white space between their signs.
     ///
     /// # Errors
     /// As [`Grammar::from_json_schema`].
@@ -65,7 +65,7 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// At the beginning of a text.
+    /// A matcher at the beginning of a text.
     pub fn new(grammar: &Grammar, tokenizer: &Tokenizer) -> Self {
         Self::of(grammar.raw.matcher(tokenizer.raw()).map_err(Into::into))
     }
@@ -78,10 +78,10 @@ impl Matcher {
         }
     }
 
-    /// Goes on by tokens; where one does not continue the text, none is taken.
+    /// Goes on by tokens, 65,536 at most; where one does not continue the text, none is taken.
     ///
     /// # Errors
-    /// `grammar-mismatch`; a kept error.
+    /// `grammar-mismatch`; `invalid-grammar` for a document beyond a megabyte or 120 levels; a kept error.
     pub fn accept_tokens(&mut self, tokens: &[u32]) -> Result<()> {
         self.keeper.meet()?;
         match &self.raw {
@@ -115,7 +115,7 @@ impl Matcher {
         self.raw.as_ref().is_some_and(raw::Matcher::is_terminated)
     }
 
-    /// Goes back to the beginning.
+    /// Goes back to the beginning of the text.
     pub fn reset(&mut self) {
         if let Some(raw) = &self.raw {
             self.keeper.value_of(raw.reset());

@@ -42,7 +42,7 @@ pub mod client {
     /// As [`connect`], and lets other tasks run meanwhile.
     ///
     /// # Errors
-    /// As there.
+    /// As [`connect`].
     pub async fn connect_async(name: &str) -> Result<Session> {
         let raw = raw::connect(name)?;
         let server_info = answer(raw.hello()).await?;
@@ -67,7 +67,7 @@ pub mod client {
         /// The tools of the server, `{"tools": [...]}`. `equip` takes each of them as it is, as a JSON text.
         ///
         /// # Errors
-        /// As the module has them; so below.
+        /// `mcp-unavailable`, `mcp-protocol`, `mcp-error`, `limit-mcp-calls`, `limit-mcp-bytes` and `limit-mcp-time`.
         pub fn list_tools(&self) -> Result<String> {
             block_for(self.raw.list_tools())
         }
@@ -75,7 +75,7 @@ pub mod client {
         /// As [`Self::list_tools`], awaited.
         ///
         /// # Errors
-        /// As there; so below.
+        /// As [`Self::list_tools`].
         pub async fn list_tools_async(&self) -> Result<String> {
             answer(self.raw.list_tools()).await
         }
@@ -83,7 +83,8 @@ pub mod client {
         /// Calls a tool: `{"content": [...], "isError"?: bool}`.
         ///
         /// # Errors
-        /// `mcp-error` for a tool that there is not, `invalid-argument` for arguments that are not an object.
+        /// As [`Self::list_tools`], `mcp-error` for a tool that there is not; `invalid-argument` for arguments that are
+        /// not an object.
         pub fn call_tool(&self, name: &str, args_json: &str) -> Result<String> {
             block_for(self.raw.call_tool(name, args_json))
         }
@@ -91,7 +92,7 @@ pub mod client {
         /// As [`Self::call_tool`], awaited. Dropping the wait gives the call up at the server too.
         ///
         /// # Errors
-        /// As there.
+        /// As [`Self::call_tool`].
         pub async fn call_tool_async(&self, name: &str, args_json: &str) -> Result<String> {
             answer(self.raw.call_tool(name, args_json)).await
         }
@@ -107,7 +108,7 @@ pub mod client {
         /// As [`Self::list_resources`], awaited.
         ///
         /// # Errors
-        /// As there.
+        /// As [`Self::list_resources`].
         pub async fn list_resources_async(&self) -> Result<String> {
             answer(self.raw.list_resources()).await
         }
@@ -115,7 +116,7 @@ pub mod client {
         /// Reads a resource: `{"contents": [...]}`.
         ///
         /// # Errors
-        /// `mcp-error` for one that there is not.
+        /// As [`Self::list_tools`], `mcp-error` for one that there is not.
         pub fn read_resource(&self, uri: &str) -> Result<String> {
             block_for(self.raw.read_resource(uri))
         }
@@ -123,7 +124,7 @@ pub mod client {
         /// As [`Self::read_resource`], awaited.
         ///
         /// # Errors
-        /// As there.
+        /// As [`Self::read_resource`].
         pub async fn read_resource_async(&self, uri: &str) -> Result<String> {
             answer(self.raw.read_resource(uri)).await
         }
@@ -139,7 +140,7 @@ pub mod client {
         /// As [`Self::list_prompts`], awaited.
         ///
         /// # Errors
-        /// As there.
+        /// As [`Self::list_prompts`].
         pub async fn list_prompts_async(&self) -> Result<String> {
             answer(self.raw.list_prompts()).await
         }
@@ -155,12 +156,12 @@ pub mod client {
         /// As [`Self::get_prompt`], awaited.
         ///
         /// # Errors
-        /// As there.
+        /// As [`Self::get_prompt`].
         pub async fn get_prompt_async(&self, name: &str, args_json: &str) -> Result<String> {
             answer(self.raw.get_prompt(name, args_json)).await
         }
 
-        /// Ends the session; calls that are under way fail with `mcp-closed`.
+        /// Ends the session; calls that are under way, and later ones, fail with `mcp-closed`.
         pub fn close(self) {
             self.raw.close();
         }

@@ -103,7 +103,7 @@ impl Subscription {
     }
 }
 
-/// Awaiting a [`Subscription`].
+/// Awaits the messages of a [`Subscription`].
 pub trait SubscriptionExt {
     /// The next message; none when the subscription has ended. Dropping the wait loses no message.
     fn get_async(&self) -> impl Future<Output = Option<String>>;

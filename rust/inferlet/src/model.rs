@@ -1,4 +1,4 @@
-//! Loaded models.
+//! Models that the engine has loaded.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ impl Model {
     /// Binds to the model of that name in the configuration; `default` names the first one.
     ///
     /// # Errors
-    /// `unknown-model`.
+    /// `unknown-model` where no model has that name.
     pub fn load(name: &str) -> Result<Self> {
         Ok(Self {
             shared: Rc::new(Shared {
@@ -37,7 +37,7 @@ impl Model {
         self.shared.raw.name()
     }
 
-    /// Its tokenizer.
+    /// The tokenizer of the model.
     pub fn tokenizer(&self) -> &Tokenizer {
         self.shared
             .tokenizer

@@ -100,7 +100,8 @@ impl Output {
         }
     }
 
-    /// Tokens and their probabilities.
+    /// Tokens and their probabilities, of a [`Distribution`](crate::sample::Distribution): two lists of the same
+    /// length.
     pub fn distribution<H: Handle>(&self, handle: H) -> Option<(&[u32], &[f32])> {
         match self.slot(handle)? {
             Slot::Distribution(found) => Some((&found.tokens, &found.values)),
@@ -108,7 +109,8 @@ impl Output {
         }
     }
 
-    /// The bytes of the row: float32 in the order of ids, aligned for `bytemuck::cast_slice`.
+    /// The row of [`Logits`](crate::sample::Logits): the bytes of `[V]` numbers of float32 in the order of ids, aligned
+    /// for `bytemuck::cast_slice`.
     pub fn logits<H: Handle>(&self, handle: H) -> Option<&[u8]> {
         match self.slot(handle)? {
             // The allocator of programs aligns every list for any number.
@@ -117,7 +119,8 @@ impl Output {
         }
     }
 
-    /// Logarithms of probabilities, in the order of the probe's tokens.
+    /// The natural logarithms of [`Logprob`](crate::sample::Logprob) or [`Logprobs`](crate::sample::Logprobs), in the
+    /// order of the probe's tokens.
     pub fn logprobs<H: Handle>(&self, handle: H) -> Option<&[f32]> {
         match self.slot(handle)? {
             Slot::Logprobs(values) => Some(values),
@@ -125,7 +128,7 @@ impl Output {
         }
     }
 
-    /// In nats.
+    /// The entropy of [`Entropy`](crate::sample::Entropy), in nats.
     pub fn entropy<H: Handle>(&self, handle: H) -> Option<f32> {
         match self.slot(handle)? {
             Slot::Entropy(value) => Some(*value),
@@ -133,7 +136,8 @@ impl Output {
         }
     }
 
-    /// The bytes of the hidden state: float32, aligned as those of `logits`.
+    /// The hidden state of [`Embedding`](crate::sample::Embedding): the bytes of float32 numbers, aligned as those of
+    /// `logits`.
     pub fn embedding<H: Handle>(&self, handle: H) -> Option<&[u8]> {
         match self.slot(handle)? {
             Slot::Embedding(bytes) => Some(bytes),

@@ -54,7 +54,7 @@ pub fn spawn(program: &str, input: impl Serialize) -> Result<Child> {
     spawn_with(program, input, &SpawnOptions::default())
 }
 
-/// The same, with options.
+/// As [`spawn`], with options.
 ///
 /// # Errors
 /// As [`spawn`], and `unsupported` for a detached child where no server keeps it.
@@ -86,7 +86,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Its number.
+    /// The number of its process.
     pub fn pid(&self) -> u64 {
         self.raw.pid()
     }

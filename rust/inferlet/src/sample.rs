@@ -7,10 +7,11 @@ pub use crate::handle::{Handle, ProbeHandle, SampleHandle};
 pub use crate::probe::{Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, Probe};
 
 /// Chooses one token per slot. In each: temperature, softmax, top-k, top-p or min-p over what is left, draw.
-/// Temperature 0 is argmax, and ties go to the lowest id.
+/// Temperature 0 is argmax, and ties go to the lowest id. Parameters out of range are the error `invalid-sampler` of
+/// the call that the sampler is given to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampler {
-    /// The likeliest token.
+    /// The likeliest token; ties go to the lowest id.
     Argmax,
     /// From the fewest tokens whose probabilities reach `p`.
     TopP {
@@ -52,37 +53,37 @@ pub enum Sampler {
 }
 
 impl Sampler {
-    /// [`Sampler::Argmax`].
+    /// Makes [`Sampler::Argmax`].
     pub const fn argmax() -> Self {
         Self::Argmax
     }
 
-    /// [`Sampler::TopP`].
+    /// Makes [`Sampler::TopP`].
     pub const fn top_p(temperature: f32, p: f32) -> Self {
         Self::TopP { temperature, p }
     }
 
-    /// [`Sampler::TopK`].
+    /// Makes [`Sampler::TopK`].
     pub const fn top_k(temperature: f32, k: u32) -> Self {
         Self::TopK { temperature, k }
     }
 
-    /// [`Sampler::MinP`].
+    /// Makes [`Sampler::MinP`].
     pub const fn min_p(temperature: f32, p: f32) -> Self {
         Self::MinP { temperature, p }
     }
 
-    /// [`Sampler::TopKTopP`].
+    /// Makes [`Sampler::TopKTopP`].
     pub const fn top_k_top_p(temperature: f32, k: u32, p: f32) -> Self {
         Self::TopKTopP { temperature, k, p }
     }
 
-    /// [`Sampler::Multinomial`].
+    /// Makes [`Sampler::Multinomial`].
     pub const fn multinomial(temperature: f32, draws: u32) -> Self {
         Self::Multinomial { temperature, draws }
     }
 
-    /// The same sampler with a seed of its own, used as given, 0 included, before the seed of the generator.
+    /// This sampler with a seed of its own, used as given, 0 included, before the seed of the generator.
     pub const fn seed(self, seed: u64) -> Seeded {
         Seeded {
             sampler: self,

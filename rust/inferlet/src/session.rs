@@ -58,7 +58,7 @@ pub fn send_file(data: &[u8]) {
     raw::send_file(data);
 }
 
-/// Awaiting a [`FutureString`].
+/// Awaits a [`FutureString`], as `receive` returns it.
 pub trait FutureStringExt {
     /// The text, or none once its source is closed: after the client has disconnected. Dropping the wait loses no
     /// message. After another error it is none too, and the program ends with that error when `main` has ended.
@@ -91,7 +91,7 @@ impl IntoFuture for FutureBlob {
     }
 }
 
-/// Awaiting a [`FutureBlob`].
+/// Awaits a [`FutureBlob`], as `receive_file` returns it.
 pub trait FutureBlobExt {
     /// The bytes, or none once their source is closed: after the client has disconnected. Dropping the wait loses no
     /// file. After another error it is none too, and the program ends with that error when `main` has ended.

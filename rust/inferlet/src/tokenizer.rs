@@ -37,12 +37,12 @@ impl Tokenizer {
         Ok(self.raw.decode(ids)?)
     }
 
-    /// How many ids there are: the width of a row of logits.
+    /// How many ids there are: V, the width of a row of logits.
     pub fn vocab_size(&self) -> u32 {
         self.raw.vocab_size()
     }
 
-    /// Every id and its raw bytes, as two lists of the same length, in id order.
+    /// Every id and its raw bytes, as two lists of `[V]`, in id order.
     pub fn vocabs(&self) -> (Vec<u32>, Vec<Vec<u8>>) {
         self.raw.vocabs()
     }

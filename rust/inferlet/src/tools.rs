@@ -136,7 +136,7 @@ pub fn native_grammar_for<S: AsRef<str>>(
 
 /// A type that can be a parameter of a function under `#[inferlet::tool]`.
 pub trait Parameter: DeserializeOwned {
-    /// Its JSON schema.
+    /// The JSON schema of the type.
     fn schema() -> Value;
 
     /// The value where the model gave none; none where one is needed.
@@ -193,7 +193,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Those of a JSON object.
+    /// Takes the arguments of a call, the text of a JSON object.
     ///
     /// # Errors
     /// `invalid-argument` where the text is not one.

@@ -61,12 +61,12 @@ impl Generator {
         self.set(|made| made.set_max_tokens(n))
     }
 
-    /// Stops at these tokens too.
+    /// Adds stop tokens to those that it has.
     pub fn stop(self, tokens: &[u32]) -> Self {
         self.set(|made| made.add_stop(tokens))
     }
 
-    /// Stops at these tokens too: another name of [`Generator::stop`].
+    /// Adds stop tokens: another name of [`Generator::stop`].
     pub fn add_stop(self, tokens: &[u32]) -> Self {
         self.stop(tokens)
     }
@@ -92,7 +92,8 @@ impl Generator {
         self.set(|made| made.set_seed(seed))
     }
 
-    /// The tokens that may be drawn in every step. Once a step was opened this is the error `invalid-argument`.
+    /// The tokens that may be drawn in every step, as run lengths ([`brle`](crate::brle)). Once a step was opened this
+    /// is the error `invalid-argument`.
     pub fn logit_mask(self, mask: &[u32]) -> Self {
         match brle::check_runs(mask, brle::MAX_ROW) {
             Ok(()) => self.set(|made| made.set_logit_mask(mask)),
@@ -303,7 +304,7 @@ impl Generator {
         self.finish_reason().is_some()
     }
 
-    /// Tokens accepted so far. 0 where the call fails: its error is kept.
+    /// How many tokens were accepted so far. 0 where the call fails: its error is kept.
     pub fn tokens_generated(&self) -> usize {
         self.machine.ask(raw::Generator::tokens_generated) as usize
     }

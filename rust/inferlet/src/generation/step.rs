@@ -26,7 +26,7 @@ impl GenStep {
         }))
     }
 
-    /// Its number, counted from 0.
+    /// The number of the step, counted from 0.
     pub fn index(&self) -> u32 {
         self.index
     }
