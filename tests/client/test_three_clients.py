@@ -16,6 +16,7 @@ from support.launching import ROOT
 from support.serving import Served, serving
 
 FOLDER = Path(__file__).resolve().parent / "three"
+MCP_SERVER = (sys.executable, str(ROOT / "tests/support/mcp_server.py"))
 # Node of this release has a WebSocket without being asked.
 NODE_WITH_WEBSOCKET = 22
 
@@ -34,7 +35,12 @@ def commands() -> dict[str, list[str]]:
 def transcript(command: list[str], served: Served, program: Path) -> list[dict[str, Any]]:
     """What a script wrote, line by line."""
     done = subprocess.run(
-        [*command, served.url, str(program)], check=False, capture_output=True, text=True, timeout=PATIENCE_S, env=environment()
+        [*command, served.url, str(program), *MCP_SERVER],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=environment(),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -68,12 +74,18 @@ def check(lines: list[dict[str, Any]]) -> None:
         [next(line["digest"] for line in lines if line["verb"] == "upload"), "ended", "return", False],
         ["three@1.10", "ended", "cancelled", False],
         ["three@1.10", "ended", "cancelled", False],
+        ["three@1.10", "ended", "return", False],
     ]
     assert answers["launch"][-2:] == ["unknown-program", "invalid-argument"]
     assert answers["attach"][-1] == "unknown-process"
     assert answers["connections"] == answers["disconnect"] == ["not-permitted"]
     assert answers["detach"] == answers["send"][-1:] == ["session-closed"]
     assert answers["ping"] == ["connection-failed"]
+    assert answers["launch_daemon"] == [True, "invalid-argument"]
+    assert answers["register_mcp_server"][-1] == "invalid-name"
+    assert answers["unregister_mcp_server"][-1] == "unknown-mcp-server"
+    said_of_tools = [line["events"][0]["text"] for line in lines if line["verb"].endswith("register_mcp_server") and "events" in line]
+    assert said_of_tools == ["3", "unknown-mcp-server"]
     [said] = [line["events"] for line in lines if line["verb"] == "events"][:1]
     assert [(event["type"], event.get("form")) for event in said] == [
         ("stdout", "text"),

@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::error::Error;
 use crate::error_codes::ErrorCode;
+use crate::mcp::McpServers;
 use crate::opening::Socket;
 use crate::shared::{Answer, Expected, Shared, Unclaimed, Waiting};
 use crate::sync::lock;
@@ -53,9 +54,10 @@ impl Connection {
         let max_posts = RESERVED_REQUESTS.min(open_requests / 2);
         let n_places = (open_requests - max_posts).clamp(1, Semaphore::MAX_PERMITS);
         let places = Arc::new(Semaphore::new(n_places));
-        let shared = Arc::new(Shared::new(places.clone(), max_posts));
-        let (sink, source) = socket.split();
         let (frames, queued) = mpsc::channel(QUEUED_FRAMES);
+        let mcp = McpServers::new(frames.downgrade(), hello.limits.frame_bytes);
+        let shared = Arc::new(Shared::new(places.clone(), max_posts, mcp));
+        let (sink, source) = socket.split();
         tokio::spawn(write(shared.clone(), sink, queued));
         let reader = tokio::spawn(read(shared.clone(), source));
         Arc::new(Self {
@@ -141,6 +143,7 @@ impl Connection {
         {
             reader.abort();
         }
+        self.shared.mcp.close().await;
     }
 
     async fn ask(&self, kind: &str, fields: Fields, expected: Expected) -> Result<Answer, Error> {
