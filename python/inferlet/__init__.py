@@ -14,7 +14,7 @@ try:
 except ModuleNotFoundError:
     raise ImportError("inferlet works inside the engine only; run the program with: pie run PROGRAM") from None
 
-from inferlet import brle, chat, files, http, http_server, mcp, messaging, reasoning, runtime, session, spec, tools
+from inferlet import brle, chat, files, http, http_server, mcp, messaging, reasoning, runtime, session, spec, tools, zo
 from inferlet.adapter import Adapter
 from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
@@ -97,6 +97,7 @@ __all__ = [
     "session",
     "spec",
     "tools",
+    "zo",
 ]
 
 input: Any = None  # noqa: A001 - the name that scripts import

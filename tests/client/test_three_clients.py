@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pie._engine import pack_program
+from pie.programs import Source, load_program
 from support.command import PATIENCE_S, environment
 from support.launching import ROOT
 from support.serving import Served, serving
@@ -32,10 +33,10 @@ def commands() -> dict[str, list[str]]:
     }
 
 
-def transcript(command: list[str], served: Served, program: Path) -> list[dict[str, Any]]:
+def transcript(command: list[str], served: Served, program: Path, *more: str) -> list[Any]:
     """What a script wrote, line by line."""
     done = subprocess.run(
-        [*command, served.url, str(program), *MCP_SERVER],
+        [*command, served.url, str(program), *more],
         check=False,
         capture_output=True,
         text=True,
@@ -52,13 +53,24 @@ def test_the_clients_of_three_languages_say_the_same(tmp_path: Path) -> None:
     source = (FOLDER / "program.py").read_bytes()
     program.write_bytes(pack_program("python", {"main.py": source}, "main.py", None))
     with serving(tmp_path / "server") as served:
-        transcripts = {language: transcript(command, served, program) for language, command in commands().items()}
+        transcripts = {language: transcript(command, served, program, *MCP_SERVER) for language, command in commands().items()}
     first = transcripts["python"]
     for language, lines in transcripts.items():
         differences = [(mine, other) for mine, other in zip(first, lines, strict=False) if mine != other]
         assert differences == [], f"{language} says something else; the first: {differences[0]}"
         assert len(lines) == len(first), f"{language} says {len(lines)} lines of {len(first)}"
     check(first)
+
+
+@pytest.mark.rows("SES-039")
+def test_a_typescript_program_compares_the_signal_of_a_javascript_client(tmp_path: Path) -> None:
+    source = load_program(ROOT / "tests/e2e/session/session.ts")
+    assert isinstance(source, Source)
+    program = tmp_path / "session.pie"
+    program.write_bytes(pack_program(source.language, dict(source.files), source.entry, None))
+    with serving(tmp_path / "server") as served:
+        command = [*commands()["javascript"][:-1], str(FOLDER / "signal.mjs")]
+        assert transcript(command, served, program) == ["stopped"]
 
 
 def check(lines: list[dict[str, Any]]) -> None:
