@@ -16,7 +16,15 @@ from inferlet._typed import Typed, is_type
 from inferlet._wait import block_on, failed, resolve
 from inferlet.adapter import Adapter, raw_adapter
 from inferlet.constraint import Schema
-from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, from_host, host
+from inferlet.errors import (
+    ArgumentTypeError,
+    ErrorCode,
+    InferletError,
+    InvalidArgumentError,
+    JsonCutError,
+    from_host,
+    host,
+)
 from inferlet.grammar import AnyJson, GrammarConstraint, JsonSchema
 from inferlet.model import Model
 from inferlet.output import FinishReason, Output, ProbeHandle, StepSlots
@@ -64,7 +72,7 @@ class GenerateOptions(TypedDict, total=False):
 
 def _raw_options(options: GenerateOptions) -> _generation.Options:
     for name in options.keys() - GenerateOptions.__optional_keys__:
-        raise TypeError(f"Context.generate() got an unexpected keyword argument {name!r}")
+        raise _unknown_option(name)
     max_tokens, stop, seed = options.get("max_tokens"), options.get("stop"), options.get("seed")
     return _generation.Options(
         max_tokens=None if max_tokens is None else _arguments.count("max_tokens", max_tokens),
@@ -75,6 +83,16 @@ def _raw_options(options: GenerateOptions) -> _generation.Options:
         logit_mask=_arguments.runs("logit_mask", options.get("logit_mask") or []),
         drafting=_drafting(options.get("system_speculation"), has_speculator=options.get("speculator") is not None),
     )
+
+
+def _unknown_option(name: str) -> ArgumentTypeError:
+    from difflib import get_close_matches  # noqa: PLC0415  # for mistakes alone
+
+    known = sorted(GenerateOptions.__optional_keys__)
+    near = get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"its options are {', '.join(known)}"
+    message = f"Context.generate() got an unexpected keyword argument {name!r}; {hint}"
+    return ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, message, {"argument": name})
 
 
 def _drafting(wanted: object, *, has_speculator: bool) -> _generation.Drafting:

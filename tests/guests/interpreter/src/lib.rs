@@ -612,7 +612,7 @@ async fn run_step(handles: &Handles, given: &Step) -> Result<Value> {
         handles.add_handle(&one.r#as, step.probe(one.index, one.probe.probe()));
     }
     let out = step.execute().await?;
-    let answer = json!({ "tokens": out.tokens, "finish": out.finish });
+    let answer = json!({ "tokens": out.tokens, "finish": out.finish_reason });
     if let Some(name) = &given.r#as {
         handles.add_output(name, out);
     }
