@@ -19,6 +19,9 @@ use crate::bindings::pie::core::session as raw;
 /// Signals and messages come in one order, through one queue; this name says that a program expects a signal.
 pub use crate::bindings::pie::core::session::receive as receive_signal;
 pub use crate::bindings::pie::core::session::{receive, receive_file};
+use crate::error_codes::ErrorCode;
+use crate::errors::error_code;
+use crate::kept::Keeper;
 use crate::stdout::flush_output;
 use crate::task::answer_soon;
 use crate::{Result, errors};
@@ -57,25 +60,57 @@ pub fn send_file(data: &[u8]) {
 /// Awaiting a [`FutureString`].
 pub trait FutureStringExt {
     /// The text, or none once its source is closed: after the client has disconnected. Dropping the wait loses no
-    /// message.
+    /// message. Another error gives none too, and fails the program at its end; see
+    /// [`FutureStringExt::try_wait_async`].
     fn wait_async(self) -> impl Future<Output = Option<String>>;
+
+    /// The text, as a fallible call.
+    ///
+    /// # Errors
+    /// `session-closed` after the client has disconnected, and whatever else kept the text away.
+    fn try_wait_async(self) -> impl Future<Output = Result<String>>;
 }
 
 impl FutureStringExt for FutureString {
     async fn wait_async(self) -> Option<String> {
-        answer_soon(self).await.ok()
+        unless_closed(answer_soon(self).await)
+    }
+
+    async fn try_wait_async(self) -> Result<String> {
+        answer_soon(self).await
     }
 }
 
 /// Awaiting a [`FutureBlob`].
 pub trait FutureBlobExt {
     /// The bytes, or none once their source is closed: after the client has disconnected. Dropping the wait loses no
-    /// file.
+    /// file. Another error gives none too, and fails the program at its end; see [`FutureBlobExt::try_wait_async`].
     fn wait_async(self) -> impl Future<Output = Option<Vec<u8>>>;
+
+    /// The bytes, as a fallible call.
+    ///
+    /// # Errors
+    /// `session-closed` after the client has disconnected, and whatever else kept the bytes away.
+    fn try_wait_async(self) -> impl Future<Output = Result<Vec<u8>>>;
 }
 
 impl FutureBlobExt for FutureBlob {
     async fn wait_async(self) -> Option<Vec<u8>> {
-        answer_soon(self).await.ok()
+        unless_closed(answer_soon(self).await)
     }
+
+    async fn try_wait_async(self) -> Result<Vec<u8>> {
+        answer_soon(self).await
+    }
+}
+
+/// What came, or none where its source was closed. Another error is kept.
+fn unless_closed<T>(answer: Result<T>) -> Option<T> {
+    answer
+        .map_err(|error| {
+            if error_code(&error) != Some(ErrorCode::SessionClosed) {
+                Keeper::new().keep(error);
+            }
+        })
+        .ok()
 }

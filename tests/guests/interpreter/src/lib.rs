@@ -384,24 +384,10 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Send { text } => session::send(text),
         Operation::SendJson { value } => session::send_json(value)?,
         Operation::Message { text } => session::message(text),
-        // The other languages raise where Rust answers none.
-        Operation::Receive {} => {
-            return Ok(json!(
-                session::receive()
-                    .wait_async()
-                    .await
-                    .ok_or("[session-closed] the client has gone")?
-            ));
-        }
+        Operation::Receive {} => return Ok(json!(session::receive().try_wait_async().await?)),
         Operation::Push { topic, message } => messaging::push(topic, message)?,
-        // The other languages raise where Rust answers none.
         Operation::Pull { topic } => {
-            return Ok(json!(
-                messaging::pull(topic)
-                    .wait_async()
-                    .await
-                    .ok_or("[invalid-argument] the topic is not a name")?
-            ));
+            return Ok(json!(messaging::pull(topic).try_wait_async().await?));
         }
         Operation::Broadcast { topic, message, n } => {
             for _ in 0..*n {
@@ -468,12 +454,7 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::HashOfSeed {} => return Ok(json!(format!("{:016x}", runtime::launch_seed()))),
         Operation::SendFile { data } => session::send_file(data),
         Operation::ReceiveFile {} => {
-            return Ok(json!(
-                session::receive_file()
-                    .wait_async()
-                    .await
-                    .ok_or("[session-closed] the client has gone")?
-            ));
+            return Ok(json!(session::receive_file().try_wait_async().await?));
         }
         Operation::All { ops } => {
             let branches =
