@@ -310,8 +310,8 @@ export class Client {
   }
 
   /**
-   * Offers an MCP server to the programs that this connection launches, and to their children, by a name. In Node it may
-   * be a command, which is started when a program asks for the server, and ends with the connection; everywhere an
+   * Offers an MCP server to the programs that this connection launches, and to their children, by a name. In Node it
+   * may be a command, which is started when a program asks for the server, and ends with the connection; everywhere an
    * object that serves what comes by a transport. A server of the operator with that name gives way. Throws PieError
    * `invalid-name`, `limit-mcp-calls` where there are too many, and `unsupported` for a command in a browser.
    */

@@ -87,6 +87,8 @@ export class McpServers {
   }
 
   #start(number: number, name: string): void {
+    // A second link of one number takes the place of the first.
+    this.#links.get(number)?.stop();
     const server = this.#servers.get(name);
     if (server === undefined) {
       void this.#say('mcp_end', { link: number, text: 'this client has no such server' });

@@ -407,9 +407,9 @@ impl Client {
         self.ask("terminate", json!({ "pid": pid })).await.map(drop)
     }
 
-    /// Offers an MCP server to the programs that this connection launches, and to their children, by a name. The process
-    /// is started when a program asks for the server, and ends with the connection. A server of the operator with that
-    /// name gives way.
+    /// Offers an MCP server to the programs that this connection launches, and to their children, by a name. The
+    /// process is started when a program asks for the server, and ends with the connection. A server of the operator
+    /// with that name gives way.
     ///
     /// # Errors
     /// `invalid-name`, and `limit-mcp-calls` where there are too many.

@@ -157,7 +157,10 @@ impl McpServers {
             stop: Some(stop),
             running,
         };
-        state.links.insert(number, link);
+        // A second link of one number takes the place of the first.
+        if let Some(mut before) = state.links.insert(number, link) {
+            before.stop(WAS_ENDED);
+        }
     }
 
     /// A line for a process; of one that has ended, the server of Pie is about to hear.

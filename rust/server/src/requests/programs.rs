@@ -157,8 +157,8 @@ impl Session {
     }
 }
 
-/// A program that shall serve HTTP. Its manifest is the one that was given, else the one that it carries, else a new one;
-/// files of a built program have at most `most` bytes. Slow: reads the program.
+/// A program that shall serve HTTP. Its manifest is the one that was given, else the one that it carries, else a new
+/// one; files of a built program have at most `most` bytes. Slow: reads the program.
 ///
 /// # Errors
 /// `invalid-manifest`, and `invalid-argument` where its manifest says otherwise.
