@@ -76,5 +76,8 @@ def test_what_a_shop_has_not_is_in_the_answer(tiny: Engine, shop: Web) -> None:
 
 
 def test_a_shop_that_is_not_allowed_is_an_error_for_the_model_too(tiny: Engine) -> None:
-    outcome = run(tiny, example("http_agent", "python"), {"prompt": "How much does a violin cost?", "shop": "http://192.0.2.1"})
-    assert (outcome.code, outcome.sent) == (None, ['{"calls":"get_price","item":"violin"}'])
+    given = {"prompt": "How much does a violin cost?", "shop": "http://192.0.2.1", "max_turns": 1}
+    outcome = run(tiny, example("http_agent", "python"), given)
+    # It was told to the model, and ended nothing: what fails is that the model may not speak again.
+    assert outcome.sent == ['{"calls":"get_price","item":"violin"}']
+    assert (outcome.code, "allow it more turns" in (outcome.message or "")) == ("program-error", True)

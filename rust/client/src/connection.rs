@@ -32,6 +32,8 @@ const CHUNK_BYTES: usize = 256 << 10;
 const MIN_CHUNK_BYTES: usize = 1 << 10;
 const FLUSH: Duration = Duration::from_secs(2);
 const CLOSE: Duration = Duration::from_secs(2);
+/// How long the end of MCP servers is waited for.
+const SERVERS: Duration = Duration::from_secs(5);
 /// Acks of a reader that keeps up are gathered for this long: one for many small events.
 const ACK_DELAY: Duration = Duration::from_millis(20);
 const PING: Duration = Duration::from_secs(20);
@@ -143,7 +145,7 @@ impl Connection {
         {
             reader.abort();
         }
-        self.shared.mcp.close().await;
+        let _ = timeout(SERVERS, self.shared.mcp.close()).await;
     }
 
     async fn ask(&self, kind: &str, fields: Fields, expected: Expected) -> Result<Answer, Error> {
