@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from benchmarks.harness import Figure, Row, rust_bench, save
+from benchmarks.harness import Figure, Goal, Row, rust_bench, save
 
 CASES = ["one instance", "an instance each"]
 
@@ -21,7 +21,8 @@ ROW = Row(
 def measure() -> Iterator[Figure]:
     """The samples of `rust/server/benches/requests.rs`."""
     for line in rust_bench("requests", package="pie-server", timeout_s=600):
-        yield Figure(line["case"], line["unit"], line["ours"], line["peer"])
+        goals = [Goal("ratio", 0.5, at_least=True)] if line["case"] == CASES[0] else []
+        yield Figure(line["case"], line["unit"], line["ours"], line["peer"], goals)
 
 
 class HttpRequests:

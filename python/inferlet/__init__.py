@@ -17,7 +17,7 @@ except ModuleNotFoundError:
 
     _outside.stand_in()
 
-from inferlet import brle, chat, files, http, http_server, mcp, messaging, reasoning, runtime, session, spec, tools
+from inferlet import brle, chat, files, http, http_server, mcp, messaging, reasoning, runtime, session, spec, tools, zo
 from inferlet.adapter import Adapter
 from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
@@ -101,6 +101,7 @@ __all__ = [
     "session",
     "spec",
     "tools",
+    "zo",
 ]
 
 input: Any = None  # noqa: A001 - the name that scripts import

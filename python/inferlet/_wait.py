@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import warnings
 from asyncio import base_events, events
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from types import CoroutineType, TracebackType
 from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack, cast
@@ -89,14 +90,119 @@ async def failed(error: Exception) -> NoReturn:
 
 
 def resolve_or_block(future: HostFuture[_T], owner: object = None) -> Coroutine[Any, Any, _T]:
-    """Inside a running loop a coroutine to await; outside of one blocks and returns the value itself.
+    """Inside a running loop a `Deferred` to await; outside of one blocks and returns the value itself.
 
     So a name that older programs call blocking and newer ones await serves both; its type is that of the newer ones.
     `owner` as in `resolve`.
     """
     if in_loop():
-        return resolve(future, owner)
+        return Deferred(future, owner)
     return cast("Coroutine[Any, Any, _T]", block_on(future))
+
+
+class Deferred(Coroutine[Any, Any, _T]):
+    """What a call that older programs block in gives inside of a running loop: a coroutine to await.
+
+    Older code that was put into `async def main` uses it as the value itself: compares it, prints it, joins it to a
+    text. It blocks the whole program then, until the value is there. What is under way is awaited and nothing else.
+    """
+
+    __slots__ = ("_answer", "_awaited", "_future", "_owner")
+
+    def __init__(self, future: HostFuture[_T], owner: object) -> None:
+        self._future = future
+        self._owner = owner
+        self._awaited: Coroutine[Any, Any, _T] | None = None
+        self._answer: list[_T] = []
+
+    def send(self, value: Any, /) -> Any:
+        """Goes on to wait."""
+        return self._begun().send(value)
+
+    def throw(self, error: Any, value: Any = None, trace: Any = None, /) -> Any:
+        """Ends the wait by an error."""
+        waiting = self._begun()
+        return waiting.throw(error) if value is None and trace is None else waiting.throw(error, value, trace)
+
+    def close(self) -> None:
+        """Gives the wait up."""
+        if self._awaited is not None:
+            self._awaited.close()
+        elif not self._answer:
+            self._answer = []
+            self._awaited = _given_up()
+            self._awaited.close()
+            self._future.__exit__(None, None, None)
+
+    def __await__(self) -> Generator[Any, Any, _T]:
+        return self._begun().__await__()
+
+    def __del__(self) -> None:
+        if self._awaited is None and not self._answer:
+            warnings.warn("a value of the engine was never awaited; write `await` before the call", RuntimeWarning, stacklevel=2)
+
+    def __repr__(self) -> str:
+        return "<a value of the engine; await it>"
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._value() == (other._value() if isinstance(other, Deferred) else other))
+
+    def __str__(self) -> str:
+        return str(self._value())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._value(), spec)
+
+    def __bytes__(self) -> bytes:
+        return bytes(cast("Any", self._value()))
+
+    def __len__(self) -> int:
+        return len(cast("Any", self._value()))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(cast("Any", self._value()))
+
+    def __contains__(self, item: object) -> bool:
+        return bool(item in cast("Any", self._value()))
+
+    def __getitem__(self, key: Any) -> Any:
+        return cast("Any", self._value())[key]
+
+    def __add__(self, other: Any) -> Any:
+        return cast("Any", self._value()) + other
+
+    def __radd__(self, other: Any) -> Any:
+        return other + cast("Any", self._value())
+
+    def __getattr__(self, name: str) -> Any:
+        # What asyncio and tracebacks ask a coroutine for is not of the value.
+        if name.startswith(("_", "cr_", "gi_", "ag_")):
+            raise AttributeError(f"a value of the engine has no {name!r}; await it")
+        return getattr(self._value(), name)
+
+    def _begun(self) -> Coroutine[Any, Any, _T]:
+        if self._awaited is None:
+            self._awaited = _told(self._answer[0]) if self._answer else resolve(self._future, self._owner)
+        return self._awaited
+
+    def _value(self) -> _T:
+        if not self._answer:
+            if self._awaited is not None:
+                raise RuntimeError("this value of the engine is awaited already; use what the await returns")
+            self._answer.append(block_on(self._future))
+        return self._answer[0]
+
+
+async def _told(value: _T) -> _T:
+    """A value that is there."""
+    return value
+
+
+async def _given_up() -> Any:
+    """The wait for a value that nobody wants any more."""
 
 
 def in_loop() -> bool:

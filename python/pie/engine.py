@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pie import _engine
 from pie.backends import check_own, open_driver
 from pie.backends.base import Capabilities, DriverLostError, DriverOptions, FollowingDriver
-from pie.backends.dummy import DummyDriver
+from pie.backends.dummy import DummyDriver, read_script
 from pie.compiler import COMMAND
 from pie.config import DEFAULT, Config, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, folder_name
 from pie.config.environment import with_libraries
@@ -183,6 +183,8 @@ class Engine:
         options = options or ModelConfig()
         folder = options.folder if folder is None else folder
         spec = read_config(folder)
+        is_scripted = driver is None and (dummy or options.driver == "dummy") and not options.isolate
+        script = _script(options, is_scripted=is_scripted)
         if driver is None:
             driver = self._open_driver(folder, "dummy" if dummy else options.driver, options, spec)
         if replies and driver is not None:
@@ -205,7 +207,7 @@ class Engine:
                 driver.close()
             raise
         if driver is None:
-            model.run_dummy(tuple((replies or {}).items()))
+            model.run_dummy([*(replies or {}).items(), *script])
         self._served.append(_Served(model, driver, observe, options.restarts_per_minute))
         return model
 
@@ -445,6 +447,16 @@ def _own_options(options: ModelConfig) -> dict[str, Any]:
     """What is set of the options that belong to a back end."""
     rows = settings()["model"].values()
     return {row.name: getattr(options, row.name) for row in rows if row.driver and getattr(options, row.name) != row.default}
+
+
+def _script(options: ModelConfig, *, is_scripted: bool) -> list[tuple[str, str]]:
+    """What the dummy driver of the engine itself says: pairs of a text that it sees and a reply."""
+    if not options.script:
+        return []
+    if not is_scripted:
+        message = f"script = {options.script!r} is what the driver dummy says, in the process of the engine"
+        raise PieError("invalid-config", f'{message}; set driver = "dummy" and isolate = false, or leave script out')
+    return read_script(Path(options.script))
 
 
 def _content(program: Program) -> Content:

@@ -228,3 +228,10 @@ def test_no_script_of_a_package_and_no_tool_of_a_project_runs(tmp_path: Path, mo
     )
     build(project)
     assert not ran.exists()
+
+
+def test_the_sdk_is_provided_by_both_of_its_names(tmp_path: Path) -> None:
+    for names, needs in ((["inferlet", "@pie-project/inferlet"], False), (["inferlet", "left-pad"], True)):
+        (tmp_path / "package.json").write_text(json.dumps({"dependencies": dict.fromkeys(names, "^0.1.0")}))
+        assert npm.has_dependencies(tmp_path) == needs
+    assert {"--external:inferlet", "--external:@pie-project/inferlet"} <= set(npm._OPTIONS)

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from pie._engine import pack_program
+from pie.programs import Source, load_program
 from support.command import PATIENCE_S, environment
 from support.launching import ROOT
 from support.serving import Served, serving
 
 FOLDER = Path(__file__).resolve().parent / "three"
+MCP_SERVER = (sys.executable, str(ROOT / "tests/support/mcp_server.py"))
 # Node of this release has a WebSocket without being asked.
 NODE_WITH_WEBSOCKET = 22
 
@@ -31,10 +33,15 @@ def commands() -> dict[str, list[str]]:
     }
 
 
-def transcript(command: list[str], served: Served, program: Path) -> list[dict[str, Any]]:
+def transcript(command: list[str], served: Served, program: Path, *more: str) -> list[Any]:
     """What a script wrote, line by line."""
     done = subprocess.run(
-        [*command, served.url, str(program)], check=False, capture_output=True, text=True, timeout=PATIENCE_S, env=environment()
+        [*command, served.url, str(program), *more],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=environment(),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -46,13 +53,24 @@ def test_the_clients_of_three_languages_say_the_same(tmp_path: Path) -> None:
     source = (FOLDER / "program.py").read_bytes()
     program.write_bytes(pack_program("python", {"main.py": source}, "main.py", None))
     with serving(tmp_path / "server") as served:
-        transcripts = {language: transcript(command, served, program) for language, command in commands().items()}
+        transcripts = {language: transcript(command, served, program, *MCP_SERVER) for language, command in commands().items()}
     first = transcripts["python"]
     for language, lines in transcripts.items():
         differences = [(mine, other) for mine, other in zip(first, lines, strict=False) if mine != other]
         assert differences == [], f"{language} says something else; the first: {differences[0]}"
         assert len(lines) == len(first), f"{language} says {len(lines)} lines of {len(first)}"
     check(first)
+
+
+@pytest.mark.rows("SES-039")
+def test_a_typescript_program_compares_the_signal_of_a_javascript_client(tmp_path: Path) -> None:
+    source = load_program(ROOT / "tests/e2e/session/session.ts")
+    assert isinstance(source, Source)
+    program = tmp_path / "session.pie"
+    program.write_bytes(pack_program(source.language, dict(source.files), source.entry, None))
+    with serving(tmp_path / "server") as served:
+        command = [*commands()["javascript"][:-1], str(FOLDER / "signal.mjs")]
+        assert transcript(command, served, program) == ["stopped"]
 
 
 def check(lines: list[dict[str, Any]]) -> None:
@@ -68,12 +86,18 @@ def check(lines: list[dict[str, Any]]) -> None:
         [next(line["digest"] for line in lines if line["verb"] == "upload"), "ended", "return", False],
         ["three@1.10", "ended", "cancelled", False],
         ["three@1.10", "ended", "cancelled", False],
+        ["three@1.10", "ended", "return", False],
     ]
     assert answers["launch"][-2:] == ["unknown-program", "invalid-argument"]
     assert answers["attach"][-1] == "unknown-process"
     assert answers["connections"] == answers["disconnect"] == ["not-permitted"]
     assert answers["detach"] == answers["send"][-1:] == ["session-closed"]
     assert answers["ping"] == ["connection-failed"]
+    assert answers["launch_daemon"] == [True, "invalid-argument"]
+    assert answers["register_mcp_server"][-1] == "invalid-name"
+    assert answers["unregister_mcp_server"][-1] == "unknown-mcp-server"
+    said_of_tools = [line["events"][0]["text"] for line in lines if line["verb"].endswith("register_mcp_server") and "events" in line]
+    assert said_of_tools == ["3", "unknown-mcp-server"]
     [said] = [line["events"] for line in lines if line["verb"] == "events"][:1]
     assert [(event["type"], event.get("form")) for event in said] == [
         ("stdout", "text"),

@@ -36,6 +36,11 @@ const MISTAKES = [
   ['a text as a program to send', (c) => c.upload('a'), 'program is "a"; give a Uint8Array'],
   ['a program without a name', (c) => c.install(new Uint8Array(1), {}), 'name is undefined; give a string'],
   ['a number as a name', (c) => c.resolveVersion(1), 'program is 1; give a string: NAME@VERSION, or NAME'],
+  ['a text as a truth of a daemon', (c) => c.launchDaemon(new Uint8Array(1), { name: 'a', public: 'yes' }), 'public is "yes"; give true or false'],
+  ['a text as an MCP server', (c) => c.registerMcpServer('a', 'x'), 'server is "x"; give an object with a `command`, or one with a method `connect`'],
+  ['an MCP server that does nothing', (c) => c.registerMcpServer('a', {}), 'server is an object (Object); give an object with a `command`'],
+  ['one text as arguments of a server', (c) => c.registerMcpServer('a', { command: 'x', args: '-v' }), 'server.args is "-v"; give an array of strings'],
+  ['a number as a variable', (c) => c.registerMcpServer('a', { command: 'x', env: { A: 1 } }), 'server.env.A is 1; give a string'],
   ['a number as a message', (_, p) => p.send(1), 'text is 1; give a string'],
   ['a text as a file', (_, p) => p.transferFile('x'), 'data is "x"; give a Uint8Array'],
 ];

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -34,6 +35,29 @@ MODES = pytest.mark.parametrize("shared", [False, True], ids=["request", "shared
 PART_BYTES, N_PARTS = 64 << 10, 1024
 # What the buffers of the system and of the server hold between a program and a client that does not read: 8 MiB.
 MOST_AHEAD = 128
+
+
+# Makes each token once somebody asks for it, so that whoever has got the one before has got it as it was made.
+TOKENS_ON_DEMAND = """
+from inferlet import Context, Model, Sampler, messaging
+from inferlet.http_server import Response
+
+
+async def fetch(request):
+    if request.path == "/next":
+        messaging.push("next", "go")
+    if request.path != "/":
+        return Response(status=204)
+
+    async def written():
+        with Context(Model.load("default")) as ctx:
+            ctx.user("Tell me something without an end.")
+            async for step in ctx.generate(Sampler.argmax(), max_tokens=64, ignore_eos=True):
+                await messaging.pull("next")
+                yield f"<{(await step.execute()).tokens[0]}>"
+
+    return Response(written())
+"""
 
 
 @dataclass
@@ -176,6 +200,30 @@ def test_a_client_that_goes_ends_the_work_on_its_answer(tmp_path: Path, language
         response.close()
         assert opened.ask("/gone").body == b"it has"
         assert opened.pages() == 0
+
+
+@MODES
+def test_each_token_comes_as_it_is_made_and_a_cut_frees_its_pages(tmp_path: Path, shared: bool) -> None:
+    (tmp_path / "app.py").write_text(TOKENS_ON_DEMAND)
+    with door(tmp_path, tmp_path / "app.py", shared=shared) as opened:
+        client = socket.create_connection(("127.0.0.1", opened.port), timeout=PATIENCE_S)
+        with closing(client):
+            client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            received = b""
+            for n_tokens in range(1, 9):
+                assert opened.ask("/next").status == 204
+                while received.count(b">") < n_tokens:
+                    part = client.recv(1 << 16)
+                    assert part, received
+                    received += part
+                assert received.count(b">") == n_tokens
+            assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+            assert opened.pages() > 0
+            # Cut off, and not ended.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        # Each answer gives the server time to see that.
+        while opened.pages() > 0:
+            assert opened.ask("/still").status == 204
 
 
 def test_a_client_that_goes_ends_the_instance_of_its_request(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ CASES: list[tuple[Any, str, tuple[str, ...]]] = [
     ({"unknown_model": {"name": "nobody"}}, "unknown-model", ("nobody",)),
     ({"unmet": {"token": 4_000_000_000}}, "invalid-token", ("4000000000",)),
     ({"met": {"token": 4_000_000_000}}, "invalid-token", ("4000000000",)),
+    ({"unmet_wait": {"topic": "a\0b"}}, "invalid-argument", ("is not a name",)),
     ("late_option", "invalid-argument", ("a token mask comes after the first step was opened",)),
     ("released", "generator-retired", ("the release of its context",)),
     ("deadlock", "deadlock", ("nothing can wake it",)),

@@ -108,3 +108,11 @@ def test_what_is_left_out_of_the_options():
 )
 def test_what_is_left_out_of_a_sampler(sampler, raw):
     assert sampler._raw == raw
+
+
+def test_an_unknown_option_has_a_code_and_names_the_nearest():
+    for name, hint in (("max_token", "did you mean 'max_tokens'?"), ("riddle", "its options are adapter, auto_flush,")):
+        with pytest.raises(inferlet.ArgumentTypeError) as caught:
+            _raw_options({name: 1})
+        assert isinstance(caught.value, TypeError)
+        assert (caught.value.code, hint in str(caught.value)) == ("invalid-argument", True)

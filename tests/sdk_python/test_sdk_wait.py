@@ -124,6 +124,45 @@ def test_the_colour_follows_the_loop(clock):
     assert resolve_or_block(clock.future("outside", 5, "outside")) == "outside"
 
 
+def test_older_code_inside_a_loop_uses_what_it_did_not_await(clock):
+    uses = {
+        "equal": lambda text: text == "stop",
+        "other": lambda text: text != "go",
+        "printed": lambda text: (str(text), f"<{text}>", text + "!", "so " + text) == ("stop", "<stop>", "stop!", "so stop"),
+        "read": lambda text: (len(text), list(text), "to" in text, text[0], text.upper()) == (4, list("stop"), True, "s", "STOP"),
+    }
+
+    async def main():
+        for name, use in uses.items():
+            assert use(resolve_or_block(clock.future(name, 5, "stop"))), name
+        data = resolve_or_block(clock.future("data", 5, b"ab"))
+        assert bytes(data) == b"ab"
+        # It can still be awaited, and two at once.
+        assert await data == b"ab"
+        pair = [resolve_or_block(clock.future(name, 5, name)) for name in "ab"]
+        assert await asyncio.gather(*pair) == ["a", "b"]
+
+    run(main())
+
+
+def test_what_is_under_way_is_awaited_and_what_is_forgotten_is_told(clock):
+    async def main():
+        pending = resolve_or_block(clock.future("pending", 5, "text"))
+        task = asyncio.ensure_future(pending)
+        assert "value of the engine" in repr(pending)
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="awaited already"):
+            pending.upper()
+        assert await task == "text"
+        with pytest.warns(RuntimeWarning, match="never awaited"):
+            resolve_or_block(clock.future("forgotten", 5, "x"))
+        given_up = resolve_or_block(clock.future("given up", 5, "x"))
+        given_up.close()
+        assert clock.dropped[-1] == "future given up"
+
+    run(main())
+
+
 def test_another_loop_cannot_wait_for_the_engine(clock):
     with pytest.raises(RuntimeError, match="cannot wait for the engine"):
         asyncio.run(resolve(clock.future("x")))

@@ -29,14 +29,17 @@ def example(name: str, language: str) -> Component | Source:
     return load_program(paths[language])
 
 
+INTERPRETERS = {
+    "python": ROOT / "tests/vectors/interpreter.py",
+    "typescript": ROOT / "tests/vectors/interpreter.ts",
+    "rust": ROOT / "build/programs/interpreter.wasm",
+}
+"""The programs that run a list of operations (`tests/vectors`), and answer a request for one."""
+
+
 def load_interpreter(language: str) -> Component | Source:
-    """The program that runs a list of operations (`tests/vectors`) in that language."""
-    paths = {
-        "python": ROOT / "tests/vectors/interpreter.py",
-        "typescript": ROOT / "tests/vectors/interpreter.ts",
-        "rust": ROOT / "build/programs/interpreter.wasm",
-    }
-    return load_program(paths[language])
+    """The program that runs a list of operations in that language."""
+    return load_program(INTERPRETERS[language])
 
 
 @dataclass

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from support.price_server import PRICES
+
 PATIENCE_S = 60.0
 OWN = "X-Own: ü\r\n"
 
@@ -125,6 +127,13 @@ class _Handler(socketserver.StreamRequestHandler):
 
     def do_lines(self, method: str, path: str, headers: dict[str, str]) -> None:
         self.answer("data: ü\r\ndata: b\rdata: c\n", headers="Content-Type: text/event-stream; charset=utf-8\r\n")
+
+    def do_prices(self, method: str, path: str, headers: dict[str, str]) -> None:
+        """The shop of the agent in `examples/`."""
+        item = path.rpartition("/")[2]
+        known = item in PRICES
+        answer = {"price": PRICES[item]} if known else {"error": f"there is no {item}"}
+        self.answer(json.dumps(answer), "200 OK" if known else "404 Not Found", "Content-Type: application/json\r\n")
 
     def do_together(self, method: str, path: str, headers: dict[str, str]) -> None:
         """Answers when four have asked."""

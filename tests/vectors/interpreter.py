@@ -28,6 +28,7 @@ from inferlet import (
     session,
     tools,
 )
+from inferlet.http_server import Response
 
 
 def sampler_of(spec):
@@ -169,7 +170,8 @@ class Drafts:
 class Interpreter:
     """The handles of one run, by their names; branches share them."""
 
-    def __init__(self):
+    def __init__(self, request=None):
+        self.request = request
         self.model = Model.load(runtime.models()[0])
         self.contexts = {}
         self.generators = {}
@@ -379,6 +381,9 @@ class Interpreter:
 
     async def op_version(self, a):
         return runtime.version()
+
+    async def op_request(self, a):
+        return self.request
 
     async def op_username(self, a):
         return runtime.username()
@@ -715,3 +720,15 @@ class Interpreter:
 
 async def main(input):
     return await Interpreter().run(input["ops"])
+
+
+async def fetch(request):
+    """Each entry is a line of the answer, sent as it is made."""
+    ops = (await request.json())["ops"]
+    interpreter = Interpreter({"method": request.method, "path": request.path, "header": request.headers.get("x-a")})
+
+    async def entries():
+        for op in ops:
+            yield json.dumps(await interpreter.step(op)) + "\n"
+
+    return Response(entries(), headers={"Content-Type": "application/x-ndjson"})

@@ -322,6 +322,8 @@ class Interpreter {
   readonly subscriptions = new Map<string, Subscription>();
   readonly sessions = new Map<string, McpSession>();
   readonly children = new Map<string, Child>();
+  /** What asked, where it was a request by HTTP. */
+  request: object | null = null;
 
   readonly ops = {
     all: (a: Arguments) => Promise.all(a.ops.map((branch) => this.run(branch))),
@@ -438,6 +440,7 @@ class Interpreter {
     decode: (a: Arguments) => this.model.tokenizer().decode(a.tokens),
     models: () => runtime.models(),
     version: () => runtime.version(),
+    request: () => this.request,
     username: () => runtime.username(),
     instance_id: () => runtime.instanceId() === runtime.instanceId() && runtime.instanceId() !== '',
     args: () => runtime.args(),
@@ -612,3 +615,21 @@ class Interpreter {
 export async function main(input: { ops: Op[] }): Promise<unknown[]> {
   return await new Interpreter().run(input.ops);
 }
+
+/** An entry as JSON, in which ids are a list. */
+function line(entry: unknown): string {
+  return `${JSON.stringify(entry ?? null, (_, value: unknown) => (value instanceof Uint32Array ? Array.from(value) : value))}\n`;
+}
+
+export default {
+  /** Each entry is a line of the answer, sent as it is made. */
+  async fetch(request: Request): Promise<Response> {
+    const { ops } = (await request.json()) as { ops: Op[] };
+    const interpreter = new Interpreter();
+    interpreter.request = { method: request.method, path: new URL(request.url).pathname, header: request.headers.get('x-a') };
+    async function* entries(): AsyncGenerator<string> {
+      for (const op of ops) yield line(await interpreter.step(op));
+    }
+    return new Response(entries(), { headers: { 'Content-Type': 'application/x-ndjson' } });
+  },
+};

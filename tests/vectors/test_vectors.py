@@ -6,20 +6,28 @@ import json
 import math
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from e2e.test_http_in import door
 from pie.engine import Engine
-from support.launching import LANGUAGES, finish, load_interpreter
+from support.launching import INTERPRETERS, LANGUAGES, finish, load_interpreter
 
 FOLDER = Path(__file__).resolve().parent
 VECTORS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json")) if path.stem != "tsconfig"}
 RUNS = [(name, language) for name, vector in VECTORS.items() for language in vector.get("languages", LANGUAGES)]
 
 
-@pytest.mark.parametrize(("name", "language"), RUNS, ids=[f"{name}-{language}" for name, language in RUNS])
+def of(*, is_asked: bool) -> pytest.MarkDecorator:
+    """The vectors that are launched, or those that are asked by HTTP, in each of their languages."""
+    runs = [(name, language) for name, language in RUNS if ("asked" in VECTORS[name]) == is_asked]
+    return pytest.mark.parametrize(("name", "language"), runs, ids=[f"{name}-{language}" for name, language in runs])
+
+
+@of(is_asked=False)
 def test_vector(dummy: Engine, name: str, language: str) -> None:
     vector = VECTORS[name]
     ops = [op for op, _ in vector["rows"]]
@@ -39,6 +47,24 @@ def test_vector(dummy: Engine, name: str, language: str) -> None:
     assert outcome.messages == vector.get("beside", [])
     if "events" in vector:
         assert [sent if isinstance(sent, str) else list(sent) for sent in outcome.sent] == vector["events"]
+
+
+@of(is_asked=True)
+def test_vector_over_http(tmp_path: Path, name: str, language: str) -> None:
+    vector = VECTORS[name]
+    asked, rows = vector["asked"], vector["rows"]
+    launch = {"input": {"ops": []}, "seed": vector["launch_seed"]}
+    with door(tmp_path, INTERPRETERS[language], shared=False, options=launch) as opened, closing(opened.connect()) as connection:
+        body = json.dumps({"ops": [op for op, _ in rows]})
+        connection.request(asked["method"], asked["path"], body=body, headers={"X-A": asked["header"]})
+        response = connection.getresponse()
+        assert response.status == 200
+        for index, (op, expected) in enumerate(rows):
+            given = json.loads(response.readline())
+            assert same(expected, given), short([(op, expected, given)])
+            if ops := vector["meanwhile"].get(str(index)):
+                assert opened.ask("/", "POST", json.dumps({"ops": ops})).status == 200
+        assert response.read() == b""
 
 
 def same(expected: Any, given: Any) -> bool:

@@ -1,7 +1,10 @@
 /** Checks of what callers give, before anything is sent. An error names the argument, its value and what it may be. */
 
 import { PieError } from './errors.js';
+import { type McpServer, isCommand } from './mcp.js';
+import { checkProcesses } from './mcp-process.js';
 
+const MCP_SERVER = 'an object with a `command`, or one with a method `connect`';
 const MAX_SHOWN_CHARS = 80;
 const MAX_DEPTH = 500;
 const MAX_WHOLE = 2n ** 64n - 1n;
@@ -79,6 +82,22 @@ export function programs(name: string, value: unknown): Record<string, string> {
     text(`${name}.${key}`, program, 'a string: NAME@VERSION, NAME, or what `upload` answered');
   }
   return given as Record<string, string>;
+}
+
+/** An MCP server: a command, on a platform that starts processes, or an object that serves. */
+export function mcpServer(name: string, value: McpServer): McpServer {
+  if (typeof value !== 'object' || value === null) throw refused(name, value, MCP_SERVER);
+  if (!isCommand(value)) {
+    if (typeof value.connect !== 'function') throw refused(name, value, MCP_SERVER);
+    return value;
+  }
+  text(`${name}.command`, value.command);
+  texts(`${name}.args`, value.args ?? []);
+  if (value.cwd !== undefined) text(`${name}.cwd`, value.cwd);
+  const env = record(`${name}.env`, value.env ?? {}, 'an object of variables by their names');
+  for (const [key, variable] of Object.entries(env)) text(`${name}.env.${key}`, variable);
+  checkProcesses();
+  return value;
 }
 
 /** The JSON text of a value that JSON holds as it is; a bigint is written with all of its digits. */

@@ -8,6 +8,7 @@ import {
   type ConnectionInfo, type Logs, type ProcessInfo, type ProgramInfo, type ServerStats, type SnapshotInfo, type TopicInfo,
   connectionOf, logsOf, processOf, programOf, snapshotOf, topicOf,
 } from './info.js';
+import type { McpServer } from './mcp.js';
 import { type Identity, type WebSocketClass, openSocket, platformWebSocket } from './opening.js';
 import { type CallOptions, Process } from './process.js';
 import { type PrivateKey, checkedKey, checkedPrivateKey, sha256 } from './signing.js';
@@ -44,6 +45,14 @@ export interface InstallOptions extends CallOptions {
   readonly version?: string;
   /** The text of a `Pie.toml`. */
   readonly manifest?: string;
+}
+
+/** What to call a program that serves HTTP, and how it serves. */
+export interface DaemonOptions extends InstallOptions {
+  /** Whether one instance answers all requests, which is so if left out; otherwise each request has its own. */
+  readonly shared?: boolean;
+  /** Whether anybody may ask; otherwise only this user, by their key. */
+  readonly public?: boolean;
 }
 
 /** How to launch a program. */
@@ -161,12 +170,19 @@ export class Client {
 
   /** Installs a program under `name@version`, which is answered; one of the same name and version is replaced. */
   async install(program: Uint8Array, options: InstallOptions): Promise<string> {
-    const { name, version = '0.1.0', manifest, signal } = options;
-    const called = { name: checks.text('name', name), version: checks.text('version', version) };
-    const described = manifest === undefined ? {} : { manifest: checks.text('manifest', manifest) };
-    const digest = await this.upload(program, signal === undefined ? {} : { signal });
-    await this.#connection.request('install', { ...called, digest, ...described }, nothing, { signal });
-    return `${name}@${version}`;
+    return await this.#install(program, options, {});
+  }
+
+  /**
+   * Installs a program that serves HTTP, and answers the path by which the server answers with it, on its port, as in
+   * `/http/chat@0.1.0/`. It serves until it is uninstalled. Throws what `install` throws, and PieError
+   * `invalid-argument` where the table `[http]` of its manifest says otherwise.
+   */
+  async launchDaemon(program: Uint8Array, options: DaemonOptions): Promise<string> {
+    const isPublic = checks.flag('public', options.public ?? false);
+    const http = { shared: checks.flag('shared', options.shared ?? true), public: isPublic };
+    const installed = await this.#install(program, options, { http });
+    return isPublic ? `/http/~${this.user}/${installed}/` : `/http/${installed}/`;
   }
 
   /** Removes an installed program; processes that run it are left alone. */
@@ -300,9 +316,44 @@ export class Client {
     await this.#connection.request('terminate', ofProcess(pid), nothing, { signal });
   }
 
+  /**
+   * Offers an MCP server to the programs that this connection launches, and to their children, by a name. In Node it
+   * may be a command, which is started when a program asks for the server, and ends with the connection; everywhere an
+   * object that serves what comes by a transport. A server of the operator with that name gives way. Throws PieError
+   * `invalid-name`, `limit-mcp-calls` where there are too many, and `unsupported` for a command in a browser.
+   */
+  async registerMcpServer(name: string, server: McpServer, { signal }: CallOptions = {}): Promise<void> {
+    const { mcp } = this.#connection;
+    const fields = { name: checks.text('name', name) };
+    const before = mcp.register(name, checks.mcpServer('server', server));
+    const undo = (): void => this.#connection.post('unregister_mcp_server', fields);
+    try {
+      await this.#connection.request('register_mcp_server', fields, nothing, { signal, undo });
+    } catch (error) {
+      if (before === undefined) mcp.unregister(name);
+      else mcp.register(name, before);
+      throw error;
+    }
+  }
+
+  /** Takes an MCP server back: programs find it no more. Throws PieError `unknown-mcp-server`. */
+  async unregisterMcpServer(name: string, { signal }: CallOptions = {}): Promise<void> {
+    await this.#connection.request('unregister_mcp_server', { name: checks.text('name', name) }, nothing, { signal });
+    this.#connection.mcp.unregister(name);
+  }
+
   /** What this user has at the server; for an operator also what everybody has. */
   async stats({ signal }: CallOptions = {}): Promise<ServerStats> {
     return await this.#connection.request('stats', {}, (ok) => ok, { signal });
+  }
+
+  async #install(program: Uint8Array, options: InstallOptions, more: Fields): Promise<string> {
+    const { name, version = '0.1.0', manifest, signal } = options;
+    const called = { name: checks.text('name', name), version: checks.text('version', version) };
+    const described = manifest === undefined ? {} : { manifest: checks.text('manifest', manifest) };
+    const digest = await this.upload(program, signal === undefined ? {} : { signal });
+    await this.#connection.request('install', { ...called, digest, ...described, ...more }, nothing, { signal });
+    return `${name}@${version}`;
   }
 
   /** What is installed as `name@version`, or the versions of `name`, oldest first. */

@@ -8,6 +8,7 @@
 
 import { PieError, again, broken } from './errors.js';
 import { eventOf } from './events.js';
+import { McpServers } from './mcp.js';
 import type { Incoming, WebSocketLike } from './opening.js';
 import { Outgoing } from './outgoing.js';
 import { type Accept, type Pending, Request, type Undo } from './request.js';
@@ -30,6 +31,7 @@ const CLOSE_NORMAL = 1000;
 const CLOSE_PROTOCOL_ERROR = 4002;
 const CLOSE_POLICY = 1008;
 const KEY_GONE = 'the key is no longer good';
+const OF_MCP = ['mcp_start', 'mcp_line', 'mcp_stop'];
 
 /** What a request may have beside its fields. */
 export interface RequestOptions<T> {
@@ -50,6 +52,8 @@ export class Connection {
   readonly hello: Hello;
   /** Whether the server has said that it is about to end. */
   isDraining = false;
+  /** The MCP servers that this client offers. */
+  readonly mcp: McpServers;
   readonly #socket: WebSocketLike;
   readonly #outgoing: Outgoing;
   readonly #requests = new Map<number, Pending>();
@@ -77,6 +81,7 @@ export class Connection {
     this.hello = hello;
     this.#socket = socket;
     this.#outgoing = new Outgoing(socket);
+    this.mcp = new McpServers((type, fields) => this.#outgoing.send(encode({ type, ...fields })), hello.limits.frameBytes);
     this.#maxPosts = Math.min(RESERVED_REQUESTS, Math.floor(hello.limits.openRequests / 2));
     this.#slots = new Places(Math.max(1, hello.limits.openRequests - this.#maxPosts));
     this.#ended = new Promise((resolve) => {
@@ -161,6 +166,7 @@ export class Connection {
     }
     this.#socket.close(CLOSE_NORMAL);
     await withinMs(CLOSE_MS, this.#ended);
+    await this.mcp.close();
   }
 
   #nextId(): number {
@@ -232,6 +238,8 @@ export class Connection {
       if (stream?.isOver === true) this.drop(stream);
     } else if (type === 'draining') {
       this.isDraining = true;
+    } else if (type !== null && OF_MCP.includes(type)) {
+      this.mcp.take(type, fields);
     } else if (fields['id'] != null) {
       this.#answer(frame, numberOf(fields, 'id'), error);
     } else if (error !== null) {
@@ -283,6 +291,7 @@ export class Connection {
         this.#forget(id, request);
       }
     }
+    this.mcp.stop();
     this.#slots.open();
     for (const stream of this.#streams.values()) stream.fail(error);
     this.#streams.clear();

@@ -11,8 +11,8 @@
  */
 
 export {
-  type AttachOptions, Client, type ConnectOptions, type InstallOptions, type LaunchOptions, type ListOptions, type LogsOptions,
-  type OwnerOptions, type UploadOptions, connect,
+  type AttachOptions, Client, type ConnectOptions, type DaemonOptions, type InstallOptions, type LaunchOptions, type ListOptions,
+  type LogsOptions, type OwnerOptions, type UploadOptions, connect,
 } from './client.js';
 export { ERROR_CODES, type ErrorCode } from './error-codes.js';
 export { type Details, PieError } from './errors.js';
@@ -20,6 +20,8 @@ export type {
   ErrorEvent, FileEvent, LastEvent, MessageEvent, NoticeEvent, ProcessEvent, ReturnEvent, StderrEvent, StdoutEvent,
 } from './events.js';
 export type { ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo } from './info.js';
+export type { McpHandler, McpServer, McpTransport } from './mcp.js';
+export type { McpCommand } from './mcp-process.js';
 export type { WebSocketClass, WebSocketLike } from './opening.js';
 export { type CallOptions, Process } from './process.js';
 export { PrivateKey } from './signing.js';

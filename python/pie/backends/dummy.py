@@ -8,7 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from pie import _engine
@@ -25,6 +27,30 @@ from pie.backends.base import (
 )
 from pie.batch import Batch
 from pie.errors import PieError
+
+# A script is for tests, and read whole.
+_MAX_SCRIPT_BYTES = 1 << 20
+
+
+def read_script(path: Path) -> list[tuple[str, str]]:
+    """The script in a file: pairs of a text that the driver sees and what it says then, as a JSON list of lists.
+
+    Raises PieError `invalid-config` where there is none.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_SCRIPT_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise PieError("invalid-config", f"the script {str(path)!r} cannot be read: {reason}; check the setting script") from error
+    if len(data) > _MAX_SCRIPT_BYTES:
+        message = f"the script {str(path)!r} has more than {_MAX_SCRIPT_BYTES} bytes; shorten it"
+        raise PieError("invalid-config", message)
+    try:
+        return msgspec.json.decode(data, type=list[tuple[str, str]])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f'the script {str(path)!r} is not a JSON list of pairs, as in [["colour", "It is red."]]: {error}'
+        raise PieError("invalid-config", message) from error
 
 
 class DummyDriver:

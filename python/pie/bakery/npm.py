@@ -56,6 +56,8 @@ _RELEASE = re.compile(
 # In overrides, the version that the program itself asks for.
 _SAME_AS = re.compile(rf"\${_PACKAGE_NAME}")
 _REGISTRY = ("https", "registry.npmjs.org")
+# The SDK, by both of its names: the runtime brings it.
+_PROVIDED = ("inferlet", "@pie-project/inferlet")
 _OPTIONS = (
     "--bundle",
     "--format=esm",
@@ -63,8 +65,7 @@ _OPTIONS = (
     "--target=es2023",
     "--main-fields=module,main",
     "--conditions=import,module",
-    "--external:inferlet",
-    "--external:@pie-project/inferlet",
+    *(f"--external:{name}" for name in _PROVIDED),
     "--external:node:fs/promises",
     "--external:fs/promises",
     "--external:pie:*",
@@ -74,7 +75,6 @@ _OPTIONS = (
     "--sourcemap=external",
     "--sources-content=false",
 )
-_PROVIDED = {"inferlet", "@pie-project/inferlet"}
 _TYPESCRIPT = "tsconfig.json"
 # How esbuild marks a file that it leaves out.
 _DISABLED = "(disabled):"
@@ -85,7 +85,7 @@ def has_dependencies(folder: Path) -> bool:
 
     Raises PieError `build-failed` where it cannot be read.
     """
-    return bool(_section(folder, _package(folder), "dependencies").keys() - _PROVIDED)
+    return bool(_section(folder, _package(folder), "dependencies").keys() - set(_PROVIDED))
 
 
 def wanted(folder: Path) -> list[str]:

@@ -159,14 +159,7 @@ class Client:
         carries, where none is given), else of the path and 0.1.0. What cannot run from its own files is built first.
         The errors are those of `upload`.
         """
-        for argument, value in (("name", name), ("version", version), ("manifest", manifest)):
-            if value is not None:
-                checks.text(argument, value)
-        package = await asyncio.to_thread(_read, checks.program(program), manifest)
-        name, version = name or package.name, version or package.version
-        fields = {"name": name, "version": version, "digest": await self._upload(package.data)}
-        await self._connection.request("install", fields | ({} if package.manifest is None else {"manifest": package.manifest}), nothing)
-        return f"{name}@{version}"
+        return await self._install(program, name, version, manifest)
 
     async def launch_daemon(  # noqa: PLR0913  # those of `install`, and how it serves
         self,
@@ -185,11 +178,8 @@ class Client:
         only this user, by their key. It serves until it is uninstalled. The errors are those of `install`, and
         `invalid-argument` where the table `[http]` of its manifest says otherwise.
         """
-        shared, public = checks.flag("shared", shared), checks.flag("public", public)
-        if manifest is not None:
-            checks.text("manifest", manifest)
-        text = await asyncio.to_thread(_serving, checks.program(program), manifest, shared, public)
-        installed = await self.install(program, name=name, version=version, manifest=text)
+        http = {"shared": checks.flag("shared", shared), "public": checks.flag("public", public)}
+        installed = await self._install(program, name, version, manifest, {"http": http})
         return f"/http/~{self.user}/{installed}/" if public else f"/http/{installed}/"
 
     async def uninstall(self, name: str, version: str, *, user: str | None = None) -> None:
@@ -467,6 +457,25 @@ class Client:
         name, at, version = program.partition("@")
         return [found for found in await self.programs() if found.name == name and (not at or found.version == version)]
 
+    async def _install(
+        self,
+        program: str | Path | bytes,
+        name: str | None,
+        version: str | None,
+        manifest: str | None,
+        more: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Installs a program under `name@version`, which is returned; `more` are fields of the request."""
+        for argument, value in (("name", name), ("version", version), ("manifest", manifest)):
+            if value is not None:
+                checks.text(argument, value)
+        package = await asyncio.to_thread(_read, checks.program(program), manifest)
+        name, version = name or package.name, version or package.version
+        described = {} if package.manifest is None else {"manifest": package.manifest}
+        fields = {"name": name, "version": version, "digest": await self._upload(package.data), **described, **(more or {})}
+        await self._connection.request("install", fields, nothing)
+        return f"{name}@{version}"
+
     async def _upload(self, data: bytes, name: str | None = None) -> str:
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         await self._connection.upload(data, digest, name)
@@ -509,15 +518,6 @@ def _read(program: Path | bytes, manifest: str | None) -> Package:
     from pie.client.programs import read_package  # noqa: PLC0415
 
     return read_package(program, manifest)
-
-
-def _serving(program: Path | bytes, manifest: str | None, shared: bool, public: bool) -> str:
-    """The text of the manifest of a program, with a table `[http]`."""
-    from pie.bakery.manifest import new_manifest, parse_manifest, with_http  # noqa: PLC0415  # as above
-
-    package = _read(program, manifest)
-    described = new_manifest(package.name) if package.manifest is None else parse_manifest(package.manifest)
-    return with_http(described, shared=shared, public=public).text
 
 
 def _launchable(program: Path, manifest: str | None) -> bytes:

@@ -273,6 +273,16 @@ class ModelConfig(ModelSettings, frozen=True, kw_only=True):
             extra={"driver": "cuda"},
         ),
     ] = 1
+    script: Annotated[
+        str,
+        Meta(
+            description=(
+                'A JSON file with what the driver `dummy` says in place of hashes, as in `[["colour", "It is red."]]`: behind a text '
+                "that holds the first of a pair, the second; behind any other, nothing."
+            ),
+            extra={"path": True},
+        ),
+    ] = ""
 
     @property
     def is_embedded(self) -> bool:

@@ -1,4 +1,4 @@
-//! The script of verbs in Rust: `script ADDRESS PROGRAM` writes what each answers as a line of JSON.
+//! The script of verbs in Rust: `script ADDRESS PROGRAM MCP_SERVER...` writes what each answers as a line of JSON.
 //!
 //! `tests/client/three/script.py` and `script.mjs` are the same in the other clients, line by line.
 #![allow(
@@ -7,11 +7,16 @@
     reason = "a program that prints a transcript and may stop at a fault"
 )]
 
-use pie_client::{Client, ConnectOptions, Error, Event, Events, Failure, Form, LaunchOptions};
-use pie_client::{Outcome, Process, Returned};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use pie_client::{Client, ConnectOptions, DaemonOptions, Error, Event, Events, Failure, Form};
+use pie_client::{LaunchOptions, McpCommand, Outcome, Process, Returned};
 use serde_json::{Value, json};
 
 const N_FIRST: usize = 5;
+const MANIFEST: &str =
+    "[package]\nname = \"daemon\"\nversion = \"2\"\n[http]\ninstance = \"request\"\n";
 
 /// A line of the transcript.
 fn told(verb: &str, mut answer: Value) {
@@ -179,6 +184,73 @@ async fn end(client: &Client, digest: &str) -> [u64; 4] {
     [failing, closed, stopped, other].map(|process| process.pid())
 }
 
+/// An MCP server of this client, for programs; two are refused.
+async fn run_servers(client: &Client, command: &[String]) -> u64 {
+    let server = McpCommand {
+        command: command[0].clone(),
+        args: command[1..].to_vec(),
+        ..McpCommand::default()
+    };
+    let registering = client.register_mcp_server("files", server.clone());
+    registering.await.unwrap();
+    let (process, mut events) = launched(client, "three").await;
+    process.send("tool").await.unwrap();
+    read("register_mcp_server", &mut events, 1).await;
+    client.unregister_mcp_server("files").await.unwrap();
+    process.send("tool").await.unwrap();
+    read("unregister_mcp_server", &mut events, 1).await;
+    process.send("stop").await.unwrap();
+    read_on("stop", &mut events).await;
+    refused(
+        "unregister_mcp_server",
+        client.unregister_mcp_server("files"),
+    )
+    .await;
+    refused(
+        "register_mcp_server",
+        client.register_mcp_server("a b", server),
+    )
+    .await;
+    process.pid()
+}
+
+/// A program that serves HTTP.
+async fn launch_daemon(client: &Client, address: &str, program: &[u8]) {
+    let public = DaemonOptions {
+        public: true,
+        ..DaemonOptions::default()
+    };
+    let launching = client.launch_daemon(program, "daemon", "0.1.0", public);
+    let path = launching.await.unwrap();
+    let answer = asked(address, &path).ends_with("served for ada");
+    told("launch_daemon", json!({ "path": path, "answer": answer }));
+    let stated = DaemonOptions {
+        manifest: Some(MANIFEST.to_owned()),
+        ..DaemonOptions::default()
+    };
+    refused(
+        "launch_daemon",
+        client.launch_daemon(program, "daemon", "2", stated),
+    )
+    .await;
+    client.uninstall("daemon", "0.1.0", None).await.unwrap();
+}
+
+/// What a server answers to a request by HTTP.
+fn asked(address: &str, path: &str) -> String {
+    let host = address.strip_prefix("ws://").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    // A body of one chunk ends with the mark of the last one.
+    answer.trim_end_matches("\r\n0\r\n\r\n").to_owned()
+}
+
 /// Waits until the server has put the end of a process down.
 async fn ended(client: &Client, pid: u64) {
     let mut after = 0;
@@ -258,7 +330,10 @@ async fn main() {
     let digest = client.upload(&program).await.unwrap();
     let mut pids = vec![talk(&client).await];
     pids.extend(end(&client, &digest).await);
+    let server: Vec<String> = arguments.collect();
+    pids.push(run_servers(&client, &server).await);
     look(&client, &pids).await;
+    launch_daemon(&client, &address, &program).await;
     refused("launch", client.launch("absent", LaunchOptions::default())).await;
     let limited = LaunchOptions {
         limits: [("riddle".to_owned(), Some(1.0))].into(),

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::error_codes::ErrorCode;
 use crate::event::{Outcome, event_of};
 use crate::info::{ConnectionInfo, Logs, ProcessInfo, ProgramInfo, SnapshotInfo, TopicInfo};
+use crate::mcp::McpCommand;
 use crate::opening;
 #[cfg(feature = "keys")]
 use crate::private_key::PrivateKey;
@@ -56,6 +57,27 @@ pub struct LaunchOptions {
     pub detached: bool,
     /// Bytes of events that are sent before they are read; more hold the program up.
     pub window_bytes: Option<u64>,
+}
+
+/// How a program serves HTTP that is installed for that.
+#[derive(Clone, Debug)]
+pub struct DaemonOptions {
+    /// The text of a `Pie.toml`; the one that the program carries if left out.
+    pub manifest: Option<String>,
+    /// Whether one instance answers all requests; otherwise each request has its own.
+    pub shared: bool,
+    /// Whether anybody may ask; otherwise only this user, by their key.
+    pub public: bool,
+}
+
+impl Default for DaemonOptions {
+    fn default() -> Self {
+        Self {
+            manifest: None,
+            shared: true,
+            public: false,
+        }
+    }
 }
 
 /// An open connection to a server. It is cheap to clone, and ends with its last clone and process. Any call may be
@@ -161,10 +183,37 @@ impl Client {
         version: &str,
         manifest: Option<&str>,
     ) -> Result<(), Error> {
-        let digest = self.upload(program).await?;
-        let mut asked = json!({ "name": name, "version": version, "digest": digest });
+        let mut asked = json!({ "name": name, "version": version });
         set(&mut asked, "manifest", manifest);
-        self.ask("install", asked).await.map(drop)
+        self.install_as(program, asked).await
+    }
+
+    /// Installs a program that serves HTTP, and gives the path by which the server answers with it, on its port, as in
+    /// `/http/chat@0.1.0/`. It serves until it is uninstalled.
+    ///
+    /// # Errors
+    /// Those of [`Client::install`], and `invalid-argument` where the table `[http]` of its manifest says otherwise.
+    pub async fn launch_daemon(
+        &self,
+        program: &[u8],
+        name: &str,
+        version: &str,
+        options: DaemonOptions,
+    ) -> Result<String, Error> {
+        let DaemonOptions {
+            manifest,
+            shared,
+            public,
+        } = options;
+        let http = json!({ "shared": shared, "public": public });
+        let mut asked = json!({ "name": name, "version": version, "http": http });
+        set(&mut asked, "manifest", manifest);
+        self.install_as(program, asked).await?;
+        Ok(if public {
+            format!("/http/~{}/{name}@{version}/", self.user())
+        } else {
+            format!("/http/{name}@{version}/")
+        })
     }
 
     /// Removes an installed program; processes that run it are left alone. An operator may name another `user`.
@@ -369,6 +418,35 @@ impl Client {
         self.ask("terminate", json!({ "pid": pid })).await.map(drop)
     }
 
+    /// Offers an MCP server to the programs that this connection launches, and to their children, by a name. The
+    /// process is started when a program asks for the server, and ends with the connection. A server of the operator
+    /// with that name gives way.
+    ///
+    /// # Errors
+    /// `invalid-name`, and `limit-mcp-calls` where there are too many.
+    pub async fn register_mcp_server(&self, name: &str, command: McpCommand) -> Result<(), Error> {
+        let mcp = &self.connection.shared.mcp;
+        let before = mcp.set(name, Some(command));
+        let registered = self
+            .ask("register_mcp_server", json!({ "name": name }))
+            .await;
+        if registered.is_err() {
+            mcp.set(name, before);
+        }
+        registered.map(drop)
+    }
+
+    /// Takes an MCP server back: programs find it no more.
+    ///
+    /// # Errors
+    /// `unknown-mcp-server`.
+    pub async fn unregister_mcp_server(&self, name: &str) -> Result<(), Error> {
+        self.ask("unregister_mcp_server", json!({ "name": name }))
+            .await?;
+        self.connection.shared.mcp.set(name, None);
+        Ok(())
+    }
+
     /// What this user has at the server, and for an operator what everybody has: the answer to `stats`, by the names
     /// that `docs/reference/protocol.md` gives its fields.
     ///
@@ -376,6 +454,12 @@ impl Client {
     /// Those of the connection.
     pub async fn stats(&self) -> Result<Map<String, Value>, Error> {
         self.ask("stats", json!({})).await
+    }
+
+    /// Uploads a program, and installs it as `asked` says.
+    async fn install_as(&self, program: &[u8], mut asked: Value) -> Result<(), Error> {
+        asked["digest"] = self.upload(program).await?.into();
+        self.ask("install", asked).await.map(drop)
     }
 
     async fn ask(&self, kind: &str, asked: Value) -> Result<Fields, Error> {

@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::error::Error;
 use crate::error_codes::ErrorCode;
+use crate::mcp::McpServers;
 use crate::opening::Socket;
 use crate::shared::{Answer, Expected, Shared, Unclaimed, Waiting};
 use crate::sync::lock;
@@ -31,6 +32,8 @@ const CHUNK_BYTES: usize = 256 << 10;
 const MIN_CHUNK_BYTES: usize = 1 << 10;
 const FLUSH: Duration = Duration::from_secs(2);
 const CLOSE: Duration = Duration::from_secs(2);
+/// How long the end of MCP servers is waited for.
+const SERVERS: Duration = Duration::from_secs(5);
 /// Acks of a reader that keeps up are gathered for this long: one for many small events.
 const ACK_DELAY: Duration = Duration::from_millis(20);
 const PING: Duration = Duration::from_secs(20);
@@ -53,9 +56,10 @@ impl Connection {
         let max_posts = RESERVED_REQUESTS.min(open_requests / 2);
         let n_places = (open_requests - max_posts).clamp(1, Semaphore::MAX_PERMITS);
         let places = Arc::new(Semaphore::new(n_places));
-        let shared = Arc::new(Shared::new(places.clone(), max_posts));
-        let (sink, source) = socket.split();
         let (frames, queued) = mpsc::channel(QUEUED_FRAMES);
+        let mcp = McpServers::new(frames.downgrade(), hello.limits.frame_bytes);
+        let shared = Arc::new(Shared::new(places.clone(), max_posts, mcp));
+        let (sink, source) = socket.split();
         tokio::spawn(write(shared.clone(), sink, queued));
         let reader = tokio::spawn(read(shared.clone(), source));
         Arc::new(Self {
@@ -150,6 +154,7 @@ impl Connection {
         {
             reader.abort();
         }
+        let _ = timeout(SERVERS, self.shared.mcp.close()).await;
     }
 
     async fn ask(&self, kind: &str, fields: Fields, expected: Expected) -> Result<Answer, Error> {

@@ -29,6 +29,7 @@ mod error;
 mod error_codes;
 mod event;
 mod info;
+mod mcp;
 mod opening;
 #[cfg(feature = "keys")]
 mod private_key;
@@ -44,11 +45,12 @@ mod wire;
 #[doc = include_str!("../../../docs/guide/clients.md")]
 pub struct Guide;
 
-pub use client::{Client, ConnectOptions, LaunchOptions};
+pub use client::{Client, ConnectOptions, DaemonOptions, LaunchOptions};
 pub use error::Error;
 pub use error_codes::ErrorCode;
 pub use event::{Event, Failure, Form, Outcome, Returned};
 pub use info::{ConnectionInfo, Logs, ProcessInfo, ProgramInfo, SnapshotInfo, TopicInfo};
+pub use mcp::McpCommand;
 #[cfg(feature = "keys")]
 pub use private_key::PrivateKey;
 pub use process::{Events, Process};

@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::error::Error;
 use crate::error_codes::ErrorCode;
 use crate::event::event_of;
+use crate::mcp::McpServers;
 use crate::stream::{Acknowledged, Stream};
 use crate::sync::lock;
 use crate::wire::{Fields, encode, error_of, number_of};
@@ -74,6 +75,8 @@ struct Request {
 
 /// What is shared.
 pub(crate) struct Shared {
+    /// The MCP servers that this client runs.
+    pub(crate) mcp: McpServers,
     state: Mutex<State>,
     /// For the writer: something is to be sent at once.
     pub(crate) wake: Notify,
@@ -103,8 +106,9 @@ struct State {
 impl Shared {
     /// Of the requests that may be open at the server, `max_posts` are for taking back what was given up, and `places`
     /// has the others.
-    pub(crate) fn new(places: Arc<Semaphore>, max_posts: usize) -> Self {
+    pub(crate) fn new(places: Arc<Semaphore>, max_posts: usize, mcp: McpServers) -> Self {
         Self {
+            mcp,
             state: Mutex::default(),
             wake: Notify::new(),
             soon: Notify::new(),
@@ -222,6 +226,10 @@ impl Shared {
         let error = error_of(&fields)?;
         let kind = fields.get("type").and_then(Value::as_str);
         let (is_event, is_draining) = (kind == Some("event"), kind == Some("draining"));
+        let of_mcp = kind.filter(|kind| kind.starts_with("mcp_"));
+        if let Some(kind) = of_mcp {
+            return self.mcp.take(kind, &fields);
+        }
         let (has_kind, has_id) = (kind.is_some(), fields.contains_key("id"));
         if is_event {
             self.event(fields, payload)
@@ -383,6 +391,7 @@ impl Shared {
         }
         let streams: Vec<_> = state.streams.drain().collect();
         drop(state);
+        self.mcp.stop();
         self.places.close();
         for caller in callers {
             drop(caller.send(Err(error.clone())));

@@ -119,6 +119,17 @@ pub(crate) fn number_of(fields: &Fields, name: &str) -> Result<u64, Error> {
         .ok_or_else(|| Error::protocol(format_args!("the field {name} is not a whole number")))
 }
 
+/// A field that is a text.
+///
+/// # Errors
+/// `protocol-error` where it is not one.
+pub(crate) fn text_of<'a>(fields: &'a Fields, name: &str) -> Result<&'a str, Error> {
+    fields
+        .get(name)
+        .and_then(Value::as_str)
+        .ok_or_else(|| Error::protocol(format_args!("the field {name} is not a text")))
+}
+
 fn parse(text: &[u8]) -> Result<Fields, Error> {
     serde_json::from_slice(text).map_err(|error| {
         let shown: String = String::from_utf8_lossy(text)

@@ -8,7 +8,9 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use pie_client::{Client, ConnectOptions, Error, Event, Form, LaunchOptions, Process};
+use pie_client::{
+    Client, ConnectOptions, Error, Event, Form, LaunchOptions, McpCommand, Process,
+};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::WebSocketStream;
@@ -398,4 +400,54 @@ async fn what_does_not_speak_the_protocol_is_told() {
         error.message().contains("no answer within 0.01 s"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn an_mcp_server_is_a_process_whose_lines_are_carried() {
+    let (client, mut peer) = connected().await;
+    let server = McpCommand {
+        command: "cat".to_owned(),
+        ..McpCommand::default()
+    };
+    let (registered, ()) = tokio::join!(client.register_mcp_server("files", server), async {
+        let request = peer.expect("register_mcp_server").await;
+        assert_eq!(request["name"], "files");
+        peer.answer(&request, json!({})).await;
+    });
+    registered.unwrap();
+    peer.tell(json!({ "type": "mcp_start", "link": 1, "server": "files" }))
+        .await;
+    let line = r#"{"id":1}"#;
+    for text in ["noise", line] {
+        peer.tell(json!({ "type": "mcp_line", "link": 1, "text": text }))
+            .await;
+    }
+    let carried = peer.expect("mcp_line").await;
+    assert_eq!((&carried["link"], &carried["text"]), (&json!(1), &json!(line)));
+    peer.tell(json!({ "type": "mcp_stop", "link": 1 })).await;
+    let ended = peer.expect("mcp_end").await;
+    assert_eq!(ended["text"], "it was ended (exit status: 0)");
+    peer.tell(json!({ "type": "mcp_start", "link": 2, "server": "other" }))
+        .await;
+    let ended = peer.expect("mcp_end").await;
+    assert_eq!(ended["text"], "this client has no such server");
+}
+
+#[tokio::test]
+async fn an_mcp_server_that_cannot_be_started_says_why() {
+    let (client, mut peer) = connected().await;
+    let server = McpCommand {
+        command: "/nowhere/at/all".to_owned(),
+        ..McpCommand::default()
+    };
+    let (registered, ()) = tokio::join!(client.register_mcp_server("files", server), async {
+        let request = peer.expect("register_mcp_server").await;
+        peer.answer(&request, json!({})).await;
+    });
+    registered.unwrap();
+    peer.tell(json!({ "type": "mcp_start", "link": 1, "server": "files" }))
+        .await;
+    let ended = peer.expect("mcp_end").await;
+    let text = ended["text"].as_str().unwrap();
+    assert!(text.starts_with("it cannot be started"), "{text}");
 }

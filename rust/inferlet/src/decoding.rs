@@ -34,7 +34,7 @@ macro_rules! decoder {
             /// # Errors
             /// As [`Decoder::feed`].
             pub fn feed_output(&mut self, output: &$crate::Output) -> $crate::Result<Event> {
-                let finish = output.finish.map(Into::into);
+                let finish = output.finish_reason.map(Into::into);
                 Ok($event(self.raw.feed_output(&output.tokens, finish)?))
             }
 

@@ -17,7 +17,7 @@ pub struct Output {
     /// What a step of a generator accepted, a stop token included as the last; nothing in a pass of one's own.
     pub tokens: Vec<u32>,
     /// Set when this step ended the generation.
-    pub finish: Option<FinishReason>,
+    pub finish_reason: Option<FinishReason>,
     raw: RawOutput,
     slots: Slots,
 }
@@ -49,7 +49,7 @@ impl Output {
         };
         Self {
             tokens: Vec::new(),
-            finish: None,
+            finish_reason: None,
             raw: RawOutput::new(answer.slots, answer.speculation),
             slots,
         }
@@ -63,7 +63,7 @@ impl Output {
         }
         Self {
             tokens: answer.tokens,
-            finish: answer.finish.map(Into::into),
+            finish_reason: answer.finish.map(Into::into),
             raw: RawOutput::new(found, answer.speculation),
             slots,
         }

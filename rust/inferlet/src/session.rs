@@ -61,13 +61,24 @@ pub fn send_file(data: &[u8]) {
 /// Awaits a [`FutureString`], as `receive` returns it.
 pub trait FutureStringExt {
     /// The text, or none once its source is closed: after the client has disconnected. Dropping the wait loses no
-    /// message. After another error it is none too, and the program ends with that error when `main` has ended.
+    /// message. Another error gives none too, and fails the program at its end; see
+    /// [`FutureStringExt::try_wait_async`].
     fn wait_async(self) -> impl Future<Output = Option<String>>;
+
+    /// The text, as a fallible call.
+    ///
+    /// # Errors
+    /// `session-closed` after the client has disconnected, and whatever else kept the text away.
+    fn try_wait_async(self) -> impl Future<Output = Result<String>>;
 }
 
 impl FutureStringExt for FutureString {
     async fn wait_async(self) -> Option<String> {
         unless_closed(answer_soon(self).await)
+    }
+
+    async fn try_wait_async(self) -> Result<String> {
+        answer_soon(self).await
     }
 }
 
@@ -94,13 +105,23 @@ impl IntoFuture for FutureBlob {
 /// Awaits a [`FutureBlob`], as `receive_file` returns it.
 pub trait FutureBlobExt {
     /// The bytes, or none once their source is closed: after the client has disconnected. Dropping the wait loses no
-    /// file. After another error it is none too, and the program ends with that error when `main` has ended.
+    /// file. Another error gives none too, and fails the program at its end; see [`FutureBlobExt::try_wait_async`].
     fn wait_async(self) -> impl Future<Output = Option<Vec<u8>>>;
+
+    /// The bytes, as a fallible call.
+    ///
+    /// # Errors
+    /// `session-closed` after the client has disconnected, and whatever else kept the bytes away.
+    fn try_wait_async(self) -> impl Future<Output = Result<Vec<u8>>>;
 }
 
 impl FutureBlobExt for FutureBlob {
     async fn wait_async(self) -> Option<Vec<u8>> {
         unless_closed(answer_soon(self).await)
+    }
+
+    async fn try_wait_async(self) -> Result<Vec<u8>> {
+        answer_soon(self).await
     }
 }
 

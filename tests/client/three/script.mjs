@@ -1,10 +1,12 @@
-// The script of verbs in JavaScript: `script.mjs ADDRESS PROGRAM` writes what each answers as a line of JSON.
+// The script of verbs in JavaScript: `script.mjs ADDRESS PROGRAM MCP_SERVER...` writes what each answers as a line of
+// JSON.
 // `script.py` and the example `script` of `rust/client` are the same in the other clients, line by line.
 
 import { readFileSync } from 'node:fs';
 import { PieError, connect } from '../../../js/client/dist/index.js';
 
 const N_FIRST = 5;
+const MANIFEST = '[package]\nname = "daemon"\nversion = "2"\n[http]\ninstance = "request"\n';
 const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => byte);
 
 /** A line of the transcript; seeds fit a number here. */
@@ -120,6 +122,31 @@ async function end(client, digest) {
   return [failing, closed, stopped, other].map(({ process }) => process.pid);
 }
 
+/** An MCP server of this client, for programs; two are refused. */
+async function runServers(client, [command, ...args]) {
+  await client.registerMcpServer('files', { command, args });
+  const { process, events } = await launched(client, 'three');
+  await process.send('tool');
+  await read('register_mcp_server', events, 1);
+  await client.unregisterMcpServer('files');
+  await process.send('tool');
+  await read('unregister_mcp_server', events, 1);
+  await process.send('stop');
+  await readOn('stop', events);
+  await refused('unregister_mcp_server', client.unregisterMcpServer('files'));
+  await refused('register_mcp_server', client.registerMcpServer('a b', { command }));
+  return process.pid;
+}
+
+/** A program that serves HTTP. */
+async function launchDaemon(client, address, program) {
+  const path = await client.launchDaemon(program, { name: 'daemon', public: true });
+  const answer = await fetch(address.replace('ws:', 'http:') + path);
+  told('launch_daemon', { path, answer: (await answer.text()).endsWith('served for ada') });
+  await refused('launch_daemon', client.launchDaemon(program, { name: 'daemon', version: '2', manifest: MANIFEST }));
+  await client.uninstall('daemon', '0.1.0');
+}
+
 /** Waits until the server has put the end of a process down. */
 async function ended(client, pid) {
   let logs = { text: ' ', next: 0, ended: false };
@@ -144,14 +171,15 @@ async function look(client, pids) {
   told('stats', { answer: Object.keys(await client.stats()).sort() });
 }
 
-const [address, path] = process.argv.slice(2);
+const [address, path, ...server] = process.argv.slice(2);
 const program = new Uint8Array(readFileSync(path));
 const client = await connect(address, { user: 'ada' });
 told('connect', { user: client.user, role: client.role, is_draining: client.isDraining });
 await client.ping();
 await install(client, program);
 const digest = await client.upload(program);
-await look(client, [await talk(client), ...(await end(client, digest))]);
+await look(client, [await talk(client), ...(await end(client, digest)), await runServers(client, server)]);
+await launchDaemon(client, address, program);
 await refused('launch', client.launch('absent'));
 await refused('launch', client.launch('three', { limits: { riddle: 1 } }));
 await refused('attach', client.attach(1));

@@ -1,4 +1,4 @@
-"""The script of verbs in Python: `script.py ADDRESS PROGRAM` writes what each answers as a line of JSON.
+"""The script of verbs in Python: `script.py ADDRESS PROGRAM MCP_SERVER...` writes what each answers as a line of JSON.
 
 `script.mjs` and the example `script` of `rust/client` are the same in the other clients, line by line.
 """
@@ -11,11 +11,13 @@ import sys
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
+from urllib.request import ProxyHandler, build_opener
 
 from pie.client import AnyEvent, Client, Event, Events, PieError, Process, connect
 
 N_FIRST = 5
 EVERY_BYTE = bytes(range(256))
+MANIFEST = '[package]\nname = "daemon"\nversion = "2"\n[http]\ninstance = "request"\n'
 DETAILS = ("kind", "message", "traceback")
 
 
@@ -128,6 +130,32 @@ async def end(client: Client, digest: str) -> list[int]:
     return [failing.pid, closed.pid, stopped.pid, other.pid]
 
 
+async def run_servers(client: Client, command: list[str]) -> int:
+    """An MCP server of this client, for programs; two are refused."""
+    await client.register_mcp_server("files", command[0], command[1:])
+    process, events = await launched(client, "three")
+    await process.send("tool")
+    await read("register_mcp_server", events, 1)
+    await client.unregister_mcp_server("files")
+    await process.send("tool")
+    await read("unregister_mcp_server", events, 1)
+    await process.send("stop")
+    await read_on("stop", events)
+    await refused("unregister_mcp_server", client.unregister_mcp_server("files"))
+    await refused("register_mcp_server", client.register_mcp_server("a b", command[0]))
+    return process.pid
+
+
+async def launch_daemon(client: Client, address: str, program: bytes) -> None:
+    """A program that serves HTTP."""
+    path = await client.launch_daemon(program, name="daemon", public=True)
+    asking = build_opener(ProxyHandler({})).open
+    with await asyncio.to_thread(asking, address.replace("ws:", "http:") + path) as answer:
+        told("launch_daemon", path=path, answer=answer.read().decode().endswith("served for ada"))
+    await refused("launch_daemon", client.launch_daemon(program, name="daemon", version="2", manifest=MANIFEST))
+    await client.uninstall("daemon", "0.1.0")
+
+
 async def ended(client: Client, pid: int) -> None:
     """Waits until the server has put the end of a process down."""
     after = 0
@@ -155,14 +183,15 @@ async def look(client: Client, pids: list[int]) -> None:
 
 async def main() -> None:
     """The whole script."""
-    address, path = sys.argv[1:]
+    address, path, *server = sys.argv[1:]
     program = Path(path).read_bytes()
     async with connect(address, user="ada") as client:
         told("connect", user=client.user, role=client.role, is_draining=client.is_draining)
         await client.ping()
         await install(client, program)
         digest = await client.upload(program)
-        await look(client, [await talk(client), *await end(client, digest)])
+        await look(client, [await talk(client), *await end(client, digest), await run_servers(client, server)])
+        await launch_daemon(client, address, program)
         await refused("launch", client.launch("absent"))
         await refused("launch", client.launch("three", limits={"riddle": 1}))
         await refused("attach", client.attach(1))

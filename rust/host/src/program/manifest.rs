@@ -131,6 +131,31 @@ impl Manifest {
         })
     }
 
+    /// The text of a manifest that has a table `[http]`: added where there is none.
+    ///
+    /// # Errors
+    /// `invalid-manifest`, and `invalid-argument` where the table that is there says otherwise.
+    pub fn with_http(text: &str, asked: HttpService) -> Result<String, Error> {
+        if let Some(stated) = Self::parse(text, "Pie.toml")?.http {
+            if stated.instance != asked.instance || (asked.public && !stated.public) {
+                let message = "the manifest of the program has a table [http] already; say there who may ask and what answers, and nowhere else";
+                return Err(Error::new(ErrorCode::InvalidArgument, message));
+            }
+            return Ok(text.to_owned());
+        }
+        let instance = match asked.instance {
+            HttpInstance::Request => "request",
+            HttpInstance::Shared => "shared",
+        };
+        let text = format!(
+            "{}\n\n[http]\ninstance = \"{instance}\"\npublic = {}\n",
+            text.trim_end_matches('\n'),
+            asked.public
+        );
+        Self::parse(&text, "Pie.toml")?;
+        Ok(text)
+    }
+
     /// True for a parameter whose values are strings: an argument for it is no number, whatever it looks like.
     pub(crate) fn takes_text(&self, name: &str) -> bool {
         let parameters = self.parameters.iter().flat_map(|parameters| &parameters.0);
@@ -298,6 +323,32 @@ mod tests {
         let short = Manifest::parse(&format!("{PACKAGE}[http]\n"), "Pie.toml").unwrap();
         assert_eq!(short.http, Some(HttpService::default()));
         assert_eq!(Manifest::parse(PACKAGE, "Pie.toml").unwrap().http, None);
+    }
+
+    #[test]
+    fn a_table_for_http_is_added_where_there_is_none() {
+        let shared = |public| HttpService {
+            instance: HttpInstance::Shared,
+            public,
+        };
+        let added = Manifest::with_http(PACKAGE, shared(true)).unwrap();
+        assert_eq!(
+            Manifest::parse(&added, "Pie.toml").unwrap().http,
+            Some(shared(true))
+        );
+        // What it says is kept where that is what is asked for.
+        assert_eq!(Manifest::with_http(&added, shared(true)).unwrap(), added);
+        assert_eq!(Manifest::with_http(&added, shared(false)).unwrap(), added);
+        let private = Manifest::with_http(PACKAGE, shared(false)).unwrap();
+        for (text, asked) in [
+            (&added, HttpService::default()),
+            (&private, shared(true)),
+        ] {
+            let error = Manifest::with_http(text, asked).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidArgument, "{error}");
+        }
+        let error = Manifest::with_http("[", shared(true)).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidManifest);
     }
 
     #[test]

@@ -385,7 +385,7 @@ async fn collect(machine: &Rc<Machine>) -> Result<(Vec<u32>, Option<FinishReason
     while let Some(step) = GenStep::open(machine)? {
         let output = step.execute().await?;
         tokens.extend(output.tokens);
-        finish = output.finish;
+        finish = output.finish_reason;
     }
     Ok((tokens, finish))
 }

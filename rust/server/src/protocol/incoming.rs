@@ -191,6 +191,17 @@ pub(crate) struct Install {
     pub(crate) version: String,
     pub(crate) digest: String,
     pub(crate) manifest: Option<String>,
+    pub(crate) http: Option<HttpAsked>,
+}
+
+/// How a program shall serve HTTP that is installed for that.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HttpAsked {
+    /// One instance answers all requests.
+    pub(crate) shared: bool,
+    /// Anybody may ask.
+    pub(crate) public: bool,
 }
 
 #[derive(Debug, Deserialize)]

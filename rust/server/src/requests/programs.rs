@@ -1,10 +1,10 @@
 //! Requests about programs: uploads, and what is installed.
 
-use pie_host::{Component, Program};
+use pie_host::{Component, HttpInstance, HttpService, Manifest, Packed, Program};
 
 use super::*;
 use crate::names;
-use crate::protocol::incoming::{Install, Uninstall, Upload};
+use crate::protocol::incoming::{HttpAsked, Install, Uninstall, Upload};
 use crate::registry;
 use crate::uploads::Part;
 
@@ -65,7 +65,7 @@ impl Session {
     pub(super) async fn install(&mut self, mut request: Request) {
         let id = request.id;
         match self.checked_install(&mut request) {
-            Ok((install, program)) => {
+            Ok((install, program, http)) => {
                 let note = self.note("install", format!("{}@{}", install.name, install.version));
                 let (shared, uploads) = (self.shared.clone(), self.uploads.clone());
                 let (installing, address) = (self.address.install(), self.counted_address);
@@ -77,7 +77,15 @@ impl Session {
                         let _until_it_is_done = installing?;
                         look_at(&shared, program, &install.user, address).await?;
                         let turn = shared.registry.turn().await;
-                        blocking(move || shared.registry.install(turn, install)).await
+                        blocking(move || {
+                            let most = shared.host.limits().source_bytes;
+                            let install = match http {
+                                Some(asked) => for_http(install, asked, most)?,
+                                None => install,
+                            };
+                            shared.registry.install(turn, install)
+                        })
+                        .await
                     };
                     let installed = installed.await.map(|replaced| {
                         lock(&uploads).forget(&digest);
@@ -93,12 +101,13 @@ impl Session {
     fn checked_install(
         &self,
         request: &mut Request,
-    ) -> Result<(registry::Install, Program), Error> {
+    ) -> Result<(registry::Install, Program, Option<HttpAsked>), Error> {
         let Install {
             name,
             version,
             digest,
             manifest,
+            http,
         } = request.fields()?;
         names::check_program(&name)?;
         names::check_version(&version)?;
@@ -115,7 +124,7 @@ impl Session {
             component: arrived.component,
             manifest,
         };
-        Ok((install, arrived.program))
+        Ok((install, arrived.program, http))
     }
 
     /// Uninstalls a program.
@@ -147,6 +156,44 @@ impl Session {
             }
         }
     }
+}
+
+/// A program that shall serve HTTP. Its manifest is the one that was given, else the one that it carries, else a new
+/// one; files of a built program have at most `most` bytes. Slow: reads the program.
+///
+/// # Errors
+/// `invalid-manifest`, and `invalid-argument` where its manifest says otherwise.
+fn for_http(
+    install: registry::Install,
+    asked: HttpAsked,
+    most: usize,
+) -> Result<registry::Install, Error> {
+    let registry::Install {
+        name,
+        version,
+        component,
+        manifest,
+        ..
+    } = &install;
+    let carried = match manifest {
+        Some(given) => Some(given.clone()),
+        None => Packed::read(component.bytes(), most)?.and_then(|packed| packed.manifest),
+    };
+    let text = carried.unwrap_or_else(|| {
+        format!("[package]\nname = \"{name}\"\nversion = \"{version}\"\n")
+    });
+    let service = HttpService {
+        instance: match asked.shared {
+            true => HttpInstance::Shared,
+            false => HttpInstance::Request,
+        },
+        public: asked.public,
+    };
+    let manifest = Some(Manifest::with_http(&text, service)?);
+    Ok(registry::Install {
+        manifest,
+        ..install
+    })
 }
 
 /// Looks whether a program can run. Where every place of a process is taken, one is freed for that as for a launch: who

@@ -311,3 +311,36 @@ fn what_is_no_program_says_so_as_its_last_event() {
         );
     });
 }
+
+#[test]
+fn a_program_is_installed_to_serve_unless_its_manifest_says_otherwise() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let stated = "[package]\nname = \"p\"\nversion = \"1\"\n[http]\ninstance = \"request\"\n";
+        let carrying = Packed {
+            manifest: Some(stated.to_owned()),
+            component: Some(quick()),
+            ..Packed::default()
+        };
+        let shared = json!({"shared": true, "public": false});
+        let alone = json!({"shared": false, "public": false});
+        let refused = Err("invalid-argument".to_owned());
+        // Without a manifest it gets one; the one that is given counts, and else the one that it carries.
+        for (content, manifest, http, outcome) in [
+            (quick(), None, &shared, Ok(())),
+            (quick(), Some(stated), &alone, Ok(())),
+            (quick(), Some(stated), &shared, refused.clone()),
+            (carrying.to_bytes().unwrap(), None, &alone, Ok(())),
+            (carrying.to_bytes().unwrap(), None, &shared, refused.clone()),
+            (quick(), Some("["), &shared, Err("invalid-manifest".to_owned())),
+        ] {
+            let digest = client.upload(&content).await;
+            let mut install = json!({"type": "install", "name": "p", "version": "1", "digest": digest, "http": http});
+            if let Some(manifest) = manifest {
+                install["manifest"] = json!(manifest);
+            }
+            assert_eq!(client.request(install).await.map(drop), outcome);
+        }
+    });
+}

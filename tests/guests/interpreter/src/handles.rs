@@ -16,6 +16,8 @@ use crate::steering::Logs;
 /// Every handle. A handle is borrowed for one call only, so that branches can share it.
 pub struct Handles {
     pub model: Model,
+    /// What asked, where it was a request by HTTP.
+    pub request: Option<Value>,
     // Dropped before their contexts, which then need no explicit release.
     generators: RefCell<HashMap<String, Generator>>,
     contexts: RefCell<HashMap<String, Context>>,
@@ -40,6 +42,7 @@ impl Handles {
     pub fn new(model: Model) -> Self {
         Self {
             model,
+            request: None,
             contexts: RefCell::default(),
             generators: RefCell::default(),
             decoders: RefCell::default(),

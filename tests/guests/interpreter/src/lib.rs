@@ -9,6 +9,7 @@ mod steering;
 use std::pin::Pin;
 use std::time::Duration;
 
+use inferlet::http_server::{self, BodyWriter, Request, Response};
 use inferlet::inference::Matcher;
 use inferlet::mcp::client;
 use inferlet::prelude::*;
@@ -29,12 +30,33 @@ struct Input {
 
 #[inferlet::main]
 async fn main(input: Input) -> Result<Vec<Value>> {
+    if http_server::is_serving() {
+        http_server::serve(fetch).await?;
+        return Ok(Vec::new());
+    }
     let handles = Handles::new(Model::load("default")?);
     transcript(&handles, &input.ops).await
 }
 
-/// One entry an operation; one that fails gives its error code, and the program goes on. An error without a code is a
-/// mistake of the vector, and fails the program.
+/// Each entry is a line of the answer, sent as it is made.
+async fn fetch(mut request: Request) -> Result<Response> {
+    let asked = json!({
+        "method": request.method(), "path": request.path(), "header": request.header("x-a"),
+    });
+    let input: Input = request.json().await?;
+    let mut handles = Handles::new(Model::load("default")?);
+    handles.request = Some(asked);
+    let write = move |mut body: BodyWriter| async move {
+        for operation in &input.ops {
+            let entry = entry(&handles, operation).await?;
+            body.write(format!("{entry}\n")).await?;
+        }
+        Ok::<(), String>(())
+    };
+    Ok(Response::stream(write).header("Content-Type", "application/x-ndjson"))
+}
+
+/// One entry an operation.
 fn transcript<'run>(
     handles: &'run Handles,
     operations: &'run [Operation],
@@ -42,13 +64,19 @@ fn transcript<'run>(
     Box::pin(async move {
         let mut entries = Vec::with_capacity(operations.len());
         for operation in operations {
-            entries.push(match run(handles, operation).await {
-                Ok(entry) => entry,
-                Err(error) => json!({ "error": error_code(&error).ok_or(error)?.as_str() }),
-            });
+            entries.push(entry(handles, operation).await?);
         }
         Ok(entries)
     })
+}
+
+/// The entry of an operation. One that fails gives its error code, and the program goes on; an error without a code is
+/// a mistake of the vector, and fails the program.
+async fn entry(handles: &Handles, operation: &Operation) -> Result<Value> {
+    match run(handles, operation).await {
+        Ok(entry) => Ok(entry),
+        Err(error) => Ok(json!({ "error": error_code(&error).ok_or(error)?.as_str() })),
+    }
 }
 
 async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
@@ -317,6 +345,7 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Decode { tokens } => return Ok(json!(model.tokenizer().decode(tokens)?)),
         Operation::Models {} => return Ok(json!(runtime::models())),
         Operation::Version {} => return Ok(json!(runtime::version())),
+        Operation::Request {} => return Ok(json!(handles.request)),
         Operation::Username {} => return Ok(json!(runtime::username())),
         Operation::InstanceId {} => {
             let id = runtime::instance_id();
@@ -355,24 +384,10 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Send { text } => session::send(text),
         Operation::SendJson { value } => session::send_json(value)?,
         Operation::Message { text } => session::message(text),
-        // The other languages raise where Rust answers none.
-        Operation::Receive {} => {
-            return Ok(json!(
-                session::receive()
-                    .wait_async()
-                    .await
-                    .ok_or("[session-closed] the client has gone")?
-            ));
-        }
+        Operation::Receive {} => return Ok(json!(session::receive().try_wait_async().await?)),
         Operation::Push { topic, message } => messaging::push(topic, message)?,
-        // The other languages raise where Rust answers none.
         Operation::Pull { topic } => {
-            return Ok(json!(
-                messaging::pull(topic)
-                    .wait_async()
-                    .await
-                    .ok_or("[invalid-argument] the topic is not a name")?
-            ));
+            return Ok(json!(messaging::pull(topic).try_wait_async().await?));
         }
         Operation::Broadcast { topic, message, n } => {
             for _ in 0..*n {
@@ -439,12 +454,7 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::HashOfSeed {} => return Ok(json!(format!("{:016x}", runtime::launch_seed()))),
         Operation::SendFile { data } => session::send_file(data),
         Operation::ReceiveFile {} => {
-            return Ok(json!(
-                session::receive_file()
-                    .wait_async()
-                    .await
-                    .ok_or("[session-closed] the client has gone")?
-            ));
+            return Ok(json!(session::receive_file().try_wait_async().await?));
         }
         Operation::All { ops } => {
             let branches =
@@ -591,7 +601,7 @@ async fn run_step(handles: &Handles, given: &Step) -> Result<Value> {
         handles.add_handle(&one.r#as, step.probe(one.index, one.probe.probe()));
     }
     let out = step.execute().await?;
-    let answer = json!({ "tokens": out.tokens, "finish": out.finish });
+    let answer = json!({ "tokens": out.tokens, "finish": out.finish_reason });
     if let Some(name) = &given.r#as {
         handles.add_output(name, out);
     }

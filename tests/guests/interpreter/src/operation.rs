@@ -300,6 +300,7 @@ pub enum Operation {
     },
     Models {},
     Version {},
+    Request {},
     Username {},
     InstanceId {},
     Args {},

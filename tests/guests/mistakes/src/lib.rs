@@ -24,6 +24,10 @@ enum Mistake {
     Met {
         token: u32,
     },
+    /// An error of a wait that gives none, as at a disconnect.
+    UnmetWait {
+        topic: String,
+    },
     /// An option of a generator that comes after its first step, met by the next step.
     LateOption,
     /// A generation whose context is dropped before.
@@ -55,6 +59,11 @@ async fn main(mistake: Mistake) -> Result<HashMap<(u32, u32), u64>> {
                 .append(&[token])
                 .flush()
                 .await?
+        }
+        Mistake::UnmetWait { topic } => {
+            if let Some(text) = messaging::pull(&topic).wait_async().await {
+                return Err(text);
+            }
         }
         Mistake::LateOption => {
             let mut context = Context::new(&Model::load("default")?)?;
