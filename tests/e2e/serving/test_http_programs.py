@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from http.client import IncompleteRead
@@ -194,6 +195,26 @@ def test_a_key_opens_ones_own_programs_and_no_others(closed: Served, keys: dict[
     assert (answer.status, answer.code) == (403, "not-permitted")
     answer = ask(closed, "/http/own/", Authorization="Bearer nonsense")
     assert (answer.status, answer.code) == (401, "authentication-failed")
+
+
+def test_nothing_is_read_of_a_program_for_whoever_may_not_ask_it(tmp_path: Path) -> None:
+    added = {user: _engine.add_key(str(tmp_path / "data"), "test", user, scope="user")[1] or "" for user in ("ada", "bob")}
+    with serving(tmp_path, server__auth="on") as served:
+        install(served, tmp_path, TELLS, "own", "--http", "--key", added["ada"])
+    with serving(tmp_path, server__auth="on") as served:
+        # Whoever reads it now waits without end.
+        [content] = (tmp_path / "data").rglob("own@*/*.wasm")
+        content.unlink()
+        os.mkfifo(content)
+        for headers, status, code in (
+            ({}, 401, "authentication-required"),
+            ({"Authorization": f"Bearer {added['bob']}"}, 404, "unknown-program"),
+            ({"Authorization": "Bearer nonsense"}, 401, "authentication-failed"),
+        ):
+            foreign, absent = (ask(served, f"/http/~ada/{name}/", **headers) for name in ("own", "absent"))
+            assert (foreign.status, foreign.code) == (absent.status, absent.code) == (status, code)
+            assert foreign.body == absent.body.replace(b"absent", b"own")
+            assert foreign.headers.keys() == absent.headers.keys()
 
 
 def test_an_answer_ends_with_the_key_by_which_it_was_asked_for(closed: Served, keys: dict[str, str], folder: Path, tmp_path: Path) -> None:

@@ -202,6 +202,7 @@ impl Client {
         let pad = Launchpad {
             processes: &self.shared.processes,
             host: &self.shared.host,
+            registry: &self.shared.registry,
         };
         let again = (asked.service.instance == HttpInstance::Shared).then(|| asked.clone());
         // One instance is launched after the other: whoever waits for many has its time, too.
@@ -223,11 +224,9 @@ impl Client {
                 });
             }
         };
-        let deadline = config.http_whole.map(|limit| (began + limit, limit));
-        let timed = Timed::new(&self.due, deadline.map(|(at, _)| at));
+        let timed = Timed::new(&self.due, config.http_whole.map(|limit| began + limit));
         let timed = timed.unless(revoked(self.shared.clone(), identity));
         let around = Around {
-            deadline,
             when_gone: going.over(),
             kept: Box::new((place, timed)),
         };
@@ -314,34 +313,34 @@ impl Client {
         })
     }
 
-    /// The program of a route, and who asks for it where not anybody may. One of somebody else that is not public is as
-    /// one that is not there.
+    /// The program of a route, and who asks for it where not anybody may. Nothing is read of a program before it is
+    /// known that the client may ask for it: so one of somebody else that is not public is as one that is not there, in
+    /// what it costs too.
     async fn routed(
         &self,
         route: Route<'_>,
         shown: &Presented,
         headers: &HeaderMap,
     ) -> Result<(AskedProgram, Option<Identity>), Error> {
-        match route.owner {
-            Some(owner) => {
-                names::check_user(owner)?;
-                let found = self.program(owner, route.program).await;
-                if let Ok(asked) = &found
-                    && asked.service.public
-                {
-                    return Ok((found?, None));
-                }
-                let owner = self
-                    .checked_owner(owner, route.program, (shown, headers))
-                    .await?;
-                Ok((found?, Some(owner)))
-            }
-            None => {
-                let identity = self.identified(None, (shown, headers)).await?;
-                let asked = self.program(&identity.user, route.program).await?;
-                Ok((asked, Some(identity)))
+        let Some(owner) = route.owner else {
+            let identity = self.identified(None, (shown, headers)).await?;
+            let asked = self.program(&identity.user, route.program).await?;
+            return Ok((asked, Some(identity)));
+        };
+        names::check_user(owner)?;
+        if self.shared.registry.is_public(owner, route.program) {
+            match self.program(owner, route.program).await {
+                Ok(asked) if asked.service.public => return Ok((asked, None)),
+                // It was replaced or removed meanwhile.
+                Ok(_) => {}
+                Err(error) if error.code == ErrorCode::UnknownProgram => {}
+                Err(error) => return Err(error),
             }
         }
+        let client = (shown, headers);
+        let identity = self.checked_owner(owner, route.program, client).await?;
+        let asked = self.program(owner, route.program).await?;
+        Ok((asked, Some(identity)))
     }
 
     /// The client, which is the owner of a program.
@@ -417,6 +416,7 @@ impl Client {
             label: named.label,
             launch: Launch::new(named.program, "null"),
             service,
+            is_installed: true,
         })
     }
 
@@ -462,6 +462,7 @@ fn mounted(mount: &MountedProgram) -> AskedProgram {
         label: mount.label.clone(),
         launch: mount.launch.clone(),
         service: mount.service(),
+        is_installed: false,
     }
 }
 
