@@ -206,12 +206,12 @@ def test_nothing_is_read_of_a_program_for_whoever_may_not_ask_it(tmp_path: Path)
         [content] = (tmp_path / "data").rglob("own@*/*.wasm")
         content.unlink()
         os.mkfifo(content)
-        for headers, status, code in (
-            ({}, 401, "authentication-required"),
-            ({"Authorization": f"Bearer {added['bob']}"}, 404, "unknown-program"),
-            ({"Authorization": "Bearer nonsense"}, 401, "authentication-failed"),
+        for shown, status, code in (
+            ("", 401, "authentication-required"),
+            (f"Bearer {added['bob']}", 404, "unknown-program"),
+            ("Bearer nonsense", 401, "authentication-failed"),
         ):
-            foreign, absent = (ask(served, f"/http/~ada/{name}/", **headers) for name in ("own", "absent"))
+            foreign, absent = (ask(served, f"/http/~ada/{name}/", Authorization=shown) for name in ("own", "absent"))
             assert (foreign.status, foreign.code) == (absent.status, absent.code) == (status, code)
             assert foreign.body == absent.body.replace(b"absent", b"own")
             assert foreign.headers.keys() == absent.headers.keys()

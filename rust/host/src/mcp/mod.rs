@@ -38,6 +38,7 @@ pub(crate) mod server;
 pub(crate) mod servers;
 pub(crate) mod session;
 mod sse;
+mod starter;
 mod stdio;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use super::config::{McpConfig, McpServerConfig};
 use super::places::UserPlaces;
 use super::relay::McpRelay;
 use super::server::{How, McpServer, Starting};
+use super::starter::Starter;
 use crate::limits::Limits;
 
 /// The servers of an engine.
@@ -23,15 +24,16 @@ pub(crate) struct McpServers {
 }
 
 impl McpServers {
-    /// Those of an engine; what speaks to them runs in `runtime`, and the certificates for those that are spoken to by
-    /// HTTP are of `ca_file`.
+    /// Those of an engine; what speaks to them runs in `runtime`, the certificates for those that are spoken to by HTTP
+    /// are of `ca_file`, and those that are processes do not get the variables that are `withheld`.
     pub(crate) fn new(
         config: &McpConfig,
         servers: &BTreeMap<String, McpServerConfig>,
         limits: &Limits,
-        (runtime, ca_file): (tokio::runtime::Handle, &str),
+        (runtime, ca_file, withheld): (tokio::runtime::Handle, &str, &[String]),
     ) -> Arc<Self> {
         let starting = Starting {
+            starter: Arc::new(Starter::new(runtime.clone(), withheld)),
             runtime,
             answer_bytes: limits.mcp_answer_bytes,
             starts_per_minute: config.starts_per_minute,

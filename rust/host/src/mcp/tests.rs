@@ -77,7 +77,7 @@ impl World {
             ..McpConfig::default()
         };
         let runtime = Handle::current();
-        let servers = McpServers::new(&config, &[].into(), limits, (runtime.clone(), ""));
+        let servers = McpServers::new(&config, &[].into(), limits, (runtime.clone(), "", &[]));
         let relay: Arc<dyn McpRelay> = client.clone();
         let of_client = servers.of_client(Arc::downgrade(&relay));
         of_client.register("files").unwrap();
