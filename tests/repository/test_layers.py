@@ -108,7 +108,7 @@ TEXT_LAYERS = [
 ]
 
 CLIENT_LAYERS = [
-    {"error_codes.rs", "sync.rs"},
+    {"error_codes.rs", "frame_gate.rs", "sync.rs"},
     {"error.rs"},
     {"event.rs", "info.rs", "wire.rs", "private_key.rs"},
     {"stream.rs"},
