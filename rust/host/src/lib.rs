@@ -30,6 +30,7 @@ mod process;
 mod program;
 mod sandbox;
 mod scratch;
+mod shared_places;
 mod stepped_charge;
 mod sync;
 
@@ -74,3 +75,4 @@ pub use sandbox::pages::keep_small_pages;
 pub use sandbox::priority::take_short_turns;
 pub use sandbox::trim::{give_back_freed, keep_little_free};
 pub use scratch::config::{FileScope, FilesConfig, Mount};
+pub use shared_places::{Full, SharedPlace, SharedPlaces};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::clients::McpClientServers;
 use super::config::{McpConfig, McpServerConfig};
-use super::places::UserPlaces;
 use super::relay::McpRelay;
 use super::server::{How, McpServer, Starting};
 use super::starter::Starter;
 use crate::limits::Limits;
+use crate::shared_places::SharedPlaces;
 
 /// The servers of an engine.
 #[derive(Debug)]
@@ -18,9 +18,9 @@ pub(crate) struct McpServers {
     /// For the servers of clients.
     starting: Starting,
     /// Sessions that are open.
-    pub(crate) sessions: Arc<UserPlaces>,
+    pub(crate) sessions: Arc<SharedPlaces>,
     /// Calls that are under way.
-    pub(crate) calls: Arc<UserPlaces>,
+    pub(crate) calls: Arc<SharedPlaces>,
 }
 
 impl McpServers {
@@ -55,8 +55,8 @@ impl McpServers {
         Arc::new(Self {
             configured: servers.iter().map(server).collect(),
             starting: starting.clone(),
-            sessions: UserPlaces::new(config.user_sessions),
-            calls: UserPlaces::new(config.user_calls),
+            sessions: SharedPlaces::of_each(config.user_sessions),
+            calls: SharedPlaces::of_each(config.user_calls),
         })
     }
 
