@@ -46,6 +46,7 @@ pub use identity::effective_user;
 pub use limits::Limits;
 pub use mcp::clients::McpClientServers;
 pub use mcp::config::{HeaderLine, McpConfig, McpServerConfig, Part, Variable};
+pub use mcp::heard::{McpHeard, McpWritten, mcp_heard};
 pub use mcp::outgoing::McpLine;
 pub use mcp::relay::{McpIncoming, McpRelay};
 pub use model::driver::{Batch, Command, Work};

@@ -26,6 +26,7 @@ pub(crate) mod clients;
 pub(crate) mod config;
 mod failure;
 mod group;
+pub(crate) mod heard;
 pub(crate) mod held;
 mod line;
 mod listing;
