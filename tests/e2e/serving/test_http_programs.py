@@ -96,6 +96,38 @@ def test_a_program_speaks_for_itself_alone(server: Served, tmp_path: Path) -> No
     assert said.isdisjoint({"service-worker-allowed", "clear-site-data", "alt-svc", "strict-transport-security"})
 
 
+SETS_COOKIES = """
+from inferlet.http_server import Response
+
+
+async def fetch(request):
+    headers = [("Set-Cookie", "a=1; Path=/; Secure"), ("Set-Cookie", "b=2; Domain=localhost"), ("Content-Security-Policy", "img-src *")]
+    return Response("<p>hello", headers=headers)
+"""
+
+
+def test_programs_are_kept_apart_in_a_browser(server: Served, tmp_path: Path) -> None:
+    install(server, tmp_path, SETS_COOKIES, "cookies", "--http", "--public")
+    for prefix, is_of_others in (("/http/cookies", False), ("/http/~anonymous/cookies@0.1.0", True)):
+        with closing(asking.connect(server.port)) as connection:
+            connection.request("GET", f"{prefix}/a")
+            headers = connection.getresponse().headers
+        assert headers.get_all("Set-Cookie") == [f"a=1; Secure; Path={prefix}", f"b=2; Path={prefix}"]
+        policies = headers.get_all("Content-Security-Policy") or []
+        assert policies[0] == "img-src *"
+        assert [policy.split()[0] for policy in policies[1:]] == ["sandbox"] * is_of_others
+        assert not any("allow-same-origin" in policy for policy in policies)
+    # Such a page is of no origin that may ask for more.
+    assert ask(server, "/http/cookies/", Origin="null").code == "forbidden-origin"
+
+
+def test_programs_share_an_origin_where_their_users_trust_each_other(tmp_path: Path) -> None:
+    with serving(tmp_path, server__http_sandbox="false") as served:
+        install(served, tmp_path, SETS_COOKIES, "cookies", "--http", "--public")
+        answer = ask(served, "/http/~anonymous/cookies/")
+        assert (answer.status, answer.headers["content-security-policy"]) == (200, "img-src *")
+
+
 def test_a_program_that_is_replaced_or_removed_answers_no_more(server: Served, tmp_path: Path) -> None:
     text = "from inferlet.http_server import Response\nasync def fetch(request):\n    return Response({0!r})\n"
     for said in ("one", "two"):
