@@ -47,7 +47,7 @@ def environment() -> Mapping[str, str]:
 
 
 def own_variables() -> list[str]:
-    """Variables that are for Pie: settings, some of which are keys, in capitals or not. No program of others gets them."""
+    """Variables that are for Pie, and that no program of others gets: settings, of which some are keys."""
     return [name for name in os.environ if name.startswith(PREFIX)]
 
 

@@ -1,4 +1,5 @@
-//! How many of something there are at once: of each who has some, and of all. Whoever finds no place is refused at once.
+//! How many of something there are at once: of each who has some, and of all. Whoever finds no place is refused at
+//! once.
 //!
 //! Where all together have a bound, they share it:
 //!

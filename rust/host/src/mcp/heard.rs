@@ -28,7 +28,7 @@ pub struct McpHeard {
     pub list: Option<Result<String, String>>,
 }
 
-/// What `n_calls` calls get, whose ids count from 0 and whose answers may have `most` bytes, where a server writes that.
+/// What `n_calls` calls get where a server writes that. Their ids count from 0, their answers may have `most` bytes.
 ///
 /// # Errors
 /// Those of a call that cannot begin; there are none.

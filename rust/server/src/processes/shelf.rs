@@ -1,6 +1,6 @@
 //! Ended processes that are kept, by user and program: whoever holds the most gives way first, and there the program
-//! that does. So one user cannot push out what others keep, and those who ask a program that anybody may ask cannot push
-//! out what the other programs of its user have left.
+//! that does. So one user cannot push out what others keep, and those who ask a program that anybody may ask cannot
+//! push out what the other programs of its user have left.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
