@@ -5,8 +5,8 @@
 //!
 //! | state | next |
 //! |---|---|
-//! | answer to the upgrade | head, or anything where it is refused |
-//! | head of a frame | payload |
+//! | answer to the upgrade | head, or refused: anything may follow |
+//! | head of a frame | payload, or too long: nothing may follow |
 //! | payload | head |
 
 use std::fmt;
@@ -120,6 +120,8 @@ enum State {
     Payload(u64),
     /// It is not a WebSocket.
     Refused,
+    /// A message was too long.
+    TooLong,
 }
 
 impl Default for State {
@@ -137,6 +139,7 @@ impl Frames {
         while let Some((&byte, rest)) = bytes.split_first() {
             match &mut self.state {
                 State::Refused => return Ok(()),
+                State::TooLong => return Err(TooLong),
                 State::Payload(left) => {
                     let n_bytes = usize::try_from(*left).unwrap_or(usize::MAX);
                     let n_bytes = n_bytes.min(bytes.len());
@@ -185,6 +188,7 @@ impl Frames {
         let before = if begins { 0 } else { self.message_bytes };
         let message_bytes = before.saturating_add(n_bytes);
         if message_bytes > most_bytes {
+            self.state = State::TooLong;
             return Err(TooLong);
         }
         // What controls the connection stands between the frames of a message.
@@ -286,6 +290,14 @@ mod tests {
             frame(TEXT, 100),
         ];
         assert!(passes(&parts, 100) && !passes(&parts, 99));
+        // Nothing comes through behind it, however short.
+        let mut gate = Frames::default();
+        for piece in [UPGRADE, &frame(TEXT, 0)] {
+            assert!(gate.feed(piece, 9).is_ok());
+        }
+        for piece in [&frame(TEXT, 10), &frame(TEXT, 1)] {
+            assert!(gate.feed(piece, 9).is_err());
+        }
         // The head alone says it.
         assert!(!passes(&[head(TEXT, u64::MAX)], 1 << 30));
         assert!(!passes(&[frame(TEXT_BEGINS, 60), head(GOES_ON, u64::MAX)], 1 << 30));

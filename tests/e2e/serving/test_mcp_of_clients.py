@@ -111,7 +111,8 @@ async def test_mistakes_of_a_registration_are_named(server: Served) -> None:
             ({"command": 5}, "command is 5 (int); give a str"),
         ]
         for given, message in wrong:
-            error = await refused(client.register_mcp_server(**({"name": "a", "command": "x"} | given)))
+            call: dict[str, Any] = {"name": "a", "command": "x", **given}
+            error = await refused(client.register_mcp_server(**call))
             assert error.code == "invalid-argument", given
             assert message in str(error)
         for number in range(256):
