@@ -30,11 +30,13 @@ TARGETS = (
     "components",
     "grammars",
     "host_calls",
+    "mcp",
     "packed",
     "pages",
     "prefix_tree",
     "programs",
     "protocol",
+    "routes",
     "scheduler",
     "scripts",
     "templates",
@@ -45,6 +47,8 @@ OPERATIONS = ("bus", "pages", "prefix_tree", "programs", "scheduler")
 WRAPPER = ROOT / "tools" / "fuzz_rustc.sh"
 PARSERS_WRAPPER = ROOT / "tools" / "fuzz_rustc_parsers.sh"
 PARSERS = (
+    "httparse",
+    "hyper",
     "llguidance",
     "minijinja",
     "minijinja-contrib",

@@ -220,6 +220,7 @@ class Engine:
         limits: Mapping[str, float | None] | None = None,
         runtime: Mapping[str, object] | None = None,
         mcp: Mapping[str, Mapping[str, object]] = ...,
+        mcp_withheld: Sequence[str] = ...,
     ) -> Engine:
         """Makes an engine without models.
 
@@ -231,8 +232,9 @@ class Engine:
         TypeScript and JavaScript, within `compile_s` and `compile_bytes`. If not given, components are compiled in this
         process, which is for those that one trusts, and sources in JavaScript are refused. `settings` are those of the
         section `engine`, `limits` those of the section `limits`, `runtime` those of the section `runtime`, by the names
-        of `settings()`; the defaults hold for the rest. Where no `memory_bytes` are given, all users together may make
-        the engine hold 4 GiB.
+        of `settings()`; the defaults hold for the rest. `mcp` are the settings of MCP servers by their names; those
+        that are processes do not get the variables of this process that `mcp_withheld` names. Where no `memory_bytes`
+        are given, all users together may make the engine hold 4 GiB.
 
         Raises PieError `invalid-config`.
         """

@@ -21,7 +21,7 @@ from pie.backends.base import Capabilities, DriverLostError, DriverOptions, Foll
 from pie.backends.dummy import DummyDriver, read_script
 from pie.compiler import COMMAND
 from pie.config import DEFAULT, Config, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, folder_name
-from pie.config.environment import with_libraries
+from pie.config.environment import own_variables, with_libraries
 from pie.config.settings import of_engine, settings
 from pie.errors import PieError
 from pie.isolation.driver import IsolatedDriver
@@ -126,6 +126,7 @@ class Engine:
             limits=limits,
             runtime=of_engine("runtime", runtime or RuntimeConfig()),
             mcp={name: of_engine("mcp", server) for name, server in (mcp or {}).items()},
+            mcp_withheld=own_variables(),
         )
         self._driver_timeout_s = config.driver_timeout_s
         self._driver_open_timeout_s = config.driver_open_timeout_s

@@ -228,6 +228,30 @@ while True:
 """
 
 
+@scenario
+async def test_a_second_start_of_a_link_ends_the_connection_and_its_process() -> None:
+    pids: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("register_mcp_server"))
+        await peer.expect("ping")
+        await started(peer)
+        pids.append((await line(peer))["pid"])
+        await started(peer)
+        while True:
+            await peer.receive()
+
+    async with fake_server(script) as address, connect(address) as client:
+        await client.register_mcp_server("files", sys.executable, ["-c", ECHO])
+        with pytest.raises(PieError) as raised:
+            await client.ping()
+        assert raised.value.code == "protocol-error"
+        assert "the link 1, which is still open" in raised.value.message
+    # Nobody would end the first process, had the second taken its place.
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
 @pytest.mark.parametrize("is_told", [False, True])
 @scenario
 async def test_a_process_that_does_not_end_by_itself_is_gone_when_the_client_is(monkeypatch: pytest.MonkeyPatch, is_told: bool) -> None:

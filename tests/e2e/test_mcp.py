@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 from pie.config import EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig
 from pie.engine import Engine
 from pie.programs import load_program
+from support.command import PATIENCE_S, command, environment
 from support.engines import started
 from support.launching import LANGUAGES, ROOT, Outcome, finish, load_interpreter
 from support.mcp_server import TOOLS
@@ -201,12 +204,15 @@ def test_only_those_whom_it_is_for_find_a_server(tmp_path: Path) -> None:
 
 
 def test_a_server_has_its_variables_and_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIE_KEY", "secret")
+    keys = ("PIE_KEY", "PIE_CLIENT__KEY", "PIE_client__key")
+    for key in keys:
+        monkeypatch.setenv(key, "secret")
     folder = tmp_path / "there"
     folder.mkdir()
     with engine(tmp_path / "data", mcp={"tests": config(env=("OWN=a=b",), cwd=str(folder))}) as one:
-        answers = run(one, connect(), call("variable", name="OWN"), call("variable", name="PIE_KEY"), call("folder"))
-    assert [text_of(answer) for answer in answers[1:]] == ["a=b", "none", str(folder)]
+        variables = [call("variable", name=name) for name in ("OWN", *keys)]
+        answers = run(one, connect(), *variables, call("folder"))
+    assert [text_of(answer) for answer in answers[1:]] == ["a=b", "none", "none", "none", str(folder)]
 
 
 def is_alive(pid: int) -> bool:
@@ -227,6 +233,43 @@ def test_a_server_ends_with_its_engine(tmp_path: Path) -> None:
         assert not is_alive(pid)
     finally:
         os.close(descriptor)
+
+
+TELLS_AND_WAITS = """
+import json
+from inferlet import mcp, session
+
+
+async def main(input):
+    with mcp.connect("tests") as tests:
+        print(json.loads(tests.call_tool("pid", {}))["content"][0]["text"], flush=True)
+        await session.receive()
+"""
+
+
+def test_a_server_that_ignores_its_input_ends_with_an_engine_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(TELLS_AND_WAITS)
+    (tmp_path / "config.toml").write_text(f"[mcp.tests]\ncommand = {json.dumps([sys.executable, SERVER, 'stubborn'])}\n")
+    settings = {"PIE_ENGINE__DATA_DIR": str(tmp_path / "data")}
+    running = subprocess.Popen(
+        command(["run", "waits.py", "--dummy", "--config", "config.toml"]),
+        cwd=tmp_path,
+        env=environment() | settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with running:
+        assert running.stdout is not None
+        descriptor = os.pidfd_open(int(running.stdout.readline()))
+        try:
+            running.kill()
+            running.wait()
+            assert select.select([descriptor], [], [], PATIENCE_S)[0], "the server of an engine that was killed runs on"
+        finally:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            os.close(descriptor)
 
 
 @pytest.mark.parametrize("streams", [False, True])

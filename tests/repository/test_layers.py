@@ -47,7 +47,7 @@ INFERLET_LAYERS = [
 
 HOST_LAYERS = [
     {"sync.rs", "identity.rs", "errors.rs", "event.rs", "counted.rs"},
-    {"limits.rs", "budget.rs", "numbering.rs", "stepped_charge.rs"},
+    {"limits.rs", "budget.rs", "numbering.rs", "shared_places.rs", "stepped_charge.rs"},
     {"futures.rs"},
     {"bus/", "scratch/config.rs", "network/"},
     {"mcp/"},
@@ -108,7 +108,7 @@ TEXT_LAYERS = [
 ]
 
 CLIENT_LAYERS = [
-    {"error_codes.rs", "sync.rs"},
+    {"error_codes.rs", "frame_gate.rs", "sync.rs"},
     {"error.rs"},
     {"event.rs", "info.rs", "wire.rs", "private_key.rs"},
     {"stream.rs"},

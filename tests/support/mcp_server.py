@@ -3,13 +3,14 @@
 It imports nothing but the standard library, since it runs as a process of its own.
 
 Arguments change how it starts: `silent` says nothing, `nonsense` answers the hello with what is not one, `dies` ends at
-once, `noisy` prints logs between its answers.
+once, `noisy` prints logs between its answers, `stubborn` goes on when its input has ended.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from typing import Any, TypeAlias
 
@@ -166,3 +167,5 @@ if __name__ == "__main__":
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(encoding="utf-8")  # type: ignore[attr-defined]  # as the protocol has it, whatever the locale
     Server().run()
+    while "stubborn" in ARGUMENTS:
+        signal.pause()

@@ -1,4 +1,4 @@
-"""Forty-two attackers, each with another attack, beside honest users of one server.
+"""Forty attackers, each with another attack, beside honest users of one server.
 
 It measures what the honest ones got, and what the server took.
 

@@ -197,7 +197,7 @@ def shown(result: Result) -> str:
 
 def main() -> int:
     """Runs a siege and prints it; 1 where something did not hold."""
-    parser = argparse.ArgumentParser(prog="python -m tools.siege", description="Forty-two attackers beside ten honest users of one server.")
+    parser = argparse.ArgumentParser(prog="python -m tools.siege", description="Forty attackers beside ten honest users of one server.")
     parser.add_argument("--seconds", type=float, default=600, help="how long the attackers attack")
     parser.add_argument("--memory", type=float, default=2.0, help="GiB that the server has")
     parser.add_argument("--group", type=Path, help="a control group (version 1, of memory) below which the server gets one with that limit")

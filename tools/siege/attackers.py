@@ -9,7 +9,7 @@ import time
 from collections import Counter
 
 from pie.client import PieError
-from tools.siege import doors, programs
+from tools.siege import doors, programs, requests
 from tools.siege.doors import Target
 
 _ROUND_LIMIT_S = 60.0
@@ -34,7 +34,7 @@ async def repeat(attack: programs.Attack, target: Target, until: float) -> Count
 async def main(host: str, port: int, seconds: float) -> None:
     """Attacks, and prints what came of it as JSON."""
     until = time.monotonic() + seconds
-    attacks = (*doors.ATTACKS, *programs.ATTACKS)
+    attacks = (*doors.ATTACKS, *requests.ATTACKS, *programs.ATTACKS)
     targets = [Target(host, port, f"attacker-{number}") for number in range(len(attacks))]
     met = await asyncio.gather(*(repeat(attack, target, until) for attack, target in zip(attacks, targets, strict=True)))
     print(json.dumps({attack.__name__: dict(counts) for attack, counts in zip(attacks, met, strict=True)}))

@@ -8,12 +8,12 @@ import json
 import os
 import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 _MASK = b"\x01\x02\x03\x04"
 _TEXT, _BINARY, _CONTINUED, _PING, _FINAL = 1, 2, 0, 9, 0x80
-_ROUND_S = 8.0
+HOLD_S = 8.0
 """How long an attack that holds something holds it."""
 
 
@@ -87,7 +87,7 @@ async def frame_without_end_before_hello(target: Target) -> None:
     async with socket(target, hello=False) as raw:
         await raw.frame(_TEXT, b"", length=16 << 20)
         await raw.raw(bytes(15 << 20))
-        await asyncio.sleep(_ROUND_S)
+        await asyncio.sleep(HOLD_S)
 
 
 async def frames_without_end(target: Target) -> None:
@@ -98,9 +98,9 @@ async def frames_without_end(target: Target) -> None:
             await raw.frame(_TEXT, b"", length=16 << 20)
             for _ in range(15):
                 await raw.raw(bytes(1 << 20))
-            await asyncio.sleep(_ROUND_S)
+            await asyncio.sleep(HOLD_S)
 
-    await _together(hold, 8)
+    await together(hold, 8)
 
 
 async def fragments_with_pings(target: Target) -> None:
@@ -140,7 +140,7 @@ async def slow_hello(target: Target) -> None:
                 await raw.raw(bytes([byte]))
                 await asyncio.sleep(0.5)
 
-    await _together(drip, 60)
+    await together(drip, 60)
 
 
 async def connections(target: Target) -> None:
@@ -148,9 +148,9 @@ async def connections(target: Target) -> None:
 
     async def hold() -> None:
         async with socket(target):
-            await asyncio.sleep(_ROUND_S)
+            await asyncio.sleep(HOLD_S)
 
-    await _together(hold, 400)
+    await together(hold, 400)
 
 
 async def uploads(target: Target) -> None:
@@ -162,26 +162,9 @@ async def uploads(target: Target) -> None:
                 header = {"id": number, "type": "upload", "digest": f"sha256:{number:064x}", "bytes": 16 << 20, "offset": 0, "last": False}
                 text = json.dumps(header).encode()
                 await raw.frame(_BINARY, struct.pack("<I", len(text)) + text + bytes(1 << 20))
-            await asyncio.sleep(_ROUND_S)
+            await asyncio.sleep(HOLD_S)
 
-    await _together(hold, 16)
-
-
-async def garbage(target: Target) -> None:
-    """Bytes that are no frame."""
-    async with socket(target) as raw:
-        await raw.raw(os.urandom(1 << 16))
-        await raw.hear()
-
-
-async def plain_http(target: Target) -> None:
-    """Requests that are no upgrade, with long headers."""
-    for _ in range(50):
-        reader, writer = await asyncio.open_connection(target.host, target.port)
-        writer.write(b"GET /" + b"x" * 30_000 + b" HTTP/1.1\r\n" + b"A: b\r\n" * 3000 + b"\r\n")
-        with suppress(OSError):
-            await reader.read(4096)
-        writer.transport.abort()
+    await together(hold, 16)
 
 
 async def churn(target: Target) -> None:
@@ -196,10 +179,11 @@ async def unread_answers(target: Target) -> None:
     async with socket(target) as raw:
         for number in range(5000):
             await raw.say({"id": number, "type": "stats" if number % 2 else "programs"})
-        await asyncio.sleep(_ROUND_S)
+        await asyncio.sleep(HOLD_S)
 
 
-async def _together(attack: Callable[[], Coroutine[None, None, None]], n: int) -> None:
+async def together(attack: Callable[[], Coroutine[None, None, None]], n: int) -> None:
+    """Makes an attack so often at once. It fails where all of them do."""
     results = await asyncio.gather(*(attack() for _ in range(n)), return_exceptions=True)
     faults = [result for result in results if isinstance(result, Exception)]
     if len(faults) == n:
@@ -216,8 +200,6 @@ ATTACKS = (
     slow_hello,
     connections,
     uploads,
-    garbage,
-    plain_http,
     churn,
     unread_answers,
 )

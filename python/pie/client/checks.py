@@ -95,6 +95,20 @@ def is_path(program: str) -> bool:
     return "/" in program or program in {".", ".."} or program.endswith(_ENDINGS)
 
 
+def path(name: str, value: str | Path) -> Path:
+    """A path on this machine."""
+    if isinstance(value, Path):
+        return value
+    return Path(text(name, value, "a path as a str or a Path"))
+
+
+def variables(name: str, value: Mapping[str, str]) -> dict[str, str]:
+    """Variables of a process by their names."""
+    if not isinstance(value, Mapping):
+        raise refused(name, value, 'a dict of variables by their names, as in {"LANG": "C"}')
+    return {text(f"a name in {name}", key): text(f"{name}[{key!r}]", one) for key, one in value.items()}
+
+
 def limits(name: str, value: Mapping[str, float | None]) -> dict[str, float | None]:
     """Limits by their names; which there are and how far they reach is for the server to say."""
     if not isinstance(value, Mapping):

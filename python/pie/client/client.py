@@ -417,16 +417,17 @@ class Client:
 
         This client starts `command` with `args` when a program asks for the server, speaks to it by its standard input
         and output (`stdio`, the one transport), and ends it with the connection. `env` are variables beside those of
-        this process, of which it gets all but the user's key. A server of the operator with that name gives way. Raises
-        PieError `invalid-name`, and `limit-mcp-calls` where there are too many.
+        this process, of which it gets all but those that begin with `PIE_`. A server of the operator with that name
+        gives way. Raises PieError `invalid-argument`, `invalid-name`, and `limit-mcp-calls` where there are too many.
         """
         if transport != "stdio":
             raise checks.refused("transport", transport, "'stdio'; servers that speak HTTP are configured at the server of Pie")
         checks.text("name", name)
         argv = (checks.text("command", command), *checks.texts("args", args))
-        given = {checks.text("a name in env", key): checks.text(f"env[{key!r}]", value) for key, value in (env or {}).items()}
+        given = {} if env is None else checks.variables("env", env)
+        folder = None if cwd is None else checks.path("cwd", cwd)
         variables = await asyncio.to_thread(_variables_of_server, given)
-        self._connection.mcp.register(name, Command(argv, variables, None if cwd is None else Path(cwd)))
+        self._connection.mcp.register(name, Command(argv, variables, folder))
         try:
             await self._connection.request("register_mcp_server", {"name": name}, nothing)
         except PieError:
@@ -505,12 +506,11 @@ def _of(user: str | None) -> dict[str, str]:
 
 
 def _variables_of_server(given: Mapping[str, str]) -> dict[str, str]:
-    """The variables of an MCP server: those of this process but for the user's key, and what is given."""
+    """The variables of an MCP server: those of this process but for what is for Pie, and what is given."""
     # The configuration brings the engine along, which is large.
-    from pie.config.environment import KEYS, environment  # noqa: PLC0415
+    from pie.config.environment import environment_of_others  # noqa: PLC0415
 
-    own = {name: value for name, value in environment().items() if name not in KEYS}
-    return {**own, **given}
+    return {**environment_of_others(), **given}
 
 
 def _read(program: Path | bytes, manifest: str | None) -> Package:

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from pie.client.wire import Frame
+from pie.errors import PieError
 
 _PIECE_BYTES = 64 << 10
 _HEAD_BYTES = 4 << 10
@@ -63,9 +64,15 @@ class McpServers:
         self._commands.pop(name, None)
 
     def take(self, frame: Frame) -> None:
-        """Starts a process, hands it a line or ends it, as the server of Pie asks. It never waits."""
+        """Starts a process, hands it a line or ends it, as the server of Pie asks. It never waits.
+
+        PieError `protocol-error` for a start by a number whose process has not ended: nobody would end that one.
+        """
         if frame.type == "mcp_start":
             self._links = {number: link for number, link in self._links.items() if not link.is_over}
+            if frame.link in self._links:
+                message = f"the server of Pie started an MCP server as the link {frame.link}, which is still open"
+                raise PieError("protocol-error", message)
             self._links[frame.link] = _Link(frame.link, self._commands.get(frame.server), self._say, self._line_bytes)
         elif (link := self._links.get(frame.link)) is None:
             return  # it has ended, and the server of Pie is about to hear of it

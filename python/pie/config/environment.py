@@ -16,8 +16,6 @@ PREFIX = "PIE_"
 SEPARATOR = "__"
 CONFIG_FILE = "PIE_CONFIG"
 KEY = "PIE_KEY"
-KEYS = frozenset({KEY, f"{PREFIX}CLIENT{SEPARATOR}KEY"})
-"""Variables that hold the key of the user, which no program of others is given."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,17 @@ VARIABLES = (
 def environment() -> Mapping[str, str]:
     """The environment of this process, as it is at the moment."""
     return dict(os.environ)
+
+
+def own_variables() -> list[str]:
+    """Variables that are for Pie, and that no program of others gets: settings, of which some are keys."""
+    return [name for name in os.environ if name.startswith(PREFIX)]
+
+
+def environment_of_others() -> dict[str, str]:
+    """The environment without what is for Pie."""
+    withheld = set(own_variables())
+    return {name: value for name, value in os.environ.items() if name not in withheld}
 
 
 def with_libraries(command: tuple[str, ...]) -> tuple[str, ...]:

@@ -263,6 +263,11 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     http_s: float | None = 3600.0
     """Time of a request by HTTP in all, its answer included; none: without limit."""
 
+    http_sandbox: bool = True
+    """Whether browsers give pages of programs at `/http/~USER/` an origin of their own, so that their scripts reach
+    neither other programs, nor the server as its visitor. Without, all programs of a server are of one origin.
+    """
+
     auth: Literal["auto", "on", "off"] = "auto"
     """Whether clients have to prove who they are: `on`, by a key or a proxy; `off`, they are who they say; `auto`, on
     but on loopback without a trusted proxy.

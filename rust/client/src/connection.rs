@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::error::Error;
 use crate::error_codes::ErrorCode;
+use crate::frame_gate::TooLong;
 use crate::mcp::McpServers;
 use crate::opening::Socket;
 use crate::shared::{Answer, Expected, Shared, Unclaimed, Waiting};
@@ -358,9 +359,9 @@ fn silent() -> Error {
 
 fn broken(error: &tungstenite::Error) -> Error {
     match error {
-        tungstenite::Error::Capacity(_) => Error::new(
+        tungstenite::Error::Io(error) if TooLong::is(error) => Error::new(
             ErrorCode::ProtocolError,
-            "the server sent a frame that is larger than this client takes; send less at once",
+            "the server sent a message that is larger than this client takes; send less at once",
         ),
         _ => closed(None),
     }

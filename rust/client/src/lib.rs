@@ -28,6 +28,7 @@ mod connection;
 mod error;
 mod error_codes;
 mod event;
+mod frame_gate;
 mod info;
 mod mcp;
 mod opening;

@@ -15,13 +15,16 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::error::Error;
 use crate::error_codes::ErrorCode;
+use crate::frame_gate::FrameGate;
 use crate::shared::fields;
 use crate::signing::Identity;
 use crate::wire::{Fields, Hello, PROTOCOL, decode, encode, error_of, read};
 
 const CLIENT_NAME: &str = concat!("pie-rust/", env!("CARGO_PKG_VERSION"));
-/// The longest message that a server of any settings sends: JSON may write a byte of a message as six.
-const MAX_MESSAGE_BYTES: usize = 1 << 30;
+/// What a server may send beside what its `message_bytes` bounds: lists, logs, the hello itself.
+const MAX_OTHER_BYTES: u64 = 64 << 20;
+/// JSON may write a byte of a message as six.
+const MAX_ESCAPED_BYTES: u64 = 6;
 const PORT: u16 = 80;
 const TLS_PORT: u16 = 443;
 
@@ -31,7 +34,7 @@ pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 /// An open WebSocket.
-pub(crate) type Socket = WebSocketStream<Box<dyn Io>>;
+pub(crate) type Socket = WebSocketStream<FrameGate<Box<dyn Io>>>;
 
 /// Connects and exchanges hellos.
 ///
@@ -46,6 +49,10 @@ pub(crate) async fn open(
     let opening = async {
         let (mut socket, host) = connect(address).await?;
         let hello = greet(&mut socket, address, &host, who).await?;
+        let of_messages = hello.limits.message_bytes.saturating_mul(MAX_ESCAPED_BYTES);
+        socket
+            .get_mut()
+            .allow(MAX_OTHER_BYTES.saturating_add(of_messages));
         Ok::<_, Error>((socket, hello))
     };
     match tokio::time::timeout(within, opening).await {
@@ -96,9 +103,11 @@ async fn connect(address: &str) -> Result<(Socket, String), Error> {
     } else {
         Box::new(stream)
     };
+    // The gate has the bounds, before the library reserves anything.
     let config = WebSocketConfig::default()
-        .max_message_size(Some(MAX_MESSAGE_BYTES))
-        .max_frame_size(Some(MAX_MESSAGE_BYTES));
+        .max_message_size(None)
+        .max_frame_size(None);
+    let stream = FrameGate::new(stream, MAX_OTHER_BYTES);
     match client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok((socket, host)),
         Err(error) => Err(not_upgraded(address, &error)),

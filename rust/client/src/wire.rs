@@ -19,6 +19,7 @@ pub(crate) type Fields = Map<String, Value>;
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct ServerLimits {
     pub(crate) frame_bytes: usize,
+    pub(crate) message_bytes: u64,
     pub(crate) window_bytes: u64,
     pub(crate) open_requests: usize,
 }

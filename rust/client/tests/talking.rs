@@ -357,6 +357,35 @@ async fn an_end_of_the_connection_is_told_to_everybody_who_waits() {
     }
 }
 
+/// The bound follows from what the server says of its messages: 64 MiB, and six times those.
+#[tokio::test]
+async fn a_message_that_is_too_long_fails_the_connection_by_its_head() {
+    for (n_bytes, is_refused) in [(70_u64 << 20, false), ((70 << 20) + 1, true)] {
+        let (client, mut peer) = connected().await;
+        let head = [&[0x81, 127][..], &n_bytes.to_be_bytes()].concat();
+        let (pinged, peer) = tokio::join!(client.ping(), async {
+            peer.expect("ping").await;
+            let stream = peer.socket.get_mut();
+            stream.writable().await.unwrap();
+            assert_eq!(stream.try_write(&head).unwrap(), head.len());
+            if !is_refused {
+                // The client waits for the rest of it.
+                drop(peer);
+                return None;
+            }
+            Some(peer)
+        });
+        let error = pinged.unwrap_err();
+        let code = if is_refused {
+            "protocol-error"
+        } else {
+            "connection-failed"
+        };
+        assert_eq!(error.code(), code, "{error}");
+        drop(peer);
+    }
+}
+
 #[tokio::test]
 async fn what_does_not_speak_the_protocol_is_told() {
     for address in ["http://127.0.0.1:1", "127.0.0.1:1", "ws://", ""] {

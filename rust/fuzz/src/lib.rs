@@ -20,13 +20,16 @@ mod grammars;
 #[path = "../../host/tests/host/guest.rs"]
 mod guest;
 mod host_calls;
+mod mcp;
 mod packed;
 #[cfg(feature = "libfuzzer")]
 mod panics;
 #[cfg(feature = "operations")]
 mod programs;
 mod protocol;
+mod routes;
 mod scripts;
+mod talking;
 mod templates;
 mod tokenizers;
 mod world;
@@ -36,6 +39,7 @@ pub use brle::brle;
 pub use components::components;
 pub use grammars::grammars;
 pub use host_calls::{Wild, functions, host_calls, wild_call};
+pub use mcp::mcp;
 pub use packed::packed;
 #[cfg(feature = "libfuzzer")]
 pub use panics::spare_libraries;
@@ -44,6 +48,7 @@ pub use pie_core::fuzzing::{bus, pages, prefix_tree, scheduler};
 #[cfg(feature = "operations")]
 pub use programs::programs;
 pub use protocol::protocol;
+pub use routes::routes;
 pub use scripts::scripts;
 pub use templates::templates;
 pub use tokenizers::tokenizers;

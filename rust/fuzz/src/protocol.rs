@@ -1,7 +1,5 @@
 //! Clients that send anything: bytes instead of a handshake, frames that are none, messages that no client says.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,12 +10,9 @@ use pie_server::{Server, ServerConfig};
 use tempfile::TempDir;
 
 use crate::guest;
+use crate::talking::{HELLO, PATIENCE, Step, frame, framed, holds, spoiled, talk};
 use crate::written::{expanded, filled, written};
 
-/// Whatever a client sends, it has an answer or an end after this time: the times of the server are far below.
-const PATIENCE: Duration = Duration::from_secs(30);
-const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-const HELLO: &str = r#"{"type":"hello","protocol":1,"user":"fuzzer"}"#;
 const LAUNCH: &str = r#"{"type":"launch","id":4,"program":"echo@1.0.0","input":{"n":1},"args":["a"],"seed":7,"limits":{"cpu_s":1},"attach":true}"#;
 const SEND: &str = r#"{"type":"send","id":12,"pid":PID,"text":"x"}"#;
 const INSTALL: &str = r#"{"type":"install","id":9,"name":"a","version":"0.1.0","digest":"DIGEST","manifest":"[package]\nname = \"a\"\nversion = \"0.1.0\"\n"}"#;
@@ -136,7 +131,7 @@ impl Served {
                 "\"kind\":\"return\",\"value\":\"true\"}",
             ),
         ];
-        let heard = talk(self, &steps);
+        let heard = talk(self.server.address(), &steps);
         assert!(
             holds(
                 &heard,
@@ -256,23 +251,6 @@ impl Served {
     }
 }
 
-/// What a client sends at once, and what it waits for before it goes on.
-struct Step {
-    sent: Vec<u8>,
-    answer: Vec<u8>,
-}
-
-impl Step {
-    fn new(sent: Vec<u8>, answer: &str) -> Self {
-        let answer = answer.as_bytes().to_vec();
-        Self { sent, answer }
-    }
-
-    fn upgrade() -> Self {
-        Self::new(UPGRADE.as_bytes().to_vec(), "\r\n\r\n")
-    }
-}
-
 /// Connects, sends what the bytes say and closes its side; the server closes the other, and a client that comes then is
 /// served.
 pub fn protocol(data: &[u8]) {
@@ -284,10 +262,11 @@ pub fn protocol(data: &[u8]) {
             Err(_) => return,
         },
     };
-    served.note_launches(&talk(served, &steps));
+    served.note_launches(&talk(served.server.address(), &steps));
     let answer = r#"{"id":1,"ok":{}}"#;
     let ping = Step::new(frame(1, MESSAGES[0].as_bytes()), answer);
-    let heard = talk(served, &[Step::upgrade(), served.hello(), ping]);
+    let steps = [Step::upgrade(), served.hello(), ping];
+    let heard = talk(served.server.address(), &steps);
     assert!(
         holds(&heard, answer.as_bytes()),
         "{}",
@@ -319,7 +298,7 @@ fn conversation(served: &Served, bytes: &mut Unstructured<'_>) -> arbitrary::Res
     // A handshake is sometimes left out, spoiled, or not waited for.
     let upgrade = match bytes.int_in_range(0..=9)? {
         0 => Step::new(Vec::new(), ""),
-        1 => Step::new(spoiled(UPGRADE.as_bytes(), bytes)?, ""),
+        1 => Step::new(spoiled(&Step::upgrade().sent, bytes)?, ""),
         _ => Step::upgrade(),
     };
     let mut steps = vec![upgrade];
@@ -364,33 +343,6 @@ fn conversation(served: &Served, bytes: &mut Unstructured<'_>) -> arbitrary::Res
     Ok(steps)
 }
 
-/// A message with some of it replaced.
-fn spoiled(message: &[u8], bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
-    let mut message = message.to_vec();
-    for _ in 0..bytes.int_in_range(1..=3)? {
-        let from = bytes.int_in_range(0..=message.len())?;
-        let to = bytes.int_in_range(from..=message.len().min(from + 16))?;
-        let instead = match bytes.int_in_range(0..=3)? {
-            0 => bytes
-                .choose(&[
-                    "null",
-                    "-1",
-                    "1e999",
-                    "\"\\u0000\"",
-                    "[[",
-                    "{\"a\":1}",
-                    "18446744073709551616",
-                ])?
-                .as_bytes()
-                .to_vec(),
-            1 => Vec::new(),
-            _ => bytes.arbitrary()?,
-        };
-        message.splice(from..to, instead);
-    }
-    Ok(message)
-}
-
 /// A binary message, some of them spoiled.
 fn binary(served: &Served, pid: u64, bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
     let (header, part) = bytes.choose(HEADERS)?;
@@ -407,64 +359,4 @@ fn binary(served: &Served, pid: u64, bytes: &mut Unstructured<'_>) -> arbitrary:
         message[..4].copy_from_slice(&bytes.arbitrary::<[u8; 4]>()?);
     }
     Ok(message)
-}
-
-/// The length of a header, the header, and a payload.
-fn framed(header: &[u8], payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(header.len()).unwrap_or(u32::MAX);
-    [&length.to_le_bytes(), header, payload].concat()
-}
-
-/// A WebSocket frame of a client, whose mask is zero (RFC 6455, 5.2).
-fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![0x80 | (opcode & 0x0f)];
-    match payload.len() {
-        length @ 0..126 => frame.push(0x80 | u8::try_from(length).unwrap_or(0)),
-        length => {
-            frame.push(0x80 | 126);
-            frame.extend(u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes());
-        }
-    }
-    frame.extend([0; 4]);
-    frame.extend(payload);
-    frame
-}
-
-/// Says it step by step, closes this side, and returns all that the server sends until it closes its own.
-fn talk(served: &Served, steps: &[Step]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(served.server.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut heard = Vec::new();
-    match said(&mut stream, steps, &mut heard) {
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            panic!(
-                "neither an answer nor an end within {PATIENCE:?}, after {}",
-                String::from_utf8_lossy(&heard)
-            )
-        }
-        // A server that has heard enough closes before all is sent, and a connection that was reset has ended too.
-        Ok(()) | Err(_) => heard,
-    }
-}
-
-fn said(stream: &mut TcpStream, steps: &[Step], heard: &mut Vec<u8>) -> std::io::Result<()> {
-    for step in steps {
-        stream.write_all(&step.sent)?;
-        read_until(stream, heard, &step.answer)?;
-    }
-    stream.shutdown(Shutdown::Write)?;
-    stream.read_to_end(heard).map(drop)
-}
-
-fn read_until(stream: &mut TcpStream, heard: &mut Vec<u8>, end: &[u8]) -> std::io::Result<()> {
-    let mut byte = [0];
-    while !heard.ends_with(end) {
-        stream.read_exact(&mut byte)?;
-        heard.extend(byte);
-    }
-    Ok(())
-}
-
-fn holds(heard: &[u8], part: &[u8]) -> bool {
-    heard.windows(part.len()).any(|window| window == part)
 }

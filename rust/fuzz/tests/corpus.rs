@@ -9,7 +9,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// The targets that have kept inputs, each with a test below.
-const KEPT: [&str; 5] = ["grammars", "protocol", "scripts", "templates", "tokenizers"];
+const KEPT: [&str; 7] = [
+    "grammars",
+    "mcp",
+    "protocol",
+    "routes",
+    "scripts",
+    "templates",
+    "tokenizers",
+];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
@@ -77,6 +85,16 @@ fn clients() {
 #[test]
 fn grammars() {
     check("grammars", pie_fuzz::grammars);
+}
+
+#[test]
+fn requests_to_programs() {
+    check("routes", pie_fuzz::routes);
+}
+
+#[test]
+fn servers_of_tools() {
+    check("mcp", pie_fuzz::mcp);
 }
 
 #[test]

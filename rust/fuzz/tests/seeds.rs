@@ -56,6 +56,16 @@ fn clients_that_send_anything_are_answered_or_closed_and_others_served() {
 }
 
 #[test]
+fn requests_of_any_bytes_are_answered_or_closed_and_others_served() {
+    check(pie_fuzz::routes, 150);
+}
+
+#[test]
+fn servers_of_tools_that_write_anything_answer_their_own_calls_alone() {
+    check(pie_fuzz::mcp, 500);
+}
+
+#[test]
 fn scripts_are_answered_by_their_worker_or_refused_by_name() {
     let worker = [env!("CARGO_BIN_EXE_pie-fuzz-worker").to_owned()];
     check(

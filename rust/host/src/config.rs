@@ -115,6 +115,8 @@ settings! {
         mcp: McpConfig = McpConfig::default();
         /// The servers of MCP that programs find, by name.
         mcp_servers: BTreeMap<String, McpServerConfig> = BTreeMap::new();
+        /// Variables of this process that servers of MCP which are processes do not get, as keys of its user.
+        mcp_withheld: Vec<String> = Vec::new();
     }
 }
 

@@ -73,7 +73,7 @@ impl PyEngine {
     #[new]
     #[pyo3(signature = (
         *, cache_dir = None, data_dir = None, runtimes_dir = None, instance_id = None, compiler = None, settings = None,
-        limits = None, runtime = None, mcp = BTreeMap::new(),
+        limits = None, runtime = None, mcp = BTreeMap::new(), mcp_withheld = Vec::new(),
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -90,6 +90,7 @@ impl PyEngine {
         limits: SettingValues<'_>,
         runtime: SettingValues<'_>,
         mcp: BTreeMap<String, Bound<'_, PyMapping>>,
+        mcp_withheld: Vec<String>,
     ) -> PyResult<Self> {
         let component = |language: Language| {
             runtimes_dir
@@ -103,6 +104,7 @@ impl PyEngine {
             javascript_runtime: component(Language::JavaScript),
             instance_id,
             compiler,
+            mcp_withheld,
             ..HostConfig::default()
         };
         config::apply(py, "engine", &settings, |name, value| {

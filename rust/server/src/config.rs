@@ -104,6 +104,10 @@ settings! {
         http_idle "http_idle_s": Duration = Duration::from_secs(60), SHORTEST => LONGEST;
         /// Time of a request by HTTP in all, its answer included; none: without limit.
         http_whole "http_s": Option<Duration> = Some(Duration::from_secs(3600)), SHORTEST => LONGEST;
+        /// Whether browsers give pages of programs at `/http/~USER/` an origin of their own, so that their scripts
+        /// reach neither other programs, nor the server as its visitor. Without, all programs of a server are of one
+        /// origin.
+        http_sandbox "http_sandbox": bool = true;
     }
     beside {
         /// The folder under which installed programs are kept.

@@ -92,7 +92,7 @@ impl Session {
         let (user, address) = (place.user(), place.address_share().clone());
         let uploads = Uploads::new(&shared.config, user.clone(), address.clone());
         shared.processes.connect(&user.name);
-        let links = McpLinks::new(outbox.clone(), user.part.clone());
+        let links = McpLinks::new(outbox.clone(), user.account.clone(), user.part.clone());
         let relay: Arc<dyn McpRelay> = links.clone();
         Self {
             id,

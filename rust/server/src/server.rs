@@ -171,7 +171,10 @@ impl Server {
         let (processes, time) = (self.shared.processes.clone(), self.shared.config.drain);
         processes.drain();
         self.shared.advance(Phase::Draining);
-        self.shared.http.instances.end_all();
+        let shared = self.shared.clone();
+        running
+            .runtime
+            .spawn(async move { shared.http.instances.end_all().await });
         running.runtime.spawn(async move {
             tokio::time::sleep(time).await;
             processes.cancel_all(ENDED);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from http.client import IncompleteRead
@@ -93,6 +94,38 @@ def test_a_program_speaks_for_itself_alone(server: Served, tmp_path: Path) -> No
     assert (answer.status, answer.body, answer.headers["x-own"]) == (200, b"hello", "1")
     said = {name.lower() for name in answer.headers}
     assert said.isdisjoint({"service-worker-allowed", "clear-site-data", "alt-svc", "strict-transport-security"})
+
+
+SETS_COOKIES = """
+from inferlet.http_server import Response
+
+
+async def fetch(request):
+    headers = [("Set-Cookie", "a=1; Path=/; Secure"), ("Set-Cookie", "b=2; Domain=localhost"), ("Content-Security-Policy", "img-src *")]
+    return Response("<p>hello", headers=headers)
+"""
+
+
+def test_programs_are_kept_apart_in_a_browser(server: Served, tmp_path: Path) -> None:
+    install(server, tmp_path, SETS_COOKIES, "cookies", "--http", "--public")
+    for prefix, is_of_others in (("/http/cookies", False), ("/http/~anonymous/cookies@0.1.0", True)):
+        with closing(asking.connect(server.port)) as connection:
+            connection.request("GET", f"{prefix}/a")
+            headers = connection.getresponse().headers
+        assert headers.get_all("Set-Cookie") == [f"a=1; Secure; Path={prefix}", f"b=2; Path={prefix}"]
+        policies = headers.get_all("Content-Security-Policy") or []
+        assert policies[0] == "img-src *"
+        assert [policy.split()[0] for policy in policies[1:]] == ["sandbox"] * is_of_others
+        assert not any("allow-same-origin" in policy for policy in policies)
+    # Such a page is of no origin that may ask for more.
+    assert ask(server, "/http/cookies/", Origin="null").code == "forbidden-origin"
+
+
+def test_programs_share_an_origin_where_their_users_trust_each_other(tmp_path: Path) -> None:
+    with serving(tmp_path, server__http_sandbox="false") as served:
+        install(served, tmp_path, SETS_COOKIES, "cookies", "--http", "--public")
+        answer = ask(served, "/http/~anonymous/cookies/")
+        assert (answer.status, answer.headers["content-security-policy"]) == (200, "img-src *")
 
 
 def test_a_program_that_is_replaced_or_removed_answers_no_more(server: Served, tmp_path: Path) -> None:
@@ -194,6 +227,26 @@ def test_a_key_opens_ones_own_programs_and_no_others(closed: Served, keys: dict[
     assert (answer.status, answer.code) == (403, "not-permitted")
     answer = ask(closed, "/http/own/", Authorization="Bearer nonsense")
     assert (answer.status, answer.code) == (401, "authentication-failed")
+
+
+def test_nothing_is_read_of_a_program_for_whoever_may_not_ask_it(tmp_path: Path) -> None:
+    added = {user: _engine.add_key(str(tmp_path / "data"), "test", user, scope="user")[1] or "" for user in ("ada", "bob")}
+    with serving(tmp_path, server__auth="on") as served:
+        install(served, tmp_path, TELLS, "own", "--http", "--key", added["ada"])
+    with serving(tmp_path, server__auth="on") as served:
+        # Whoever reads it now waits without end.
+        [content] = (tmp_path / "data").rglob("own@*/*.wasm")
+        content.unlink()
+        os.mkfifo(content)
+        for shown, status, code in (
+            ("", 401, "authentication-required"),
+            (f"Bearer {added['bob']}", 404, "unknown-program"),
+            ("Bearer nonsense", 401, "authentication-failed"),
+        ):
+            foreign, absent = (ask(served, f"/http/~ada/{name}/", Authorization=shown) for name in ("own", "absent"))
+            assert (foreign.status, foreign.code) == (absent.status, absent.code) == (status, code)
+            assert foreign.body == absent.body.replace(b"absent", b"own")
+            assert foreign.headers.keys() == absent.headers.keys()
 
 
 def test_an_answer_ends_with_the_key_by_which_it_was_asked_for(closed: Served, keys: dict[str, str], folder: Path, tmp_path: Path) -> None:

@@ -84,11 +84,37 @@ async def test_a_server_of_a_client_that_crashes_or_cannot_be_started_has_a_code
 
 
 @scenario
+async def test_no_setting_of_the_client_is_given_to_its_servers(server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("PIE_KEY", "PIE_CLIENT__KEY", "PIE_client__key")
+    for name in names:
+        monkeypatch.setenv(name, "secret")
+    async with client_of(server) as client:
+        await install_source(client, tmp_path, ASKING, "asking")
+        await client.register_mcp_server("files", sys.executable, [SERVER], env={"PIE_OWN": "given"})
+        assert [await asked(client, "variable", name=name) for name in (*names, "PIE_OWN")] == ["none", "none", "none", "given"]
+
+
+@scenario
 async def test_mistakes_of_a_registration_are_named(server: Served) -> None:
     async with client_of(server) as client:
         for name in ("", "a b", "x" * 65):
             assert (await refused(client.register_mcp_server(name, "x"))).code == "invalid-name"
         assert (await refused(client.register_mcp_server("a", "x", transport="http"))).code == "invalid-argument"  # type: ignore[arg-type]
+        wrong: list[tuple[dict[str, Any], str]] = [
+            ({"cwd": 5}, "cwd is 5 (int); give a path as a str or a Path"),
+            ({"cwd": b"/"}, "cwd is b'/' (bytes); give a path"),
+            ({"args": "x"}, "args is 'x' (str); give a list of str"),
+            ({"args": [1]}, "args[0] is 1 (int); give a str"),
+            ({"env": 5}, "env is 5 (int); give a dict of variables"),
+            ({"env": {"A": 1}}, "env['A'] is 1 (int); give a str"),
+            ({"env": {1: "A"}}, "a name in env is 1 (int); give a str"),
+            ({"command": 5}, "command is 5 (int); give a str"),
+        ]
+        for given, message in wrong:
+            call: dict[str, Any] = {"name": "a", "command": "x", **given}
+            error = await refused(client.register_mcp_server(**call))
+            assert error.code == "invalid-argument", given
+            assert message in str(error)
         for number in range(256):
             await client.register_mcp_server(f"s{number}", "x")
         assert (await refused(client.register_mcp_server("more", "x"))).code == "limit-mcp-calls"

@@ -90,7 +90,11 @@ impl Host {
             &config.mcp,
             &config.mcp_servers,
             &config.limits,
-            (foreground.clone(), &config.network.ca_file),
+            (
+                foreground.clone(),
+                &config.network.ca_file,
+                &config.mcp_withheld,
+            ),
         );
         let shared = HostState {
             budget: config.budget(),

@@ -60,9 +60,9 @@ pub(crate) fn too_slow(server: &str, what: &str, limit: &str, most: Duration) ->
 }
 
 /// The error of a session, or a call, for which there is no place.
-pub(crate) fn too_many(what: &str, whose: &str, limit: &str, most: usize) -> Error {
+pub(crate) fn too_many(n: usize, what: &str, whose: &str, bound: &str) -> Error {
     let message = format!(
-        "{most} {what} {whose} are there, of at most {limit} = {most}; close or await some of them, or raise the limit"
+        "{n} {what} {whose} are there, of at most {bound}; close or await some of them, or raise the limit"
     );
     Error::new(ErrorCode::LimitMcpCalls, message)
 }

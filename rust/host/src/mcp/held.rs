@@ -9,13 +9,13 @@ use tokio::runtime::Handle;
 
 use super::clients::McpClientServers;
 use super::failure::{call_too_long, too_many};
-use super::places::UserPlace;
 use super::server::McpServer;
 use super::servers::McpServers;
 use crate::Error;
 use crate::budget::{Account, Charge, Purpose};
 use crate::counted::{Bounded, Counted};
 use crate::limits::Limits;
+use crate::shared_places::SharedPlace;
 
 /// What a session, or a call, holds beside its texts.
 const HELD_BYTES: u64 = 4 << 10;
@@ -45,7 +45,7 @@ pub(crate) struct McpLimits {
 #[derive(Debug)]
 pub(crate) struct Leave {
     _own: Counted,
-    _of_user: UserPlace,
+    _of_user: SharedPlace,
     /// What is held for it.
     pub(crate) charge: Charge,
 }
@@ -111,20 +111,22 @@ impl HeldMcp {
         let places = &self.servers.sessions;
         let own = self.sessions.take().ok_or_else(|| {
             let most = self.sessions.most();
+            let bound = format!("limits.mcp_sessions = {most}");
             too_many(
+                most,
                 "sessions with MCP servers",
                 "of this program",
-                "limits.mcp_sessions",
-                most,
+                &bound,
             )
         })?;
-        let of_user = places.take(self.account.user()).ok_or_else(|| {
+        let of_user = places.take(self.account.user()).map_err(|full| {
             let limit = "runtime.mcp_user_sessions";
+            let bound = full.bound(limit, limit);
             too_many(
+                full.n(),
                 "sessions with MCP servers",
                 "of this user",
-                limit,
-                places.most(),
+                &bound,
             )
         })?;
         self.leave(own, of_user, 0)
@@ -141,21 +143,18 @@ impl HeldMcp {
         let places = &self.servers.calls;
         let own = self.calls.take().ok_or_else(|| {
             let most = self.calls.most();
-            too_many(
-                "calls of MCP servers",
-                "of this program",
-                "limits.mcp_calls",
-                most,
-            )
+            let bound = format!("limits.mcp_calls = {most}");
+            too_many(most, "calls of MCP servers", "of this program", &bound)
         })?;
-        let of_user = places.take(self.account.user()).ok_or_else(|| {
+        let of_user = places.take(self.account.user()).map_err(|full| {
             let limit = "runtime.mcp_user_calls";
-            too_many("calls of MCP servers", "of this user", limit, places.most())
+            let bound = full.bound(limit, limit);
+            too_many(full.n(), "calls of MCP servers", "of this user", &bound)
         })?;
         self.leave(own, of_user, n_bytes as u64)
     }
 
-    fn leave(&self, own: Counted, of_user: UserPlace, n_bytes: u64) -> Result<Leave, Error> {
+    fn leave(&self, own: Counted, of_user: SharedPlace, n_bytes: u64) -> Result<Leave, Error> {
         let charge = self.account.charge(Purpose::Queue, HELD_BYTES + n_bytes)?;
         Ok(Leave {
             _own: own,

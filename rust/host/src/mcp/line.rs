@@ -14,10 +14,15 @@ pub(crate) enum Line {
 impl Line {
     /// What is left of a line that is too long.
     pub(crate) fn too_long(line: &[u8]) -> Self {
-        let mut finder = IdFinder::default();
-        finder.feed(line);
-        Self::TooLong(finder.id)
+        Self::TooLong(id_of(line))
     }
+}
+
+/// The value of the member `id` of a line, as it was written; none where it has none. Nothing is kept of the rest.
+pub(crate) fn id_of(line: &[u8]) -> Option<String> {
+    let mut finder = IdFinder::default();
+    finder.feed(line);
+    finder.id
 }
 
 /// Splits bytes into lines of at most so many bytes.

@@ -56,6 +56,21 @@ pub(crate) async fn list(
     Err(protocol(server, why))
 }
 
+/// The list of these pages, of which there is one at least.
+///
+/// # Errors
+/// What is wrong with them, for a message.
+pub(crate) fn joined(pages: &[&str], key: &'static str) -> Result<String, String> {
+    let (first, others) = pages
+        .split_first()
+        .ok_or_else(|| "it has no pages".to_owned())?;
+    let mut whole = Whole::new(key, &Page::read(first, key)?)?;
+    for page in others {
+        whole.add(&Page::read(page, key)?)?;
+    }
+    Ok(whole.text())
+}
+
 /// One page of a list.
 #[derive(Debug, Default)]
 struct Page<'a> {
@@ -176,12 +191,7 @@ mod tests {
     use super::*;
 
     fn whole(pages: &[&str]) -> Result<String, String> {
-        let first = Page::read(pages[0], "tools")?;
-        let mut whole = Whole::new("tools", &first)?;
-        for page in &pages[1..] {
-            whole.add(&Page::read(page, "tools")?)?;
-        }
-        Ok(whole.text())
+        joined(pages, "tools")
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //!
 //! | what is bounded | by |
 //! |---|---|
-//! | sessions and calls at once, of a process and a user | [`held`], [`places`] |
+//! | sessions and calls at once, of a process and a user | [`held`], [`crate::shared_places`] |
 //! | bytes of a call and of its answer | the limits of the process; a line that no process may have is never kept |
 //! | time to start, and of a call | `mcp.NAME.start_s`, `limits.mcp_call_s` |
 //! | memory | a charge of the user for each call, and for its answer until it is taken; what waits for a server, by [`outgoing`] |
@@ -26,18 +26,19 @@ pub(crate) mod clients;
 pub(crate) mod config;
 mod failure;
 mod group;
+pub(crate) mod heard;
 pub(crate) mod held;
 mod line;
 mod listing;
 pub(crate) mod outgoing;
 mod peer;
-pub(crate) mod places;
 pub(crate) mod relay;
 mod rpc;
 pub(crate) mod server;
 pub(crate) mod servers;
 pub(crate) mod session;
 mod sse;
+mod starter;
 mod stdio;
 #[cfg(test)]
 mod tests;

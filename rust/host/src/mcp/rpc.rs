@@ -6,6 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::failure::{protocol, refused};
+use crate::Error;
+
 /// The version of the protocol that is asked for.
 const VERSION: &str = "2025-06-18";
 /// The versions of which all that is used here is the same.
@@ -13,6 +16,9 @@ const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", VERSION, "2025-11-25"];
 
 /// Bytes of the id of a request that is answered: the answer repeats it.
 const MAX_ID_BYTES: usize = 256;
+
+/// Characters of what a server has written that a message repeats.
+const SHOWN_CHARS: usize = 80;
 
 /// The error of a request that a client cannot be asked.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -33,11 +39,54 @@ pub(crate) enum Incoming {
 }
 
 /// Why a request is refused.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(default)]
-pub(crate) struct Fault {
-    pub(crate) code: i64,
-    pub(crate) message: String,
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Fault {
+    /// The server says so.
+    Refused { code: i64, message: String },
+    /// What it says is no error of the protocol: why.
+    Malformed(String),
+}
+
+impl Fault {
+    /// Reads the error in an answer.
+    fn read(error: &RawValue) -> Self {
+        #[derive(Deserialize)]
+        struct Written<'a> {
+            #[serde(borrow, default)]
+            code: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            message: Option<&'a RawValue>,
+        }
+        let not = |what: &str, written: &RawValue, wanted: &str| {
+            let shown: String = written.get().chars().take(SHOWN_CHARS).collect();
+            Self::Malformed(format!("{what} is {shown}, which is not {wanted}"))
+        };
+        let Ok(Written { code, message }) = serde_json::from_str(error.get()) else {
+            return not("its error", error, "an object with a code and a message");
+        };
+        let read_message = |written: &RawValue| serde_json::from_str::<String>(written.get());
+        let message = match message.map(|written| (written, read_message(written))) {
+            None => String::new(),
+            Some((_, Ok(message))) => message,
+            Some((written, Err(_))) => return not("the message of its error", written, "a text"),
+        };
+        match code.map(|written| (written, written.get().parse::<i64>())) {
+            None => Self::Refused { code: 0, message },
+            Some((_, Ok(code))) => Self::Refused { code, message },
+            Some((written, Err(_))) => {
+                let wanted = "a whole number of 64 bits";
+                not("the code of its error", written, wanted)
+            }
+        }
+    }
+
+    /// The same as the error of a call.
+    pub(crate) fn error(&self, server: &str) -> Error {
+        match self {
+            Self::Refused { code, message } => refused(server, *code, message),
+            Self::Malformed(why) => protocol(server, why),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -48,8 +97,8 @@ struct Message<'a> {
     method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
-    #[serde(default)]
-    error: Option<Fault>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
 }
 
 impl Incoming {
@@ -75,7 +124,7 @@ impl Incoming {
                 ..
             } => {
                 let result = match (error, result) {
-                    (Some(fault), _) => Err(fault),
+                    (Some(error), _) => Err(Fault::read(error)),
                     (None, Some(result)) => Ok(result.get().to_owned()),
                     // An empty result may be written as null.
                     (None, None) => Ok("null".to_owned()),
@@ -184,11 +233,12 @@ mod tests {
     fn messages_are_told_apart() {
         let answer = |id, result| Some(Incoming::Answer { id, result });
         let fault = |code, message: &str| {
-            Err(Fault {
+            Err(Fault::Refused {
                 code,
                 message: message.to_owned(),
             })
         };
+        let malformed = |why: &str| answer(3, Err(Fault::Malformed(why.to_owned())));
         for (line, expected) in [
             (
                 r#"{"jsonrpc":"2.0","id":3,"result":{"a": 1.10, "b":"é"}}"#,
@@ -203,6 +253,18 @@ mod tests {
                 answer(3, fault(-1, "no")),
             ),
             (r#"{"id":3,"error":{}}"#, answer(3, fault(0, ""))),
+            (
+                r#"{"id":3,"error":{"code":"E1","message":"no"}}"#,
+                malformed("the code of its error is \"E1\", which is not a whole number of 64 bits"),
+            ),
+            (
+                r#"{"id":3,"error":{"code":1,"message":[]}}"#,
+                malformed("the message of its error is [], which is not a text"),
+            ),
+            (
+                r#"{"id":3,"error":7}"#,
+                malformed("its error is 7, which is not an object with a code and a message"),
+            ),
             (
                 r#"{"id":"x","method":"ping"}"#,
                 Some(Incoming::Request {

@@ -12,6 +12,7 @@ use super::config::McpServerConfig;
 use super::failure::{too_slow, unavailable};
 use super::peer::{LinePeer, Peer};
 use super::relay::{self, McpRelay};
+use super::starter::Starter;
 use super::stdio;
 use super::web::WebPeer;
 use crate::Error;
@@ -40,6 +41,8 @@ pub(crate) enum How {
 pub(crate) struct Starting {
     /// Where what speaks to them runs.
     pub(crate) runtime: Handle,
+    /// What starts those that are processes.
+    pub(crate) starter: Arc<Starter>,
     /// Bytes that a result may have for the process that may have most.
     pub(crate) answer_bytes: u64,
     /// Starts within a minute.
@@ -148,17 +151,18 @@ fn holds(begun: &watch::Receiver<Begun>) -> bool {
 
 async fn start(name: Arc<str>, how: Arc<How>, starting: Starting) -> Result<Peer, Error> {
     let (limit, limit_name) = &starting.limit;
-    let opened = timeout(*limit, open(&name, &how, starting.answer_bytes));
+    let opened = timeout(*limit, open(&name, &how, &starting));
     opened
         .await
         .unwrap_or_else(|_| Err(too_slow(&name, "its start", limit_name, *limit)))
 }
 
-async fn open(name: &Arc<str>, how: &How, answer_bytes: u64) -> Result<Peer, Error> {
+async fn open(name: &Arc<str>, how: &How, starting: &Starting) -> Result<Peer, Error> {
+    let answer_bytes = starting.answer_bytes;
     let most = usize::try_from(answer_bytes).unwrap_or(usize::MAX);
     let most = most.saturating_add(ENVELOPE_BYTES);
     let link = match how {
-        How::Process(config) => stdio::start(name, config, most)?,
+        How::Process(config) => stdio::start(name, config, most, &starting.starter).await?,
         How::Client(client) => relay::start(name, client, most)?,
         How::Web(config, ca_file) => {
             let peer = WebPeer::open(name, config, ca_file, answer_bytes).await?;

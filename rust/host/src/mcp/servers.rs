@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::clients::McpClientServers;
 use super::config::{McpConfig, McpServerConfig};
-use super::places::UserPlaces;
 use super::relay::McpRelay;
 use super::server::{How, McpServer, Starting};
+use super::starter::Starter;
 use crate::limits::Limits;
+use crate::shared_places::SharedPlaces;
 
 /// The servers of an engine.
 #[derive(Debug)]
@@ -17,21 +18,22 @@ pub(crate) struct McpServers {
     /// For the servers of clients.
     starting: Starting,
     /// Sessions that are open.
-    pub(crate) sessions: Arc<UserPlaces>,
+    pub(crate) sessions: Arc<SharedPlaces>,
     /// Calls that are under way.
-    pub(crate) calls: Arc<UserPlaces>,
+    pub(crate) calls: Arc<SharedPlaces>,
 }
 
 impl McpServers {
-    /// Those of an engine; what speaks to them runs in `runtime`, and the certificates for those that are spoken to by
-    /// HTTP are of `ca_file`.
+    /// Those of an engine; what speaks to them runs in `runtime`, the certificates for those that are spoken to by HTTP
+    /// are of `ca_file`, and those that are processes do not get the variables that are `withheld`.
     pub(crate) fn new(
         config: &McpConfig,
         servers: &BTreeMap<String, McpServerConfig>,
         limits: &Limits,
-        (runtime, ca_file): (tokio::runtime::Handle, &str),
+        (runtime, ca_file, withheld): (tokio::runtime::Handle, &str, &[String]),
     ) -> Arc<Self> {
         let starting = Starting {
+            starter: Arc::new(Starter::new(runtime.clone(), withheld)),
             runtime,
             answer_bytes: limits.mcp_answer_bytes,
             starts_per_minute: config.starts_per_minute,
@@ -53,8 +55,8 @@ impl McpServers {
         Arc::new(Self {
             configured: servers.iter().map(server).collect(),
             starting: starting.clone(),
-            sessions: UserPlaces::new(config.user_sessions),
-            calls: UserPlaces::new(config.user_calls),
+            sessions: SharedPlaces::of_each(config.user_sessions),
+            calls: SharedPlaces::of_each(config.user_calls),
         })
     }
 

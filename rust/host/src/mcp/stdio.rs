@@ -1,12 +1,11 @@
 //! A server that is a process, spoken to by its standard input and output.
 
-use std::os::unix::process::CommandExt;
-use std::process::{ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -16,6 +15,7 @@ use super::group::Group;
 use super::line::Lines;
 use super::outgoing::{McpLine, Outgoing, WeakOutgoing};
 use super::peer::{Link, take};
+use super::starter::Starter;
 use super::waiting::Waiting;
 use crate::Error;
 use crate::network::running::Running;
@@ -26,22 +26,21 @@ const PIECE_BYTES: usize = 64 << 10;
 const LAST_WORDS_BYTES: usize = 2 << 10;
 /// How long the last words of a server that has ended, and its exit status, are waited for.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Variables of the engine that its servers do not get.
-const SECRETS: [&str; 1] = ["PIE_KEY"];
 
 /// Starts a server, whose lines may have `most` bytes.
 ///
 /// # Errors
 /// `mcp-unavailable`.
-pub(crate) fn start(
+pub(crate) async fn start(
     server: &Arc<str>,
     config: &McpServerConfig,
     most: usize,
+    starter: &Starter,
 ) -> Result<Link, Error> {
-    let mut child = command(config)
-        .spawn()
+    let (group, mut child) = starter
+        .start(command(config, starter))
+        .await
         .map_err(|error| unavailable(server, format!("it cannot be started ({error})")))?;
-    let group = Group::new(child.id());
     let (Some(stdin), Some(stdout), Some(stderr)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
@@ -61,27 +60,20 @@ pub(crate) fn start(
     Ok(Link::new(outgoing, (server.clone(), waiting), carrier).with_group(group))
 }
 
-fn command(config: &McpServerConfig) -> Command {
+fn command(config: &McpServerConfig, starter: &Starter) -> Command {
     let mut parts = config.command.iter().map(|part| part.0.as_str());
-    let mut command = std::process::Command::new(parts.next().unwrap_or_default());
+    let mut command = starter.command(parts.next().unwrap_or_default());
     command
         .args(parts)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        // Ctrl-C is for the engine, which ends its servers; what they start ends with them.
-        .process_group(0);
-    for secret in SECRETS {
-        command.env_remove(secret);
-    }
+        .stderr(Stdio::piped());
     for variable in &config.env {
         command.env(&variable.name, &variable.value);
     }
     if !config.cwd.as_os_str().is_empty() {
         command.current_dir(&config.cwd);
     }
-    let mut command = Command::from(command);
-    command.kill_on_drop(true);
     command
 }
 

@@ -77,7 +77,7 @@ impl World {
             ..McpConfig::default()
         };
         let runtime = Handle::current();
-        let servers = McpServers::new(&config, &[].into(), limits, (runtime.clone(), ""));
+        let servers = McpServers::new(&config, &[].into(), limits, (runtime.clone(), "", &[]));
         let relay: Arc<dyn McpRelay> = client.clone();
         let of_client = servers.of_client(Arc::downgrade(&relay));
         of_client.register("files").unwrap();
@@ -117,7 +117,12 @@ async fn answer(mut future: Future<Asked>) -> Result<String, Error> {
 }
 
 fn line(value: &Value) -> McpIncoming {
-    McpIncoming::Line(value.to_string())
+    written(&value.to_string())
+}
+
+/// A line, which is charged to somebody.
+fn written(text: &str) -> McpIncoming {
+    McpIncoming::line(text.to_owned(), &Budget::new(64 << 20, None).account("bob"))
 }
 
 fn result(message: &Value, result: Value) -> McpIncoming {
@@ -129,7 +134,7 @@ fn result(message: &Value, result: Value) -> McpIncoming {
 fn hello(message: &Value) -> Option<Vec<McpIncoming>> {
     match message["method"].as_str()? {
         "initialize" => Some(vec![
-            McpIncoming::Line("starting up".to_owned()),
+            written("starting up"),
             result(
                 message,
                 json!({"protocolVersion": "2025-06-18", "capabilities": {}}),
@@ -151,7 +156,7 @@ fn working(message: &Value) -> Vec<McpIncoming> {
         };
         vec![
             line(&json!({"jsonrpc": "2.0", "id": 9999, "result": {"tools": []}})),
-            McpIncoming::Line("{\"id\":".to_owned()),
+            written("{\"id\":"),
             result(message, answer),
         ]
     })
@@ -305,6 +310,42 @@ async fn an_answer_is_charged_until_it_is_taken() {
     let refused = answer(session.read(&world.held, &uri)).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::LimitEngineMemory);
     drop(all);
+}
+
+#[test]
+fn a_line_is_charged_before_it_is_read() {
+    let account = Budget::new(16 << 20, None).account("ada");
+    let text = format!(r#"{{"id":7,"result":"{}"}}"#, "x".repeat(1 << 20));
+    let first = McpIncoming::line(text.clone(), &account);
+    assert!(account.usage().n_bytes() > 2 << 20);
+    let lines: Vec<_> = (0..3)
+        .map(|_| McpIncoming::line(text.clone(), &account))
+        .collect();
+    let McpIncoming::Unread(id, error) = &lines[2] else {
+        panic!("a user may hold six mebibytes, and this line is one too many");
+    };
+    assert_eq!(id.as_deref(), Some("7"));
+    assert_eq!(error.code, ErrorCode::LimitEngineMemory);
+    drop((first, lines));
+    assert_eq!(account.usage().n_bytes(), 0);
+}
+
+/// A client whose user has no memory for what its server answers.
+fn without_memory(message: &Value) -> Vec<McpIncoming> {
+    hello(message).unwrap_or_else(|| {
+        let text = json!({"jsonrpc": "2.0", "id": message["id"], "result": {}}).to_string();
+        let account = Budget::new(16 << 20, None).account("ada");
+        let _all = account.charge(Purpose::Queue, 6 << 20).unwrap();
+        vec![McpIncoming::line(text, &account)]
+    })
+}
+
+#[tokio::test]
+async fn an_answer_for_which_there_is_no_memory_fails_its_call_at_once() {
+    let world = World::new(without_memory, &limits());
+    let session = world.session();
+    let error = answer(session.read(&world.held, "a")).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::LimitEngineMemory);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
 
-use super::failure::{answer_too_long, refused};
+use super::failure::answer_too_long;
 use super::line::Line;
 use super::rpc::{self, Incoming};
 use crate::Error;
@@ -88,11 +88,20 @@ impl Waiting {
                         Err(answer_too_long(&self.server, waiter.most))
                     }
                     Ok(result) => Ok(result),
-                    Err(fault) => Err(refused(&self.server, fault.code, &fault.message)),
+                    Err(fault) => Err(fault.error(&self.server)),
                 };
                 drop(waiter.answer.send(answer));
                 None
             }
+        }
+    }
+
+    /// What was to be the answer to a call is not read, for that reason; `id` is that of the call, as it was written.
+    pub(crate) fn refuse(&self, id: Option<&str>, error: Error) {
+        let id = id.and_then(rpc::own_id);
+        if let Some(waiter) = id.and_then(|id| lock(&self.state).calls.remove(&id)) {
+            // A caller that has given up needs no answer.
+            drop(waiter.answer.send(Err(error)));
         }
     }
 
@@ -145,6 +154,38 @@ mod tests {
         let error = third.try_recv().unwrap().unwrap_err();
         assert_eq!(error.code, ErrorCode::McpError);
         assert!(error.message.contains("-32602: no"), "{}", error.message);
+    }
+
+    /// Such answers were passed over, so that their calls waited for their time to be over.
+    #[test]
+    fn an_error_that_is_none_of_the_protocol_answers_its_call_at_once() {
+        let waiting = Waiting::new(&"files".into());
+        for (id, error) in (1..).zip([
+            r#"{"code":"E_FAIL","message":"no"}"#,
+            r#"{"code":18446744073709551616,"message":"no"}"#,
+            r#"{"code":-1.5}"#,
+            r#"{"code":1,"message":{"text":"no"}}"#,
+            r#""no""#,
+        ]) {
+            let mut call = waiting.enter(id, 100).unwrap();
+            waiting.take(line(&format!(r#"{{"id":{id},"error":{error}}}"#)));
+            let answer = call.try_recv().unwrap().unwrap_err();
+            assert_eq!(answer.code, ErrorCode::McpProtocol, "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_fails_its_own_call_alone() {
+        let waiting = Waiting::new(&"files".into());
+        let mut first = waiting.enter(1, 100).unwrap();
+        let mut second = waiting.enter(2, 100).unwrap();
+        let why = || Error::new(ErrorCode::LimitEngineMemory, "there is none left");
+        for id in [Some("2"), Some("\"1\""), Some("7"), None] {
+            waiting.refuse(id, why());
+        }
+        let error = second.try_recv().unwrap().unwrap_err();
+        assert_eq!(error.code, ErrorCode::LimitEngineMemory);
+        assert!(first.try_recv().is_err());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::config::McpServerConfig;
-use super::failure::{answer_too_long, protocol, refused, unavailable};
+use super::failure::{answer_too_long, protocol, unavailable};
 use super::rpc::{self, Incoming};
 use super::sse::Events;
 use crate::Error;
@@ -228,7 +228,7 @@ impl WebPeer {
                     Err(answer_too_long(&self.server, most))
                 }
                 Ok(result) => Ok(result),
-                Err(fault) => Err(refused(&self.server, fault.code, &fault.message)),
+                Err(fault) => Err(fault.error(&self.server)),
             }),
             _ => None,
         }

@@ -55,7 +55,7 @@ impl Resolver for System {
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) config: NetworkConfig,
-    pub(crate) places: Arc<Places>,
+    pub(crate) places: Places,
     resolver: Arc<dyn Resolver>,
     lookups: Arc<Semaphore>,
     tls: Arc<ClientConfig>,
@@ -189,7 +189,8 @@ impl Network {
         place: &Place,
     ) -> Result<Vec<IpAddr>, Error> {
         let of_user = place
-            .lookups
+            .extra()
+            .0
             .clone()
             .acquire_owned()
             .await

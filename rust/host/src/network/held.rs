@@ -69,7 +69,8 @@ impl HeldNetwork {
     pub(crate) fn admit(&self) -> Result<Admission, Error> {
         let own = self.requests.take().ok_or_else(|| {
             let most = self.requests.most();
-            too_many(most, "of this program", "limits.http_requests", most)
+            let bound = format!("limits.http_requests = {most}");
+            too_many(most, "of this program", &bound)
         })?;
         let place = self.network.places.take(self.account.user())?;
         Ok(Admission { _own: own, place })

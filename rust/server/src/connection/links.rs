@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use pie_host::{Error, ErrorCode, McpIncoming, McpLine, McpRelay};
+use pie_host::{Account, Error, ErrorCode, McpIncoming, McpLine, McpRelay};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -17,6 +17,8 @@ use crate::threads::Part;
 /// The links of one connection.
 pub(crate) struct McpLinks {
     outbox: Outbox,
+    /// Who pays for what servers write until it was read.
+    account: Account,
     /// What the user has of the threads.
     part: Arc<Part>,
     runtime: Handle,
@@ -44,10 +46,11 @@ impl fmt::Debug for McpLinks {
 }
 
 impl McpLinks {
-    /// Those of a new connection of a user with this part. It is called where the server runs.
-    pub(crate) fn new(outbox: Outbox, part: Arc<Part>) -> Arc<Self> {
+    /// Those of a new connection of a user with this account and this part. It is called where the server runs.
+    pub(crate) fn new(outbox: Outbox, account: Account, part: Arc<Part>) -> Arc<Self> {
         Arc::new(Self {
             outbox,
+            account,
             part,
             runtime: Handle::current(),
             state: Arc::default(),
@@ -62,7 +65,8 @@ impl McpLinks {
             .map(|link| link.incoming.clone());
         if let Some(incoming) = incoming {
             // Where nobody listens, nobody waits for it.
-            drop(incoming.send(McpIncoming::Line(text)).await);
+            let line = McpIncoming::line(text, &self.account);
+            drop(incoming.send(line).await);
         }
     }
 

@@ -114,12 +114,10 @@ pub(super) async fn fault(told: oneshot::Receiver<Error>) -> Error {
 /// What is done where a client goes before it has all of its answer.
 pub(super) type WhenGone = Box<dyn FnOnce() + Send>;
 
-/// The body of an answer, which has a time, and keeps what has to be there until it has ended.
+/// The body of an answer, which keeps what has to be there until it has ended. Its time is looked at by the connection
+/// ([`super::due`]), since nobody asks for more of it as long as the client takes nothing.
 pub(super) struct AnswerOut {
     inner: AnswerBody,
-    /// When it has to be over; none: it may take any time.
-    deadline: Option<Pin<Box<Sleep>>>,
-    limit: Duration,
     /// Bytes that are to come, where the head says how many.
     n_left: Option<u64>,
     is_whole: bool,
@@ -131,8 +129,6 @@ pub(super) struct AnswerOut {
 
 /// What belongs to the body of an answer.
 pub(super) struct Around {
-    /// When it has to be over, and how long that is after the request; none: it may take any time.
-    pub(super) deadline: Option<(Instant, Duration)>,
     pub(super) when_gone: Option<WhenGone>,
     /// Dropped with it.
     pub(super) kept: Box<dyn Any + Send>,
@@ -141,17 +137,11 @@ pub(super) struct Around {
 impl AnswerOut {
     /// A body of so many bytes, where the head says how many.
     pub(super) fn new(inner: AnswerBody, n_bytes: Option<u64>, around: Around) -> Self {
-        let Around {
-            deadline,
-            when_gone,
-            kept,
-        } = around;
+        let Around { when_gone, kept } = around;
         Self {
             // Of a body of no bytes nobody asks for a part.
             is_whole: inner.is_end_stream() || n_bytes == Some(0),
             inner,
-            limit: deadline.map_or(Duration::ZERO, |(_, limit)| limit),
-            deadline: deadline.map(|(at, _)| Box::pin(sleep_until(at))),
             n_left: n_bytes,
             failing: None,
             when_gone,
@@ -171,11 +161,6 @@ impl Body for AnswerOut {
         let this = &mut *self;
         if let Some(error) = this.failing.take() {
             return Poll::Ready(Some(Err(error)));
-        }
-        if let Some(deadline) = &mut this.deadline
-            && deadline.as_mut().poll(context).is_ready()
-        {
-            return Poll::Ready(Some(Err(whole_time(this.limit))));
         }
         let polled = Pin::new(&mut this.inner).poll_frame(context);
         match &polled {
@@ -243,16 +228,6 @@ pub(super) fn no_head(limit: Duration) -> Error {
         ErrorCode::LimitHttpTime,
         format!(
             "the program did not answer within server.http_answer_s = {} s; ask for less, stream the answer, or raise the limit",
-            limit.as_secs_f64()
-        ),
-    )
-}
-
-fn whole_time(limit: Duration) -> Error {
-    Error::new(
-        ErrorCode::LimitHttpTime,
-        format!(
-            "the answer was not complete within server.http_s = {} s; ask for less, or raise the limit",
             limit.as_secs_f64()
         ),
     )

@@ -18,6 +18,7 @@ use pie_host::{
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
+use super::apart::Standing;
 use super::bodies::{
     AnswerOut, Around, BodyBounds, Outgoing, RequestBody, WhenGone, fault, no_head, too_long,
 };
@@ -59,15 +60,6 @@ pub(crate) async fn refuse(wire: &mut Wire, error: &Error) {
     // A client that has gone needs no answer.
     drop(wire.writer.raw(&refusal::unread(error)).await);
 }
-
-/// Headers of an answer that browsers take for the whole server: a program could intercept, move or forget by them what
-/// its neighbours have in a browser.
-const OF_SERVER: [&str; 4] = [
-    "alt-svc",
-    "clear-site-data",
-    "service-worker-allowed",
-    "strict-transport-security",
-];
 
 /// Answers the requests of a connection until the client, or the server, ends it.
 pub(crate) async fn serve(
@@ -160,6 +152,8 @@ struct Found {
     remote_address: String,
     /// Who asks; none where anybody may.
     identity: Option<Identity>,
+    /// Where the program stands, where it is one of many.
+    standing: Option<Standing>,
 }
 
 impl Client {
@@ -185,6 +179,7 @@ impl Client {
             headers,
             remote_address,
             identity,
+            standing,
         } = self.found(&head).await?;
         let place = self.shared.http.places.ask(&asked.user, &asked.label)?;
         let bounds = BodyBounds {
@@ -202,6 +197,7 @@ impl Client {
         let pad = Launchpad {
             processes: &self.shared.processes,
             host: &self.shared.host,
+            registry: &self.shared.registry,
         };
         let again = (asked.service.instance == HttpInstance::Shared).then(|| asked.clone());
         // One instance is launched after the other: whoever waits for many has its time, too.
@@ -223,15 +219,13 @@ impl Client {
                 });
             }
         };
-        let deadline = config.http_whole.map(|limit| (began + limit, limit));
-        let timed = Timed::new(&self.due, deadline.map(|(at, _)| at));
+        let timed = Timed::new(&self.due, config.http_whole.map(|limit| began + limit));
         let timed = timed.unless(revoked(self.shared.clone(), identity));
         let around = Around {
-            deadline,
             when_gone: going.over(),
             kept: Box::new((place, timed)),
         };
-        Ok(sent(answered, around, config.mount.is_none()))
+        Ok(sent(answered, around, standing))
     }
 
     /// Waits for the head of an answer. Where the program ends before it takes the request, it is asked again once.
@@ -296,14 +290,19 @@ impl Client {
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         shared.authority.check_called(&head.headers)?;
         let shown = Presented::read(self.peer, &head.headers, shared.authority.config())?;
-        let (asked, identity, rest, prefix) = match &shared.config.mount {
-            Some(mount) => (mounted(mount), None, path, ""),
+        let (asked, identity, rest, standing) = match &shared.config.mount {
+            Some(mount) => (mounted(mount), None, path, None),
             None => {
                 let route = Route::read(path)?;
                 let (asked, identity) = self.routed(route, &shown, &head.headers).await?;
-                (asked, identity, route.rest, route.prefix)
+                let standing = Standing {
+                    prefix: route.prefix.to_owned(),
+                    is_sandboxed: route.owner.is_some() && shared.config.http_sandbox,
+                };
+                (asked, identity, route.rest, Some(standing))
             }
         };
+        let prefix = standing.as_ref().map_or("", |at| at.prefix.as_str());
         let headers = self.headers(&head.headers, prefix, asked.service);
         Ok(Found {
             asked,
@@ -311,37 +310,38 @@ impl Client {
             headers,
             remote_address: shown.address.to_string(),
             identity,
+            standing,
         })
     }
 
-    /// The program of a route, and who asks for it where not anybody may. One of somebody else that is not public is as
-    /// one that is not there.
+    /// The program of a route, and who asks for it where not anybody may. Nothing is read of a program before it is
+    /// known that the client may ask for it: so one of somebody else that is not public is as one that is not there, in
+    /// what it costs too.
     async fn routed(
         &self,
         route: Route<'_>,
         shown: &Presented,
         headers: &HeaderMap,
     ) -> Result<(AskedProgram, Option<Identity>), Error> {
-        match route.owner {
-            Some(owner) => {
-                names::check_user(owner)?;
-                let found = self.program(owner, route.program).await;
-                if let Ok(asked) = &found
-                    && asked.service.public
-                {
-                    return Ok((found?, None));
-                }
-                let owner = self
-                    .checked_owner(owner, route.program, (shown, headers))
-                    .await?;
-                Ok((found?, Some(owner)))
-            }
-            None => {
-                let identity = self.identified(None, (shown, headers)).await?;
-                let asked = self.program(&identity.user, route.program).await?;
-                Ok((asked, Some(identity)))
+        let Some(owner) = route.owner else {
+            let identity = self.identified(None, (shown, headers)).await?;
+            let asked = self.program(&identity.user, route.program).await?;
+            return Ok((asked, Some(identity)));
+        };
+        names::check_user(owner)?;
+        if self.shared.registry.is_public(owner, route.program) {
+            match self.program(owner, route.program).await {
+                Ok(asked) if asked.service.public => return Ok((asked, None)),
+                // It was replaced or removed meanwhile.
+                Ok(_) => {}
+                Err(error) if error.code == ErrorCode::UnknownProgram => {}
+                Err(error) => return Err(error),
             }
         }
+        let client = (shown, headers);
+        let identity = self.checked_owner(owner, route.program, client).await?;
+        let asked = self.program(owner, route.program).await?;
+        Ok((asked, Some(identity)))
     }
 
     /// The client, which is the owner of a program.
@@ -417,6 +417,7 @@ impl Client {
             label: named.label,
             launch: Launch::new(named.program, "null"),
             service,
+            is_installed: true,
         })
     }
 
@@ -462,6 +463,7 @@ fn mounted(mount: &MountedProgram) -> AskedProgram {
         label: mount.label.clone(),
         launch: mount.launch.clone(),
         service: mount.service(),
+        is_installed: false,
     }
 }
 
@@ -500,12 +502,10 @@ fn cancelling(process: ServedProcess) -> WhenGone {
 fn sent(
     mut answered: Response<AnswerBody>,
     around: Around,
-    is_one_of_many: bool,
+    standing: Option<Standing>,
 ) -> Response<Outgoing> {
-    if is_one_of_many {
-        for name in OF_SERVER {
-            answered.headers_mut().remove(name);
-        }
+    if let Some(standing) = standing {
+        standing.keep_apart(answered.headers_mut());
     }
     let n_bytes = announced(answered.headers());
     answered.map(|body| AnswerOut::new(body, n_bytes, around).boxed_unsync())

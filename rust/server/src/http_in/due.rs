@@ -1,5 +1,5 @@
-//! The time of an answer, as its connection looks at it. The body of an answer ends when its time is over, for whoever
-//! asks for more of it; as long as the client takes nothing, nobody does.
+//! The time of an answer, as its connection looks at it: a connection whose answer is overdue ends, whether its client
+//! takes some of the answer or nothing.
 
 use std::sync::Arc;
 
@@ -10,8 +10,7 @@ use tokio::time::{Instant, sleep_until};
 /// When the answer that is being sent has to be over; none: it may take any time, or none is.
 pub(super) type Due = watch::Sender<Option<Instant>>;
 
-/// Waits until an answer has not been over in its time. Its body says so to whoever asks for more of it, which nobody
-/// does as long as the client takes nothing.
+/// Waits until an answer has not been over in its time.
 pub(super) async fn overdue(due: &mut watch::Receiver<Option<Instant>>) {
     loop {
         let until = *due.borrow_and_update();

@@ -12,6 +12,7 @@ use tokio::sync::MutexGuard;
 
 use crate::ServerConfig;
 use crate::processes::{Launcher, Processes};
+use crate::registry::Registry;
 use crate::sync::lock;
 
 /// A program that is asked.
@@ -23,6 +24,8 @@ pub(crate) struct AskedProgram {
     pub(crate) label: String,
     pub(crate) launch: Launch,
     pub(crate) service: HttpService,
+    /// It can be uninstalled; else the server serves nothing but this one.
+    pub(crate) is_installed: bool,
 }
 
 /// Where instances are launched.
@@ -30,6 +33,7 @@ pub(crate) struct AskedProgram {
 pub(crate) struct Launchpad<'a> {
     pub(crate) processes: &'a Arc<Processes>,
     pub(crate) host: &'a Host,
+    pub(crate) registry: &'a Registry,
 }
 
 impl Launchpad<'_> {
@@ -72,8 +76,11 @@ impl Launchpad<'_> {
 pub(crate) struct HttpInstances {
     /// Requests that may wait for one.
     most_waiting: usize,
-    slots: Mutex<HashMap<(String, String), Slot>>,
+    slots: Mutex<HashMap<Key, Slot>>,
 }
+
+/// The user and the label of a program.
+type Key = (String, String);
 
 /// Where the instance of one program is, locked while it is launched.
 type Slot = Arc<tokio::sync::Mutex<Option<Instance>>>;
@@ -138,29 +145,65 @@ impl HttpInstances {
             .await
     }
 
-    /// Hands a request to the instance that stays, which is launched where there is none, or where the program was
-    /// replaced. Nobody else ends its queue between the two.
+    /// Hands a request to the instance that stays.
     async fn ask_staying<T>(
         &self,
         pad: Launchpad<'_>,
         asked: AskedProgram,
         enter: impl FnOnce(&RequestQueue) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let slot = self.slot(&asked.user, &asked.label);
+        let key: Key = (asked.user.clone(), asked.label.clone());
+        let program = asked.launch.program.clone();
+        let (user, label) = key.clone();
+        let is_installed = asked.is_installed;
+        let is_there = || !is_installed || pad.registry.find(&user, &label).is_ok();
+        let most = self.most_waiting.max(1);
+        let launch = move || async move {
+            let queue = pad.queue(most, &asked.user);
+            pad.launch(asked, queue.clone()).await?;
+            Ok::<_, Error>(queue)
+        };
+        self.enter_staying((key, program), launch, is_there, enter)
+            .await
+    }
+
+    /// Enters the queue of the instance that stays, which is launched where there is none, or where the program was
+    /// replaced. Nobody else ends its queue before the request is in it.
+    ///
+    /// An uninstall removes a program first, and ends the instance in its slot then. So whoever launches one puts it
+    /// into its slot first, and looks then: either the uninstall finds the instance, or this finds the program gone, or
+    /// the slot not that of the program any more. The instance answers what has come, and ends.
+    async fn enter_staying<T, L>(
+        &self,
+        (key, program): (Key, Program),
+        launch: impl FnOnce() -> L,
+        is_there: impl Fn() -> bool,
+        enter: impl FnOnce(&RequestQueue) -> Result<T, Error>,
+    ) -> Result<T, Error>
+    where
+        L: Future<Output = Result<Arc<RequestQueue>, Error>>,
+    {
+        let slot = self.slot(&key);
         let mut held = slot.lock().await;
         if let Some(instance) = &*held {
-            if instance.is_of(&asked.launch.program) {
+            if instance.is_of(&program) {
                 return enter(&instance.queue);
             }
             // It finishes what it works on.
             instance.queue.end();
         }
         *held = None;
-        let queue = pad.queue(self.most_waiting.max(1), &asked.user);
-        let program = asked.launch.program.clone();
-        pad.launch(asked, queue.clone()).await?;
-        let instance = held.insert(Instance { program, queue });
-        enter(&instance.queue)
+        let queue = launch().await?;
+        let entered = enter(&queue);
+        *held = Some(Instance {
+            program,
+            queue: queue.clone(),
+        });
+        drop(held);
+        if !self.is_slot_of(&key, &slot) || !is_there() {
+            queue.end();
+        }
+        entered
     }
 
     /// The program was removed: its instance finishes what it works on, and ends.
@@ -175,22 +218,27 @@ impl HttpInstances {
         }
     }
 
-    /// Every instance finishes what it works on, and ends.
-    pub(crate) fn end_all(&self) {
-        for slot in lock(&self.slots).values() {
-            // One that is being launched is for a request that came before.
-            if let Ok(held) = slot.try_lock()
-                && let Some(instance) = &*held
-            {
+    /// Every instance finishes what it works on, and ends; launches are refused already.
+    pub(crate) async fn end_all(&self) {
+        let slots: Vec<Slot> = lock(&self.slots).values().cloned().collect();
+        for slot in slots {
+            // One that is being launched is waited for.
+            if let Some(instance) = &*slot.lock().await {
                 instance.queue.end();
             }
         }
     }
 
-    fn slot(&self, user: &str, label: &str) -> Slot {
-        let key = (user.to_owned(), label.to_owned());
+    /// True as long as it is the slot in which an uninstall looks for the instance.
+    fn is_slot_of(&self, key: &Key, slot: &Slot) -> bool {
+        lock(&self.slots)
+            .get(key)
+            .is_some_and(|current| Arc::ptr_eq(current, slot))
+    }
+
+    fn slot(&self, key: &Key) -> Slot {
         let mut slots = lock(&self.slots);
-        if let Some(slot) = slots.get(&key) {
+        if let Some(slot) = slots.get(key) {
             return slot.clone();
         }
         // Those whose instance has ended are forgotten, unless somebody launches another one.
@@ -200,6 +248,100 @@ impl HttpInstances {
                 |held: MutexGuard<'_, Option<Instance>>| held.as_ref().is_some_and(is_open);
             Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(is_needed)
         });
-        slots.entry(key).or_default().clone()
+        slots.entry(key.clone()).or_default().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pie_host::{Budget, Component};
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn key() -> Key {
+        ("ada".to_owned(), "a@1".to_owned())
+    }
+
+    fn program() -> Program {
+        Program::from(Component::new(b"a program".as_slice()))
+    }
+
+    fn queue() -> Arc<RequestQueue> {
+        RequestQueue::new(1, Budget::new(16 << 20, None).account("ada"))
+    }
+
+    /// Enters the queue of an instance that is launched once `begins` is told; whether it stays.
+    async fn entered(
+        instances: &HttpInstances,
+        begins: oneshot::Receiver<()>,
+        is_there: bool,
+    ) -> bool {
+        let queue = queue();
+        let launched = queue.clone();
+        let launch = || async move {
+            begins.await.unwrap();
+            Ok(launched)
+        };
+        let wanted = (key(), program());
+        let entering = instances.enter_staying(wanted, launch, || is_there, |_| Ok(()));
+        entering.await.unwrap();
+        queue.is_open()
+    }
+
+    #[tokio::test]
+    async fn an_instance_stays_as_long_as_its_program_is_installed() {
+        let instances = HttpInstances::default();
+        let (begin, begins) = oneshot::channel();
+        begin.send(()).unwrap();
+        assert!(entered(&instances, begins, true).await);
+        // The second request is for the same instance: its own is not launched.
+        let (_never, begins) = oneshot::channel();
+        assert!(entered(&instances, begins, true).await);
+        let slot = instances.slot(&key());
+        let queue = slot.lock().await.as_ref().unwrap().queue.clone();
+        instances.retire("ada", "a@1").await;
+        assert!(!queue.is_open() && lock(&instances.slots).is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_instance_that_is_launched_beside_an_uninstall_does_not_stay() {
+        // The program was removed, and its instances were ended, before this one had a slot.
+        let instances = HttpInstances::default();
+        let (begin, begins) = oneshot::channel();
+        begin.send(()).unwrap();
+        assert!(!entered(&instances, begins, false).await);
+        // They are ended while two wait for a slot, and the program is installed again before they have it.
+        let instances = HttpInstances::default();
+        let [(first, first_begins), (second, second_begins)] =
+            [oneshot::channel(), oneshot::channel()];
+        let begin = async {
+            first.send(()).unwrap();
+            second.send(()).unwrap();
+        };
+        // They are polled in this order.
+        let (first, second, (), ()) = tokio::join!(
+            biased;
+            entered(&instances, first_begins, true),
+            entered(&instances, second_begins, true),
+            instances.retire("ada", "a@1"),
+            begin,
+        );
+        assert!(!first && !second);
+    }
+
+    #[tokio::test]
+    async fn the_end_waits_for_what_is_being_launched() {
+        let instances = HttpInstances::default();
+        let (begin, begins) = oneshot::channel();
+        let (_, (), ()) = tokio::join!(
+            biased;
+            entered(&instances, begins, true),
+            instances.end_all(),
+            async { begin.send(()).unwrap() },
+        );
+        let slot = instances.slot(&key());
+        let held = slot.lock().await;
+        assert!(held.as_ref().is_none_or(|instance| !instance.queue.is_open()));
     }
 }

@@ -4,7 +4,8 @@
 //! A connection whose first bytes ask for such a path is handed over by `http` before its head is read. From there on
 //! hyper reads it ([`connection`], over [`stream`]). A request finds its program by its path ([`route`]) and its place
 //! among all others ([`places`]), and is answered by an instance ([`instances`]), through which both bodies pass part
-//! by part ([`bodies`]). What goes wrong is a status with the code of the error as JSON ([`refusal`]).
+//! by part ([`bodies`]). What goes wrong is a status with the code of the error as JSON ([`refusal`]). In a browser all
+//! programs of a server are neighbours, and are kept apart ([`apart`]).
 //!
 //! | what is bounded | by |
 //! |---|---|
@@ -14,6 +15,7 @@
 //! | time for a head, for an answer, between parts, in all | [`connection`], [`bodies`], [`stream`], [`due`] |
 //! | memory | a charge of the user of the program for each request and for each part that waits |
 
+mod apart;
 mod bodies;
 mod connection;
 mod due;

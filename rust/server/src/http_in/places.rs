@@ -1,12 +1,12 @@
 //! How many connections and requests by HTTP there are at once. Whoever finds no place is refused at once: nobody waits
 //! for one, so that what waits is bounded too. Where all connections are taken, the oldest of the address that has the
-//! most ends for one of an address that has fewer.
+//! most ends for one of an address that has fewer. Users share the places for requests: whoever is asked much, as a
+//! program that anybody may ask, leaves some to all others.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
-use pie_host::{Error, ErrorCode};
+use pie_host::{Error, ErrorCode, SharedPlace, SharedPlaces};
 use tokio::sync::oneshot;
 
 use crate::ServerConfig;
@@ -16,30 +16,22 @@ use crate::sync::lock;
 /// The places for connections and requests by HTTP.
 #[derive(Debug)]
 pub(crate) struct HttpPlaces {
-    most: Most,
-    counts: Mutex<Counts>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Most {
-    connections: usize,
-    of_address: usize,
-    requests: usize,
-    of_user: usize,
-    of_program: usize,
+    most_connections: usize,
+    most_of_address: usize,
+    connections: Mutex<Connections>,
+    /// For requests, by the user of the program.
+    by_user: Arc<SharedPlaces>,
+    /// For requests, by user and label.
+    by_program: Arc<SharedPlaces>,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
-    n_connections: usize,
+struct Connections {
+    n: usize,
     /// The oldest of each first.
     by_address: HashMap<Address, VecDeque<Kept>>,
     /// The number of the next connection.
     next: u64,
-    n_requests: usize,
-    by_user: HashMap<Arc<str>, usize>,
-    /// By user and label.
-    by_program: HashMap<(Arc<str>, Arc<str>), usize>,
 }
 
 /// A connection that has its place.
@@ -50,14 +42,14 @@ struct Kept {
     _kept: oneshot::Sender<()>,
 }
 
-impl Counts {
+impl Connections {
     /// Takes a place from the address that has the most, where that leaves it more than `own`; false where none does.
     fn give_one_up(&mut self, own: usize) -> bool {
         let held = self.by_address.iter_mut();
         let most = held.max_by_key(|(_, held)| held.len());
         let most = most.filter(|(_, held)| held.len() > own + 1);
         let has_given = most.is_some_and(|(_, held)| held.pop_front().is_some());
-        self.n_connections -= usize::from(has_given);
+        self.n -= usize::from(has_given);
         has_given
     }
 
@@ -67,7 +59,7 @@ impl Counts {
         };
         let before = held.len();
         held.retain(|kept| kept.number != number);
-        self.n_connections -= before - held.len();
+        self.n -= before - held.len();
         if held.is_empty() {
             self.by_address.remove(&address);
         }
@@ -88,23 +80,19 @@ pub(crate) type Connected = (ConnectionPlace, oneshot::Receiver<()>);
 /// The place of one request, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct RequestPlace {
-    places: Arc<HttpPlaces>,
-    user: Arc<str>,
-    label: Arc<str>,
+    _of_program: SharedPlace,
+    _of_user: SharedPlace,
 }
 
 impl HttpPlaces {
     /// Those of a server.
     pub(crate) fn new(config: &ServerConfig) -> Arc<Self> {
         Arc::new(Self {
-            most: Most {
-                connections: config.max_connections,
-                of_address: config.max_address_connections,
-                requests: config.http_requests,
-                of_user: config.http_user_requests,
-                of_program: config.http_program_requests,
-            },
-            counts: Mutex::default(),
+            most_connections: config.max_connections,
+            most_of_address: config.max_address_connections,
+            connections: Mutex::default(),
+            by_user: SharedPlaces::of_all(config.http_user_requests, config.http_requests),
+            by_program: SharedPlaces::of_each(config.http_program_requests),
         })
     }
 
@@ -113,31 +101,32 @@ impl HttpPlaces {
     /// # Errors
     /// `limit-connections`.
     pub(crate) fn connect(self: &Arc<Self>, address: Address) -> Result<Connected, Error> {
-        let mut counts = lock(&self.counts);
-        let own = counts.by_address.get(&address).map_or(0, VecDeque::len);
-        let most = self.most;
-        if own >= most.of_address {
+        let mut connections = lock(&self.connections);
+        let own = connections
+            .by_address
+            .get(&address)
+            .map_or(0, VecDeque::len);
+        if own >= self.most_of_address {
             return Err(too_many_connections(
                 own,
                 "of this address",
                 "max_address_connections",
-                most.of_address,
+                self.most_of_address,
             ));
         }
-        if counts.n_connections >= most.connections && !counts.give_one_up(own) {
-            let n = counts.n_connections;
+        if connections.n >= self.most_connections && !connections.give_one_up(own) {
             return Err(too_many_connections(
-                n,
+                connections.n,
                 "of all clients",
                 "max_connections",
-                most.connections,
+                self.most_connections,
             ));
         }
         let (kept, lost) = oneshot::channel();
-        let number = counts.next;
-        counts.next += 1;
-        counts.n_connections += 1;
-        let held = counts.by_address.entry(address).or_default();
+        let number = connections.next;
+        connections.next += 1;
+        connections.n += 1;
+        let held = connections.by_address.entry(address).or_default();
         held.push_back(Kept {
             number,
             _kept: kept,
@@ -154,48 +143,33 @@ impl HttpPlaces {
     ///
     /// # Errors
     /// `limit-http-requests`.
-    pub(crate) fn ask(self: &Arc<Self>, user: &str, label: &str) -> Result<RequestPlace, Error> {
-        let (user, label): (Arc<str>, Arc<str>) = (user.into(), label.into());
-        let program = (user.clone(), label.clone());
-        let mut counts = lock(&self.counts);
-        let of_program = counts.by_program.get(&program).copied().unwrap_or(0);
-        let of_user = counts.by_user.get(&user).copied().unwrap_or(0);
-        for (n, whose, name, most) in [
-            (
-                of_program,
-                "to this program",
-                "http_program_requests",
-                self.most.of_program,
-            ),
-            (
-                of_user,
-                "to programs of its user",
-                "http_user_requests",
-                self.most.of_user,
-            ),
-            (
-                counts.n_requests,
-                "to all programs",
-                "http_requests",
-                self.most.requests,
-            ),
-        ] {
-            if n >= most {
-                let message = format!(
-                    "{n} HTTP requests {whose} are under way, of at most server.{name} = {most}; come back later, or raise the limit"
-                );
-                return Err(Error::new(ErrorCode::LimitHttpRequests, message));
-            }
-        }
-        counts.n_requests += 1;
-        *counts.by_user.entry(user.clone()).or_default() += 1;
-        *counts.by_program.entry(program).or_default() += 1;
+    pub(crate) fn ask(&self, user: &str, label: &str) -> Result<RequestPlace, Error> {
+        // Neither part of a key holds this byte.
+        let program = format!("{user}/{label}");
+        let of_program = self.by_program.take(&program).map_err(|full| {
+            let limit = "server.http_program_requests";
+            too_many_requests(full.n(), "to this program", &full.bound(limit, limit))
+        })?;
+        let of_user = self.by_user.take(user).map_err(|full| {
+            let whose = match full.is_of_all() {
+                true => "to all programs",
+                false => "to programs of its user",
+            };
+            let bound = full.bound("server.http_user_requests", "server.http_requests");
+            too_many_requests(full.n(), whose, &bound)
+        })?;
         Ok(RequestPlace {
-            places: self.clone(),
-            user,
-            label,
+            _of_program: of_program,
+            _of_user: of_user,
         })
     }
+}
+
+fn too_many_requests(n: usize, whose: &str, bound: &str) -> Error {
+    let message = format!(
+        "{n} HTTP requests {whose} are under way, of at most {bound}; come back later, or raise the limit"
+    );
+    Error::new(ErrorCode::LimitHttpRequests, message)
 }
 
 fn too_many_connections(n: usize, whose: &str, name: &str, most: usize) -> Error {
@@ -205,31 +179,9 @@ fn too_many_connections(n: usize, whose: &str, name: &str, most: usize) -> Error
     Error::new(ErrorCode::LimitConnections, message)
 }
 
-/// Takes one away, and the whole entry with the last.
-fn take_one<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
-    if let Some(n) = counts.get_mut(key) {
-        *n = n.saturating_sub(1);
-        if *n == 0 {
-            counts.remove(key);
-        }
-    }
-}
-
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        lock(&self.places.counts).leave(self.address, self.number);
-    }
-}
-
-impl Drop for RequestPlace {
-    fn drop(&mut self) {
-        let mut counts = lock(&self.places.counts);
-        counts.n_requests = counts.n_requests.saturating_sub(1);
-        take_one(&mut counts.by_user, &self.user);
-        take_one(
-            &mut counts.by_program,
-            &(self.user.clone(), self.label.clone()),
-        );
+        lock(&self.places.connections).leave(self.address, self.number);
     }
 }
 
@@ -263,9 +215,25 @@ mod tests {
         let other = places.ask("bob", "a@1").unwrap();
         assert!(refused("bob", "b@1").contains("server.http_requests = 3"));
         drop((held, other));
-        let counts = lock(&places.counts);
-        assert!(counts.by_user.is_empty() && counts.by_program.is_empty());
-        assert_eq!(counts.n_requests, 0);
+        assert_eq!(places.by_user.n_taken() + places.by_program.n_taken(), 0);
+    }
+
+    /// Four users of the defaults could take all.
+    #[test]
+    fn programs_that_are_asked_much_leave_places_to_those_of_others() {
+        let places = places(|_| {});
+        let mut held = Vec::new();
+        for user in 0..8 {
+            for program in 0..2 {
+                let label = format!("{program}@1");
+                let all = std::iter::from_fn(|| places.ask(&format!("user {user}"), &label).ok());
+                held.extend(all);
+            }
+        }
+        assert!(held.len() < 1024);
+        let late = [(); 2].map(|()| places.ask("late", "a@1").unwrap());
+        drop((held, late));
+        assert_eq!(places.by_user.n_taken(), 0);
     }
 
     fn address(last: u8) -> Address {
@@ -279,7 +247,7 @@ mod tests {
         let refused = places.connect(address(1)).unwrap_err();
         assert_eq!(refused.code, ErrorCode::LimitConnections);
         drop((held, places.connect(address(2)).unwrap()));
-        assert!(lock(&places.counts).by_address.is_empty());
+        assert!(lock(&places.connections).by_address.is_empty());
     }
 
     #[test]
@@ -299,7 +267,7 @@ mod tests {
         // Nobody loses a place to somebody who has as many.
         assert!(places.connect(address(2)).is_err());
         drop((greedy, honest));
-        let counts = lock(&places.counts);
-        assert!(counts.by_address.is_empty() && counts.n_connections == 0);
+        let connections = lock(&places.connections);
+        assert!(connections.by_address.is_empty() && connections.n == 0);
     }
 }

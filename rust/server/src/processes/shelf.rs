@@ -1,6 +1,8 @@
-//! Ended processes that are kept, by user: whoever holds the most gives way first, so that one user cannot push out
-//! what others keep.
+//! Ended processes that are kept, by user and program: whoever holds the most gives way first, and there the program
+//! that does. So one user cannot push out what others keep, and those who ask a program that anybody may ask cannot
+//! push out what the other programs of its user have left.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
@@ -25,6 +27,14 @@ pub(super) enum By {
     Bytes,
 }
 
+/// Whose a process was.
+#[derive(Clone, Debug)]
+pub(super) struct Whose {
+    pub(super) user: String,
+    /// Its program, as lists call it.
+    pub(super) label: String,
+}
+
 /// Processes that have ended.
 #[derive(Default)]
 pub(super) struct Shelf {
@@ -35,6 +45,14 @@ pub(super) struct Shelf {
 
 #[derive(Default)]
 struct OfUser {
+    /// By label; none is empty.
+    of: HashMap<String, OfProgram>,
+    len: usize,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct OfProgram {
     /// The oldest first.
     kept: VecDeque<EndedProcess>,
     bytes: usize,
@@ -48,6 +66,29 @@ impl EndedProcess {
             bytes: held_bytes + RECORD_BYTES,
             until,
         }
+    }
+}
+
+impl OfProgram {
+    /// Of those that have as much, the one with the oldest is the greatest.
+    fn size(&self, by: By) -> (usize, Reverse<Option<Instant>>) {
+        let size = match by {
+            By::Count => self.kept.len(),
+            By::Bytes => self.bytes,
+        };
+        (size, Reverse(self.oldest()))
+    }
+
+    fn oldest(&self) -> Option<Instant> {
+        self.kept.front().map(|ended| ended.until)
+    }
+}
+
+impl OfUser {
+    /// The label of the program with the most.
+    fn greatest(&self, by: By) -> Option<&str> {
+        let greatest = self.of.iter().max_by_key(|(_, of)| of.size(by));
+        greatest.map(|(label, _)| label.as_str())
     }
 }
 
@@ -65,34 +106,45 @@ impl Shelf {
         self.of.values().map(|of| of.bytes).max().unwrap_or(0)
     }
 
-    pub(super) fn push(&mut self, user: String, ended: EndedProcess) {
+    pub(super) fn push(&mut self, whose: Whose, ended: EndedProcess) {
+        let n_bytes = ended.bytes;
+        let of_user = self.of.entry(whose.user).or_default();
+        let of_program = of_user.of.entry(whose.label).or_default();
+        of_program.kept.push_back(ended);
+        of_program.bytes += n_bytes;
+        of_user.len += 1;
+        of_user.bytes += n_bytes;
         self.len += 1;
-        self.bytes += ended.bytes;
-        let of = self.of.entry(user).or_default();
-        of.bytes += ended.bytes;
-        of.kept.push_back(ended);
+        self.bytes += n_bytes;
     }
 
-    /// Takes the oldest of the user who holds the most.
-    pub(super) fn pop_of_greatest(&mut self, by: By) -> Option<(String, EndedProcess)> {
+    /// Takes the oldest of the program that holds the most of the user who holds the most.
+    pub(super) fn pop_of_greatest(&mut self, by: By) -> Option<(Whose, EndedProcess)> {
         let greatest = self.of.iter().max_by_key(|(_, of)| match by {
-            By::Count => of.kept.len(),
+            By::Count => of.len,
             By::Bytes => of.bytes,
         });
-        let user = greatest?.0.clone();
-        self.pop(&user).map(|ended| (user, ended))
+        let (user, of) = greatest?;
+        let whose = Whose {
+            user: user.clone(),
+            label: of.greatest(by)?.to_owned(),
+        };
+        self.pop(whose)
     }
 
     /// Takes one whose time is over.
-    pub(super) fn pop_due(&mut self, now: Instant) -> Option<(String, EndedProcess)> {
-        let (user, until) = self.first_due()?;
-        let user = (until <= now).then(|| user.to_owned())?;
-        self.pop(&user).map(|ended| (user, ended))
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Whose, EndedProcess)> {
+        let (user, label, until) = self.first_due()?;
+        let (user, label) = (user.to_owned(), label.to_owned());
+        if until > now {
+            return None;
+        }
+        self.pop(Whose { user, label })
     }
 
     /// When the time of the next one is over.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.first_due().map(|(_, until)| until)
+        self.first_due().map(|(_, _, until)| until)
     }
 
     /// Takes every one for which `wanted` does not hold.
@@ -101,39 +153,55 @@ impl Shelf {
         wanted: impl Fn(&ServedProcess) -> bool,
     ) -> Vec<EndedProcess> {
         let mut taken = Vec::new();
-        for of in self.of.values_mut() {
-            let (stay, go): (VecDeque<EndedProcess>, VecDeque<EndedProcess>) =
-                std::mem::take(&mut of.kept)
-                    .into_iter()
-                    .partition(|ended| wanted(&ended.process));
-            of.kept = stay;
-            of.bytes -= go.iter().map(|ended| ended.bytes).sum::<usize>();
-            taken.extend(go);
+        for of_user in self.of.values_mut() {
+            for of_program in of_user.of.values_mut() {
+                let (stay, go): (VecDeque<EndedProcess>, VecDeque<EndedProcess>) =
+                    std::mem::take(&mut of_program.kept)
+                        .into_iter()
+                        .partition(|ended| wanted(&ended.process));
+                let n_bytes = go.iter().map(|ended| ended.bytes).sum::<usize>();
+                of_program.kept = stay;
+                of_program.bytes -= n_bytes;
+                of_user.len -= go.len();
+                of_user.bytes -= n_bytes;
+                taken.extend(go);
+            }
+            of_user.of.retain(|_, of| !of.kept.is_empty());
         }
         self.len -= taken.len();
         self.bytes -= taken.iter().map(|ended| ended.bytes).sum::<usize>();
-        self.of.retain(|_, of| !of.kept.is_empty());
+        self.of.retain(|_, of| of.len > 0);
         taken
     }
 
-    /// The oldest of each user is the first whose time is over.
-    fn first_due(&self) -> Option<(&str, Instant)> {
-        let fronts = self.of.iter().filter_map(|(user, of)| {
-            let oldest = of.kept.front()?;
-            Some((user.as_str(), oldest.until))
+    /// The user and the label of the first whose time is over: the oldest of each program is its first.
+    fn first_due(&self) -> Option<(&str, &str, Instant)> {
+        let of_users = self.of.iter();
+        let fronts = of_users.flat_map(|(user, of_user)| {
+            let of_programs = of_user.of.iter();
+            of_programs.filter_map(move |(label, of)| {
+                let until = of.oldest()?;
+                Some((user.as_str(), label.as_str(), until))
+            })
         });
-        fronts.min_by_key(|(_, until)| *until)
+        fronts.min_by_key(|(_, _, until)| *until)
     }
 
-    fn pop(&mut self, user: &str) -> Option<EndedProcess> {
-        let of = self.of.get_mut(user)?;
-        let ended = of.kept.pop_front()?;
-        of.bytes -= ended.bytes;
+    fn pop(&mut self, whose: Whose) -> Option<(Whose, EndedProcess)> {
+        let of_user = self.of.get_mut(&whose.user)?;
+        let of_program = of_user.of.get_mut(&whose.label)?;
+        let ended = of_program.kept.pop_front()?;
+        of_program.bytes -= ended.bytes;
+        if of_program.kept.is_empty() {
+            of_user.of.remove(&whose.label);
+        }
+        of_user.len -= 1;
+        of_user.bytes -= ended.bytes;
+        if of_user.len == 0 {
+            self.of.remove(&whose.user);
+        }
         self.len -= 1;
         self.bytes -= ended.bytes;
-        if of.kept.is_empty() {
-            self.of.remove(user);
-        }
-        Some(ended)
+        Some((whose, ended))
     }
 }

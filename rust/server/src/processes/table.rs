@@ -11,7 +11,7 @@ use pie_host::{Error, ErrorCode, ServedProcess};
 pub(super) use self::sharing::Asking;
 use self::still::Present;
 pub(super) use self::still::{Still, WaitsFor};
-use super::shelf::{By, EndedProcess, Shelf};
+use super::shelf::{By, EndedProcess, Shelf, Whose};
 use crate::ServerConfig;
 use crate::client_places::Address;
 
@@ -201,13 +201,16 @@ impl Table {
         let held_bytes = entry.process.held_bytes() + end.last_bytes;
         let ended = EndedProcess::new(entry.process.clone(), held_bytes, end.at + self.retention);
         let now = end.at;
-        let user = entry.user.clone();
+        let whose = Whose {
+            user: entry.user.clone(),
+            label: entry.label.clone(),
+        };
         entry.end = Some(end);
         if let Some(until) = entry.grace_until.take() {
             self.grace.remove(&(until, pid));
         }
-        self.release(&user);
-        self.ended.push(user, ended);
+        self.release(&whose.user);
+        self.ended.push(whose, ended);
         self.make_room(now);
     }
 
@@ -322,8 +325,8 @@ impl Table {
                 ));
             }
         }
-        while let Some((user, ended)) = self.ended.pop_due(now) {
-            self.forget(user, ended, now);
+        while let Some((whose, ended)) = self.ended.pop_due(now) {
+            self.forget(whose, ended, now);
         }
         while let Some((_, ended)) = self.leaving.pop_due(now) {
             ended.process.forget();
@@ -350,10 +353,10 @@ impl Table {
             taken.process.forget();
         }
         while self.ended.len() > self.max_ended {
-            let Some((user, ended)) = self.ended.pop_of_greatest(By::Count) else {
+            let Some((whose, ended)) = self.ended.pop_of_greatest(By::Count) else {
                 break;
             };
-            self.forget(user, ended, now);
+            self.forget(whose, ended, now);
         }
         while self.ended.bytes() + self.leaving.bytes() > self.max_ended_bytes {
             let shelf = if self.leaving.most_bytes() >= self.ended.most_bytes() {
@@ -370,14 +373,14 @@ impl Table {
     }
 
     /// Forgets a process; a client that is attached gets the rest of its events first, within the bounds on those.
-    fn forget(&mut self, user: String, ended: EndedProcess, now: Instant) {
+    fn forget(&mut self, whose: Whose, ended: EndedProcess, now: Instant) {
         self.remove(ended.process.pid());
         if !ended.process.is_being_read() {
             ended.process.forget();
             return;
         }
         let until = now + self.retention;
-        self.leaving.push(user, EndedProcess { until, ..ended });
+        self.leaving.push(whose, EndedProcess { until, ..ended });
         if self.leaving.len() > MAX_LEAVING
             && let Some((_, ended)) = self.leaving.pop_of_greatest(By::Count)
         {

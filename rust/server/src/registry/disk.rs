@@ -55,6 +55,8 @@ pub(crate) struct Installed {
     /// Seconds since 1970.
     pub(super) at_s: f64,
     pub(super) manifest: Option<String>,
+    /// Anybody may ask it by HTTP.
+    pub(super) is_public: bool,
     pub(super) folder: ProgramFolder,
     /// Another one for each install since the start; the index gives it.
     pub(super) serial: u64,
@@ -81,6 +83,10 @@ struct InstalledRecord {
     bytes: u64,
     installed: f64,
     manifest: Option<String>,
+    /// It may stand in the content alone, which is not read to know who may ask. Older records do not have it: their
+    /// programs served no HTTP.
+    #[serde(default)]
+    public: bool,
 }
 
 /// Makes the folder and locks it for as long as the file is open, so that no two servers change what is in it.
@@ -148,7 +154,7 @@ pub(super) fn write(
     version: String,
     digest: String,
     component: &Component,
-    manifest: Option<String>,
+    (manifest, is_public): (Option<String>, bool),
 ) -> Result<Installed, Error> {
     let record = InstalledRecord {
         format: 1,
@@ -156,6 +162,7 @@ pub(super) fn write(
         bytes: component.n_bytes() as u64,
         installed: now_s(),
         manifest,
+        public: is_public,
     };
     commit(&folder, &record, component).map_err(|error| {
         disk_error(
@@ -170,6 +177,7 @@ pub(super) fn write(
         n_bytes: record.bytes,
         at_s: record.installed,
         manifest: record.manifest,
+        is_public: record.public,
         folder,
         serial: 0,
     })
@@ -250,6 +258,7 @@ fn open(folder: ProgramFolder, version: &str) -> io::Result<Option<Installed>> {
         n_bytes: record.bytes,
         at_s: record.installed,
         manifest: record.manifest,
+        is_public: record.public,
         folder,
         serial: 0,
     }))

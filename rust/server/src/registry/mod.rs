@@ -69,6 +69,8 @@ pub(crate) struct Install {
     pub(crate) digest: String,
     pub(crate) component: Component,
     pub(crate) manifest: Option<String>,
+    /// Anybody may ask it by HTTP.
+    pub(crate) is_public: bool,
 }
 
 /// A program as it is listed.
@@ -169,13 +171,15 @@ impl Registry {
             digest,
             component,
             manifest,
+            is_public,
         } = install;
         let n_content_bytes = component.n_bytes() as u64;
         let program = described(component.clone(), manifest.as_deref())?;
         let n_bytes = cost(n_content_bytes, manifest.as_deref());
         lock(&self.index).check_room(&user, &name, &version, n_bytes, self.shares)?;
         let folder = ProgramFolder::of(&self.folder, &user, &name, &version);
-        let installed = disk::write(folder.clone(), version, digest, &component, manifest)?;
+        let described = (manifest, is_public);
+        let installed = disk::write(folder.clone(), version, digest, &component, described)?;
         let mut index = lock(&self.index);
         let (serial, replaced) = index.add(user.clone(), name, installed);
         self.hold(Content {
@@ -279,6 +283,17 @@ impl Registry {
             folder: installed.folder.clone(),
             serial: installed.serial,
         })
+    }
+
+    /// Whether anybody may ask a program by HTTP that a user means by `name@version` or `name`. It reads nothing, and
+    /// looks as long for one that is not public, or not there. A digest is a name for one's own programs alone.
+    pub(crate) fn is_public(&self, user: &str, program: &str) -> bool {
+        let index = lock(&self.index);
+        let found = match program.split_once('@') {
+            Some((name, version)) => index.find(user, name, version),
+            None => index.newest(user, program),
+        };
+        found.is_some_and(|installed| installed.is_public)
     }
 
     /// A program, where it is in memory.

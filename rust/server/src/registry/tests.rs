@@ -29,6 +29,7 @@ fn install(
         digest: digest_of(&component),
         component,
         manifest: Some(MANIFEST.to_owned()),
+        is_public: name == "open",
     };
     registry
         .install(turn(registry), install)
@@ -81,6 +82,42 @@ fn programs_belong_to_their_users_and_survive() {
         let versions: Vec<_> = listed.map(|row| row["version"].clone()).collect();
         assert_eq!(versions, ["1.0", "1.9", "1.10"]);
     }
+}
+
+#[test]
+fn what_is_public_is_known_without_its_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    for program in ["open@1", "closed@1"] {
+        install(&registry, "alice", program, program.as_bytes()).unwrap();
+    }
+    registry.close();
+    for registry in [registry, open(folder.path())] {
+        for (user, program, expected) in [
+            ("alice", "open", true),
+            ("alice", "open@1", true),
+            ("alice", "open@2", false),
+            ("alice", "closed", false),
+            ("alice", "absent", false),
+            ("bob", "open", false),
+        ] {
+            assert_eq!(
+                registry.is_public(user, program),
+                expected,
+                "{user}: {program}"
+            );
+        }
+        let digest = digest_of(&Component::new(*b"open@1"));
+        assert!(!registry.is_public("alice", &digest));
+    }
+    // Nothing is left of the contents, and it is known all the same; a restart would leave the programs out.
+    let registry = open(folder.path());
+    for program in ["open@1", "closed@1"] {
+        let found = registry.find("alice", program).unwrap();
+        let name = format!("{}.wasm", found.digest.trim_start_matches("sha256:"));
+        fs::remove_file(folder.path().join("alice").join(program).join(name)).unwrap();
+    }
+    assert!(registry.is_public("alice", "open") && !registry.is_public("alice", "closed"));
 }
 
 #[test]
@@ -250,6 +287,7 @@ fn the_programs_of_a_user_are_bounded_and_manifests_count() {
         n_bytes: 1,
         at_s: 0.0,
         manifest: Some(MANIFEST.to_owned()),
+        is_public: false,
         folder: ProgramFolder::of(Path::new(""), "alice", "p", "1"),
         serial: 0,
     };
@@ -282,6 +320,7 @@ fn the_bytes_of_a_user_are_bounded_so_that_others_have_room() {
         n_bytes,
         at_s: 0.0,
         manifest: None,
+        is_public: false,
         folder: ProgramFolder::of(Path::new(""), "alice", "p", "1"),
         serial: 0,
     };

@@ -65,7 +65,7 @@ impl Session {
     pub(super) async fn install(&mut self, mut request: Request) {
         let id = request.id;
         match self.checked_install(&mut request) {
-            Ok((install, program, http)) => {
+            Ok((mut install, program, http)) => {
                 let note = self.note("install", format!("{}@{}", install.name, install.version));
                 let (shared, uploads) = (self.shared.clone(), self.uploads.clone());
                 let (installing, address) = (self.address.install(), self.counted_address);
@@ -75,16 +75,15 @@ impl Session {
                     tracing::info!(user = install.user, name, version, digest, "installing");
                     let installed = async {
                         let _until_it_is_done = installing?;
-                        look_at(&shared, program, &install.user, address).await?;
-                        let turn = shared.registry.turn().await;
-                        blocking(move || {
+                        look_at(&shared, program.clone(), &install.user, address).await?;
+                        if let Some(asked) = http {
                             let most = shared.host.limits().source_bytes;
-                            let install = match http {
-                                Some(asked) => for_http(install, asked, most)?,
-                                None => install,
-                            };
-                            shared.registry.install(turn, install)
-                        })
+                            install = blocking(move || for_http(install, asked, most)).await?;
+                        }
+                        let manifest = install.manifest.as_deref();
+                        install.is_public = is_public(&shared, program, manifest).await?;
+                        let turn = shared.registry.turn().await;
+                        blocking(move || shared.registry.install(turn, install))
                         .await
                     };
                     let installed = installed.await.map(|replaced| {
@@ -123,6 +122,8 @@ impl Session {
             digest,
             component: arrived.component,
             manifest,
+            // It is looked at once it is known that the program can run.
+            is_public: false,
         };
         Ok((install, arrived.program, http))
     }
@@ -194,6 +195,20 @@ fn for_http(
         manifest,
         ..install
     })
+}
+
+/// Whether anybody may ask a program by HTTP: its manifest says so, which takes the place of the one that it carries.
+async fn is_public(
+    shared: &ServerState,
+    program: Program,
+    manifest: Option<&str>,
+) -> Result<bool, Error> {
+    let program = match manifest {
+        Some(text) => program.with_manifest(Manifest::parse(text, "Pie.toml")?),
+        None => program,
+    };
+    let service = program.http_service(shared.host.limits()).await?;
+    Ok(service.is_some_and(|service| service.public))
 }
 
 /// Looks whether a program can run. Where every place of a process is taken, one is freed for that as for a launch: who

@@ -293,6 +293,37 @@ fn names_of_one_address_give_way_to_clients_of_another() {
     assert_eq!(table.address_of("nobody"), None);
 }
 
+/// Each request to a program that anybody may ask can leave a process that has ended.
+#[test]
+fn requests_to_one_program_leave_what_others_of_its_user_have_left() {
+    let host = Host::new(HostConfig::default()).unwrap();
+    let config = ServerConfig {
+        max_ended_processes: 4,
+        ..ServerConfig::new(std::path::PathBuf::new())
+    };
+    let mut table = Table::new(&config, 8);
+    let left = |table: &mut Table, user: &str, label: &str| {
+        let (mut entry, ends) = launched_by(&host, table, user, spinning());
+        entry.label = label.to_owned();
+        let process = entry.process.clone();
+        table.insert(entry);
+        process.cancel("it is enough");
+        assert_eq!(ended(&ends), "it is enough");
+        told_of_the_end(table, process.pid());
+        process.pid()
+    };
+    let others = ["bob", "alice"].map(|user| left(&mut table, user, "own@1"));
+    let asked = [0; 6].map(|_| left(&mut table, "alice", "open@1"));
+    assert!(others.iter().all(|pid| table.knows(*pid)));
+    let kept = asked.map(|pid| table.knows(pid));
+    assert_eq!(kept, [false, false, false, false, true, true]);
+    // Where programs have as many, the one with the oldest gives way.
+    let later = ["later@1", "last@1"].map(|label| left(&mut table, "alice", label));
+    assert!(later.iter().all(|pid| table.knows(*pid)));
+    assert_eq!(others.map(|pid| table.knows(pid)), [true, false]);
+    assert_eq!(table.counts(), (0, 4));
+}
+
 #[test]
 fn a_detached_process_that_stands_still_ends_when_its_user_has_gone() {
     let host = Host::new(HostConfig::default()).unwrap();
