@@ -45,7 +45,7 @@ AREAS = (
         "Generation",
         "A generator continues a context token by token; a step gives an output, which handles read.",
         ("steps",),
-        ("generation", "generator", "output", "handle", "spec", "speculator"),
+        ("generation", "generator", "output", "handle", "spec", "speculator", "texts"),
     ),
     Area("sampling", "Sampling", "How a token is chosen from a row of logits.", ("steps",), ("sample", "sampler")),
     Area(
@@ -60,7 +60,7 @@ AREAS = (
         "Forward passes, masks and adapters",
         "Passes that a program puts together by itself, the masks that they and generators take, and adapters.",
         ("passes",),
-        ("forward", "brle", "adapter", "inference"),
+        ("forward", "brle", "adapter", "inference", "zo"),
     ),
     Area(
         "text",
@@ -183,7 +183,6 @@ _SAME: Mapping[tuple[str, str], str] = {
 """Names that are spelled apart and mean one thing."""
 
 _SAME_MEMBERS: Mapping[tuple[str, str], str] = {
-    ("rust", "Output::finish"): "finish_reason",
     ("rust", "messaging::Subscription::get"): "try_next",
 }
 

@@ -206,7 +206,10 @@ impl Frames {
 /// Whether a frame has data, and begins a message, and the bytes of its payload; none where its head is not whole. See
 /// RFC 6455, section 5.2.
 fn read_head(head: &[u8]) -> Option<(bool, bool, u64)> {
-    debug_assert!(head.len() <= MAX_HEAD_BYTES, "a head is read once it is whole");
+    debug_assert!(
+        head.len() <= MAX_HEAD_BYTES,
+        "a head is read once it is whole"
+    );
     let (&[kind, length], rest) = head.split_first_chunk::<2>()?;
     let (n_bytes, rest) = match length & 0x7f {
         126 => {
@@ -300,7 +303,10 @@ mod tests {
         }
         // The head alone says it.
         assert!(!passes(&[head(TEXT, u64::MAX)], 1 << 30));
-        assert!(!passes(&[frame(TEXT_BEGINS, 60), head(GOES_ON, u64::MAX)], 1 << 30));
+        assert!(!passes(
+            &[frame(TEXT_BEGINS, 60), head(GOES_ON, u64::MAX)],
+            1 << 30
+        ));
     }
 
     #[test]

@@ -390,7 +390,10 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_the_error_of_its_call() {
-        let long = format!("{{\"id\" : 17, \"result\": \"{}\"}}\n{{}}\n", "x".repeat(9_000));
+        let long = format!(
+            "{{\"id\" : 17, \"result\": \"{}\"}}\n{{}}\n",
+            "x".repeat(9_000)
+        );
         let carried = messages(5_000, &[long.as_bytes()]);
         assert_eq!(carried.len(), 2);
         let error: serde_json::Value = serde_json::from_str(&carried[0]).unwrap();

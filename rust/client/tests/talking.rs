@@ -8,9 +8,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use pie_client::{
-    Client, ConnectOptions, Error, Event, Form, LaunchOptions, McpCommand, Process,
-};
+use pie_client::{Client, ConnectOptions, Error, Event, Form, LaunchOptions, McpCommand, Process};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::WebSocketStream;
@@ -287,7 +285,10 @@ async fn an_upload_is_made_of_parts_and_one_that_is_refused_is_ended() {
     assert!(digest.unwrap().starts_with("sha256:"));
     let (named, ()) = tokio::join!(client.upload_named(b"small", "a.py"), async {
         let (part, _) = peer.receive().await;
-        assert_eq!((&part["name"], &part["last"]), (&json!("a.py"), &json!(true)));
+        assert_eq!(
+            (&part["name"], &part["last"]),
+            (&json!("a.py"), &json!(true))
+        );
         peer.answer(&part, json!({})).await;
     });
     named.unwrap();
@@ -452,7 +453,10 @@ async fn an_mcp_server_is_a_process_whose_lines_are_carried() {
             .await;
     }
     let carried = peer.expect("mcp_line").await;
-    assert_eq!((&carried["link"], &carried["text"]), (&json!(1), &json!(line)));
+    assert_eq!(
+        (&carried["link"], &carried["text"]),
+        (&json!(1), &json!(line))
+    );
     peer.tell(json!({ "type": "mcp_stop", "link": 1 })).await;
     let ended = peer.expect("mcp_end").await;
     assert_eq!(ended["text"], "it was ended (exit status: 0)");

@@ -32,7 +32,16 @@ const MESSAGES: &[&str] = &[
 ];
 /// What an id or a code is in the place of a right one.
 const INSTEAD: &[&str] = &[
-    "0", "3", "-1", "1.0", "1e3", "\"0\"", "null", "[]", "18446744073709551615", "00",
+    "0",
+    "3",
+    "-1",
+    "1.0",
+    "1e3",
+    "\"0\"",
+    "null",
+    "[]",
+    "18446744073709551615",
+    "00",
 ];
 
 /// Has a server write that, while calls wait. Each call gets its own answer, a right one is within its bound, and what
@@ -53,7 +62,12 @@ pub fn mcp(data: &[u8]) {
     };
     let whole = outcome(&[bytes.as_slice()], is_stream);
     let pieces: Vec<&[u8]> = bytes.chunks(7).collect();
-    assert_eq!(whole, outcome(&pieces, is_stream), "{}", bytes.escape_ascii());
+    assert_eq!(
+        whole,
+        outcome(&pieces, is_stream),
+        "{}",
+        bytes.escape_ascii()
+    );
 }
 
 /// What comes of what a server writes, once it was checked.
@@ -69,7 +83,10 @@ fn outcome(pieces: &[&[u8]], is_stream: bool) -> Value {
                 assert!(text.len() <= MOST, "{text}");
                 assert!(is_json(text), "{text}");
                 let bytes = pieces.concat();
-                assert!(text == "null" || holds_data(&bytes, text, is_stream), "{text}");
+                assert!(
+                    text == "null" || holds_data(&bytes, text, is_stream),
+                    "{text}"
+                );
             }
             Err(error) => check(error),
         }
@@ -142,11 +159,16 @@ fn made_up(bytes: &mut Unstructured<'_>) -> arbitrary::Result<(Vec<u8>, bool)> {
 fn with_instead(message: &[u8], bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
     let instead = bytes.choose(INSTEAD)?;
     let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'-';
-    let colon = message.windows(2).position(|two| two[0] == b':' && is_number(&two[1]));
+    let colon = message
+        .windows(2)
+        .position(|two| two[0] == b':' && is_number(&two[1]));
     let Some(from) = colon.map(|at| at + 1) else {
         return Ok(message.to_vec());
     };
-    let n_bytes = message[from..].iter().take_while(|byte| is_number(byte)).count();
+    let n_bytes = message[from..]
+        .iter()
+        .take_while(|byte| is_number(byte))
+        .count();
     let mut changed = message.to_vec();
     changed.splice(from..from + n_bytes, instead.bytes());
     Ok(changed)

@@ -9,7 +9,9 @@ use pie_server::{Server, ServerConfig};
 use tempfile::TempDir;
 
 use crate::guest;
-use crate::talking::{Ending, HELLO, PATIENCE, Step, frame, framed, holds, spoiled, talk, talk_and};
+use crate::talking::{
+    Ending, HELLO, PATIENCE, Step, frame, framed, holds, spoiled, talk, talk_and,
+};
 use crate::written::{expanded, written};
 
 /// What a connection that is written down may have, in bytes. It fits into the buffers of a socket.
@@ -195,7 +197,10 @@ fn check(heard: &[u8]) {
 fn statuses(mut heard: &[u8]) -> Vec<u16> {
     let mut statuses = Vec::new();
     while !heard.is_empty() {
-        let Some(line) = VERSIONS.iter().find_map(|version| heard.strip_prefix(*version)) else {
+        let Some(line) = VERSIONS
+            .iter()
+            .find_map(|version| heard.strip_prefix(*version))
+        else {
             panic!("this is no answer: {}", heard.escape_ascii());
         };
         let digits = std::str::from_utf8(&line[..line.len().min(3)]).unwrap_or_default();
@@ -243,7 +248,8 @@ fn made_up(bytes: &mut Unstructured<'_>) -> arbitrary::Result<(Vec<Step>, Ending
     let mut steps = Vec::new();
     for _ in 0..bytes.int_in_range(1..=4)? {
         let (method, path) = (bytes.choose(METHODS)?, bytes.choose(PATHS)?);
-        let version = bytes.choose(&["HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/2.0"])?;
+        let version =
+            bytes.choose(&["HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/2.0"])?;
         let mut request = format!("{method} {path} {version}\r\nHost: localhost\r\n");
         for _ in 0..bytes.int_in_range(0..=4)? {
             request.push_str(bytes.choose(HEADERS)?);

@@ -69,11 +69,6 @@ impl Output {
         }
     }
 
-    /// Why this step ended the generation; none where it did not. The field `finish` is the same.
-    pub const fn finish_reason(&self) -> Option<FinishReason> {
-        self.finish
-    }
-
     /// What the sampler of the generator drew; none after `clear_sampler`, and in a pass of one's own.
     pub fn auto_sampler(&self) -> Option<SampleHandle> {
         self.slots.auto_sampler

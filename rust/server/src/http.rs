@@ -192,7 +192,10 @@ fn probed(request: &Request, shared: &ServerState) -> Reply {
         "/readyz" => ready(&shared.host, *shared.phase.borrow()),
         "/" => Reply {
             field: "Upgrade: websocket\r\n",
-            ..Reply::new(StatusCode::UPGRADE_REQUIRED, welcome(request, shared.address))
+            ..Reply::new(
+                StatusCode::UPGRADE_REQUIRED,
+                welcome(request, shared.address),
+            )
         },
         _ => Reply::new(
             StatusCode::NOT_FOUND,
@@ -207,9 +210,9 @@ fn welcome(request: &Request, own: SocketAddr) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
     // As the visitor calls it: behind a proxy, or a front, its own address is of no use to them.
     let called = request.headers().get(header::HOST);
-    let called = called.and_then(|host| host.to_str().ok()).filter(|host| {
-        (1..=MAX_HOST_BYTES).contains(&host.len()) && host.bytes().all(is_plain)
-    });
+    let called = called
+        .and_then(|host| host.to_str().ok())
+        .filter(|host| (1..=MAX_HOST_BYTES).contains(&host.len()) && host.bytes().all(is_plain));
     let host = called.map_or_else(|| own.to_string(), str::to_owned);
     format!(
         "This is a Pie server. Programs are launched here by WebSocket, with the command pie or a client of Pie.\n\n\
@@ -392,7 +395,10 @@ mod tests {
         assert!(told("pie.example.org:80").contains("pie ps --server pie.example.org:80 "));
         assert!(told("[::1]:8080").contains("pie run PROGRAM --server [::1]:8080 "));
         for host in ["", "<script>", "a b", &"a".repeat(MAX_HOST_BYTES + 1)] {
-            assert!(told(host).contains("pie ps --server 127.0.0.1:8080 "), "{host}");
+            assert!(
+                told(host).contains("pie ps --server 127.0.0.1:8080 "),
+                "{host}"
+            );
         }
     }
 

@@ -112,12 +112,7 @@ impl HeldMcp {
         let own = self.sessions.take().ok_or_else(|| {
             let most = self.sessions.most();
             let bound = format!("limits.mcp_sessions = {most}");
-            too_many(
-                most,
-                "sessions with MCP servers",
-                "of this program",
-                &bound,
-            )
+            too_many(most, "sessions with MCP servers", "of this program", &bound)
         })?;
         let of_user = places.take(self.account.user()).map_err(|full| {
             let limit = "runtime.mcp_user_sessions";

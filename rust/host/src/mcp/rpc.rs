@@ -255,7 +255,9 @@ mod tests {
             (r#"{"id":3,"error":{}}"#, answer(3, fault(0, ""))),
             (
                 r#"{"id":3,"error":{"code":"E1","message":"no"}}"#,
-                malformed("the code of its error is \"E1\", which is not a whole number of 64 bits"),
+                malformed(
+                    "the code of its error is \"E1\", which is not a whole number of 64 bits",
+                ),
             ),
             (
                 r#"{"id":3,"error":{"code":1,"message":[]}}"#,

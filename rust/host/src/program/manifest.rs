@@ -340,10 +340,7 @@ mod tests {
         assert_eq!(Manifest::with_http(&added, shared(true)).unwrap(), added);
         assert_eq!(Manifest::with_http(&added, shared(false)).unwrap(), added);
         let private = Manifest::with_http(PACKAGE, shared(false)).unwrap();
-        for (text, asked) in [
-            (&added, HttpService::default()),
-            (&private, shared(true)),
-        ] {
+        for (text, asked) in [(&added, HttpService::default()), (&private, shared(true))] {
             let error = Manifest::with_http(text, asked).unwrap_err();
             assert_eq!(error.code, ErrorCode::InvalidArgument, "{error}");
         }

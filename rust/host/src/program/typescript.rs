@@ -156,7 +156,10 @@ mod tests {
         let error = strip_types("main.ts", "enum Color { Red }\n".to_owned()).unwrap_err();
         assert!(error.starts_with("main.ts:1:1: "), "{error}");
         assert!(error.contains("enum"), "{error}");
-        assert!(error.ends_with("as in `const Color = { Red: 'red' } as const`"), "{error}");
+        assert!(
+            error.ends_with("as in `const Color = { Red: 'red' } as const`"),
+            "{error}"
+        );
     }
 
     #[test]

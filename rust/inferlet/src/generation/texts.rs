@@ -101,7 +101,7 @@ impl Reading {
             Some(step) => Some(step.execute().await?),
             None => None,
         };
-        self.is_ended = output.as_ref().is_none_or(|it| it.finish.is_some());
+        self.is_ended = output.as_ref().is_none_or(|it| it.finish_reason.is_some());
         self.queue.extend(decoder.texts(output.as_ref())?);
         Ok(())
     }

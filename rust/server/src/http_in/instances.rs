@@ -342,6 +342,9 @@ mod tests {
         );
         let slot = instances.slot(&key());
         let held = slot.lock().await;
-        assert!(held.as_ref().is_none_or(|instance| !instance.queue.is_open()));
+        assert!(
+            held.as_ref()
+                .is_none_or(|instance| !instance.queue.is_open())
+        );
     }
 }

@@ -180,9 +180,8 @@ fn for_http(
         Some(given) => Some(given.clone()),
         None => Packed::read(component.bytes(), most)?.and_then(|packed| packed.manifest),
     };
-    let text = carried.unwrap_or_else(|| {
-        format!("[package]\nname = \"{name}\"\nversion = \"{version}\"\n")
-    });
+    let text = carried
+        .unwrap_or_else(|| format!("[package]\nname = \"{name}\"\nversion = \"{version}\"\n"));
     let service = HttpService {
         instance: match asked.shared {
             true => HttpInstance::Shared,
