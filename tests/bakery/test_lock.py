@@ -148,6 +148,24 @@ def test_a_script_goes_by_the_lock_of_the_file_beside_it(project: Path, wheels: 
     assert version(project / "main.py", LockUse.REQUIRE) == "1"
 
 
+def test_what_does_not_make_a_lock_writes_none(project: Path) -> None:
+    ready(open_project(project))
+    assert not (project / "pie.lock").exists()
+    build(project)
+    (project / "pie.lock").write_text((project / "pie.lock").read_text() + "# checked by hand\n")
+    assert build(project, lock=LockUse.REQUIRE).lock_path == project / "pie.lock"
+    ready(open_project(project))
+    assert (project / "pie.lock").read_text().endswith("# checked by hand\n")
+
+
+def test_an_error_names_once_who_asked(project: Path) -> None:
+    build(project)
+    write(project, {"requirements.txt": "greetings>1\n"})
+    with pytest.raises(PieError, match="does not fit") as caught:
+        build(project, lock=LockUse.REQUIRE)
+    assert caught.value.message.count("requirements.txt") == 1
+
+
 def test_a_lock_is_not_written_through_a_link(project: Path, tmp_path: Path) -> None:
     write(tmp_path, {"secret.txt": "secret"})
     (project / "pie.lock").symlink_to("../secret.txt")

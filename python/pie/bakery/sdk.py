@@ -9,6 +9,8 @@ from pie.folder import read_project_file
 
 FOLDER = Path(__file__).resolve().parent / "_sdk"
 """The crates with their WIT under `rust` and `wit`, the types under `js`."""
+NAMES = ("inferlet", "@pie-project/inferlet")
+"""What scripts may call the SDK of JavaScript and TypeScript, which the runtime brings."""
 LINK = Path(".pie") / "sdk"
 """Where a project finds them, relative to itself: a link, so that its files name no place of one machine."""
 
