@@ -177,12 +177,22 @@ def test_a_lock_is_not_written_through_a_link(project: Path, tmp_path: Path) -> 
 
 def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
     lock = Lock(
-        "python", ("a>=1", "b ; python_version > '3.8'", 'c ; os_name == "wasi"'), (Pin("a", "1!1.0+x", DIGEST), Pin("b-c", "2", ""))
+        "python", ("a>=1", "b ; python_version > '3.8'", 'c ; os_name == "wasi"'), (Pin("a", "1!1.0+x", DIGEST), Pin("b-c", "2", DIGEST))
     )
     write(tmp_path, {"pie.lock": lock.text()})
     assert read_lock(tmp_path, "pie.lock", "python") == lock
+    of_npm = Lock("npm", ("a@^1",), (Pin("@b/c", "2.0.0", ""), Pin("a", "1.0.0", "sha512-" + "A" * 86 + "==")))
+    write(tmp_path, {"npm.lock": of_npm.text()})
+    assert read_lock(tmp_path, "npm.lock", "npm") == of_npm
     assert read_lock(tmp_path, "pie.lock", "npm") is None
     assert read_lock(tmp_path, "other.lock", "python") is None
+
+
+def test_no_lock_is_written_that_is_not_read_again() -> None:
+    many = tuple(Pin(f"a{number}", "1", DIGEST) for number in range(4097))
+    assert Lock("python", (), many[1:]).text()
+    with pytest.raises(PieError, match="the program has 4097 packages, more than the 4096 that a lock holds"):
+        Lock("python", (), many).text()
 
 
 @pytest.mark.parametrize(
@@ -199,12 +209,15 @@ def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
         "version = 1\n[python]\npackage = 5\n",
         "version = 1\n[python]\npackage = [5]\n",
         'version = 1\n[[python.package]]\nname = "a"\n',
-        'version = 1\n[[python.package]]\nname = "../a"\nversion = "1"\n',
-        'version = 1\n[[python.package]]\nname = "a"\nversion = "1 --index-url=http://127.0.0.1:9"\n',
-        'version = 1\n[[python.package]]\nname = "a"\nversion = "1\\n--pre"\n',
+        f'version = 1\n[[python.package]]\nname = "../a"\nversion = "1"\ndigest = "{DIGEST}"\n',
+        f'version = 1\n[[python.package]]\nname = "a"\nversion = "1 --index-url=http://127.0.0.1:9"\ndigest = "{DIGEST}"\n',
+        f'version = 1\n[[python.package]]\nname = "a"\nversion = "1\\n--pre"\ndigest = "{DIGEST}"\n',
         'version = 1\n[[python.package]]\nname = "a"\nversion = "1"\ndigest = "md5:0"\n',
-        'version = 1\n[[python.package]]\nname = 5\nversion = "1"\n',
-        "version = 1\n" + '[[python.package]]\nname = "a"\nversion = "1"\n' * 4097,
+        f'version = 1\n[[python.package]]\nname = 5\nversion = "1"\ndigest = "{DIGEST}"\n',
+        # Without a digest, whatever has the version would be taken.
+        'version = 1\n[[python.package]]\nname = "a"\nversion = "1"\n',
+        'version = 1\n[[python.package]]\nname = "a"\nversion = "1"\ndigest = ""\n',
+        "version = 1\n" + f'[[python.package]]\nname = "a"\nversion = "1"\ndigest = "{DIGEST}"\n' * 4097,
     ],
 )
 def test_a_damaged_lock_is_one_clear_error(tmp_path: Path, text: str) -> None:
