@@ -124,8 +124,8 @@ def _javascript(folder: Path, entry: Path, use: LockUse) -> Dependencies:
     npm.install(folder, use, is_stale=is_stale)
     packages = npm.installed(folder)
     if lock is not None and use is not LockUse.UPDATE:
-        check_pins(lock, packages, path, f"`npm ci` installs what package-lock.json lists, and {_UPGRADE}")
-    return Dependencies(npm.bundle(folder, entry), Lock("npm", tuple(wanted), packages) if packages else None, LOCK_FILE)
+        check_pins(lock, packages or (), path, f"`npm ci` installs what package-lock.json lists, and {_UPGRADE}")
+    return Dependencies(npm.bundle(folder, entry), None if packages is None else Lock("npm", tuple(wanted), packages), LOCK_FILE)
 
 
 def _wanted(project: Project, source: Source) -> Wanted:

@@ -95,7 +95,7 @@ def wanted(folder: Path) -> list[str]:
     """
     listed = {name: asked for name, asked in _section(folder, _package(folder), "dependencies").items() if name not in _PROVIDED}
     for name, asked in listed.items():
-        # What cannot be printed cannot be written to a lock; what was installed by other means is not looked at further.
+        # What cannot be printed, no lock can hold. Of what was installed by other means no more is asked.
         if not name.isprintable() or not isinstance(asked, str) or not asked.isprintable():
             raise _not_a_release(folder / _PACKAGE, f"dependencies.{name}", asked)
     return sorted(f"{name}@{asked}" for name, asked in listed.items())
@@ -122,11 +122,11 @@ def install(folder: Path, use: LockUse, *, is_stale: bool = False) -> None:
     run([npm, "ci", *_NPM_OPTIONS], folder=folder)
 
 
-def installed(folder: Path) -> tuple[Pin, ...]:
+def installed(folder: Path) -> tuple[Pin, ...] | None:
     """The packages that are installed for the program: by npm's list of `node_modules`, else by its lock.
 
-    Those for developing are left out, and so are optional ones, which differ from machine to machine. There are none
-    where another tool made `node_modules`. Raises PieError `build-failed` for a list that cannot be read.
+    Those for developing are left out, and so are optional ones, which differ from machine to machine. None where
+    another tool made `node_modules`, which keeps no such list. Raises PieError `build-failed` for a list that cannot be read.
     """
     for name in (f"{_PACKAGES}/.package-lock.json", _LOCK):
         content = read_project_file(folder, name, _MAX_LOCK_BYTES)
@@ -136,7 +136,7 @@ def installed(folder: Path) -> tuple[Pin, ...]:
         if not isinstance(packages, dict):
             continue
         return tuple(sorted(set(_pins(folder / name, packages)), key=lambda pin: (pin.name, pin.version)))
-    return ()
+    return None
 
 
 def bundle(folder: Path, entry: Path) -> dict[str, bytes]:

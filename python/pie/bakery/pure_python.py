@@ -181,7 +181,7 @@ def _packages(target: Path, files: Mapping[str, bytes]) -> tuple[Pin, ...]:
 
 
 def _is_about(path: PurePosixPath) -> bool:
-    """Whether a file describes a package, is a command of it or belongs to the installer, so that no program imports it."""
+    """Whether a file describes a package, is a command of it, or is the installer's: no program imports it."""
     return path.parts[0] == "bin" or path.parts[0].endswith(".dist-info") or path == _LOCK_OF_UV
 
 
