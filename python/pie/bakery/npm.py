@@ -126,7 +126,8 @@ def installed(folder: Path) -> tuple[Pin, ...] | None:
     """The packages that are installed for the program: by npm's list of `node_modules`, else by its lock.
 
     Those for developing are left out, and so are optional ones, which differ from machine to machine. None where
-    another tool made `node_modules`, which keeps no such list. Raises PieError `build-failed` for a list that cannot be read.
+    another tool made `node_modules`, which keeps no such list. Raises PieError `build-failed` for a list that cannot be
+    read.
     """
     for name in (f"{_PACKAGES}/.package-lock.json", _LOCK):
         content = read_project_file(folder, name, _MAX_LOCK_BYTES)
