@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pie import _engine
-from pie.bakery import package_cache
+from pie.bakery import npm, package_cache
 from pie.bakery.build import build, ready
 from pie.bakery.lock import Lock, LockUse, Pin, read_lock
 from pie.bakery.project import open_project
@@ -233,6 +233,13 @@ def test_the_two_wishes_are_not_given_together(project: Path) -> None:
     done = pie("build", "--locked", "--upgrade", cwd=project)
     assert done.returncode == 1
     assert "error[invalid-argument]: --locked builds with the packages of pie.lock" in done.stderr
+
+
+def test_no_package_of_npm_is_something_else_than_no_list(tmp_path: Path) -> None:
+    assert npm.installed(tmp_path) is None
+    packages = {"": {}, "node_modules/a": {"version": "1.0.0", "optional": True}, "node_modules/b": {"version": "1.0.0", "dev": True}}
+    write(tmp_path, {"node_modules/.package-lock.json": json.dumps({"packages": packages})})
+    assert npm.installed(tmp_path) == ()
 
 
 def test_packages_of_npm_are_locked_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,12 @@ def test_a_manifest_wins_then_metadata_then_the_files_of_python(tmp_path: Path, 
     assert packages() == {"of_pyproject.py", "of_requirements.py"}
 
 
+def test_a_list_of_the_sdk_alone_leaves_it_to_the_next(tmp_path: Path, wheels: Path) -> None:
+    wheel(wheels, "greetings", GREETINGS)
+    write(tmp_path / "p", {"main.py": inline("inferlet") + "import greetings\n" + MAIN, "requirements.txt": "greetings\n"})
+    assert "greetings/__init__.py" in files(tmp_path / "p/main.py")
+
+
 def test_a_script_that_needs_no_package_installs_none(tmp_path: Path, wheels: Path) -> None:
     """The files beside it may be those of another program."""
     source = "import json, inferlet, helper\nfrom os import path\nasync def main(input):\n    return json.dumps(helper.N)\n"
