@@ -10,6 +10,7 @@ declare function setTimeout<V extends unknown[]>(callback: (...values: V) => voi
 declare function setTimeout(callback: (_: void) => void, delay?: number): number;
 /** Calls back again and again, every `delay` milliseconds; answers the timer's number. */
 declare function setInterval<V extends unknown[]>(callback: (...values: V) => void, delay?: number, ...values: V): number;
+/** The same for a function that takes one value, which may be left out. */
 declare function setInterval(callback: (_: void) => void, delay?: number): number;
 /** Gives a timer of `setTimeout` up. */
 declare function clearTimeout(id: number | undefined): void;

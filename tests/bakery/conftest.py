@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pie.config import Flags, load
 from pie.engine import Engine
 from support.registries import index
 
@@ -20,8 +21,12 @@ def engine() -> Iterator[Engine]:
 
 
 @pytest.fixture
-def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of wheels, which is all that the user's pip takes packages from."""
+def wheels(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels, which is all that the user's pip takes packages from. Nothing is kept from earlier tests, and
+    nothing of this one in the user's cache, but what is compiled.
+    """
+    monkeypatch.setenv("PIE_ENGINE__CACHE_DIR", str(load(Flags()).engine.cache_dir))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     folder = tmp_path / "wheels"
     folder.mkdir()
     for name, value in index(folder).items():

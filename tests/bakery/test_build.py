@@ -13,7 +13,7 @@ import pytest
 
 from host.programs import events
 from pie import _engine
-from pie.bakery import npm
+from pie.bakery import cargo, npm
 from pie.bakery.build import Built, build
 from pie.bakery.command import shortened
 from pie.bakery.manifest import parse_manifest, usage
@@ -327,6 +327,11 @@ def test_every_error_of_rust_is_shown_and_no_warning(tmp_path: Path) -> None:
     assert [number for number in range(n_errors) if f'"text {number}"' not in message] == []
     assert "warning" not in message
     assert "aborting due to" not in message
+
+
+def test_what_a_macro_prints_is_no_message_of_cargo() -> None:
+    said = '{"reason": "one"}\n{ printed\n' + "[" * 100_000 + '\n5\n[1]\n{"reason": "two"}\n'
+    assert [message["reason"] for message in cargo._messages(said)] == ["one", "two"]
 
 
 @pytest.mark.parametrize(("n_lines", "n_left_out"), [(160, 0), (161, 1), (10_000, 9840)])

@@ -53,6 +53,11 @@ SCRIPT_MAIN = "export async function main() {}\n"
             "main.py:1:1: 'lzma' cannot be imported: No module named '_lzma' in a program: a program compresses",
         ),
         ({"main.py": "import multiprocessing\n"}, "main.py:1:1: 'multiprocessing' cannot be imported"),
+        # A file that provides modules, and has not this name, changes nothing.
+        (
+            {"main.py": "import stubs\nimport numpyy\n", "stubs.py": "import sys\nsys.modules['numpy'] = sys\n"},
+            "main.py:2:1: there is no module 'numpyy'",
+        ),
         ({"main.js": "let x = 1;\nlet = = 2;\n"}, "main.js:2:"),
         ({"main.ts": "export async function main(input: string {}\n"}, "main.ts:1:"),
         (
@@ -93,6 +98,19 @@ def test_what_cannot_run_is_refused_with_its_place(tmp_path: Path, files: dict[s
         {"main.py": "raise SystemExit\nimport numpy\n"},
         {"main.py": "async def fetch(request): ...\nasync def main(input):\n    import numpy\n"},
         {"main.py": "from a import b\n" + PYTHON_MAIN, "a/__init__.py": "b = 1\n", "a/b.py": "import numpy\n"},
+        {"main.py": "async def main(input):\n    match input:\n        case None:\n            return 1\n    import numpy\n"},
+        {
+            "main.py": "from a import b\n" + PYTHON_MAIN,
+            "a/__init__.py": "from .c import *\n",
+            "a/c.py": "b = 1\n",
+            "a/b.py": "import numpy\n",
+        },
+        # Another file may provide the module, and what lies below /scratch is known at the launch alone.
+        {
+            "main.py": "import stubs\nimport numpy, ssl\n" + PYTHON_MAIN,
+            "stubs.py": "import sys\nfor n in ('numpy', 'ssl'):\n    sys.modules[n] = sys\n",
+        },
+        {"main.py": "import sys\nsys.path.append('/scratch')\nimport written_before\n" + PYTHON_MAIN},
         # Modules that stand in no file, as those of `six`.
         {"main.py": "import six.moves.urllib\n" + PYTHON_MAIN, "six.py": "import sys\nsys.modules['six.moves'] = sys\n"},
         {"main.py": "import os.path, xml.etree.ElementTree, collections.abc, concurrent.futures, inferlet.chat\n" + PYTHON_MAIN},

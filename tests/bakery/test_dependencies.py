@@ -140,6 +140,14 @@ def test_a_package_that_is_not_a_release_is_refused_by_name(tmp_path: Path, sect
     assert not (tmp_path / "package-lock.json").exists()
 
 
+@pytest.mark.parametrize("described", ['{"lib": "\\ud800"}', '{"\\ud800": "1"}', '{"lib": {"a": 1}}', '{"lib": "1\\n2"}'])
+def test_what_no_lock_can_hold_is_refused_where_packages_are_installed_too(tmp_path: Path, described: str) -> None:
+    write(tmp_path, {"main.js": SCRIPT, "package.json": f'{{"dependencies": {described}}}', "node_modules/.package-lock.json": "{}"})
+    with pytest.raises(PieError, match="does not name a release in a registry") as caught:
+        build(tmp_path)
+    assert caught.value.message.encode()
+
+
 @pytest.mark.parametrize(
     "wanted", ["^1.3.0", "1.x || >=2.5.0 <3", "latest", "*", "", "~1", "1.0.0-beta.1+build", "npm:other@^1", "npm:@a/b"]
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pie import _engine
-from pie.bakery import package_cache
+from pie.bakery import npm, package_cache
 from pie.bakery.build import build, ready
 from pie.bakery.lock import Lock, LockUse, Pin, read_lock
 from pie.bakery.project import open_project
@@ -148,6 +148,24 @@ def test_a_script_goes_by_the_lock_of_the_file_beside_it(project: Path, wheels: 
     assert version(project / "main.py", LockUse.REQUIRE) == "1"
 
 
+def test_what_does_not_make_a_lock_writes_none(project: Path) -> None:
+    ready(open_project(project))
+    assert not (project / "pie.lock").exists()
+    build(project)
+    (project / "pie.lock").write_text((project / "pie.lock").read_text() + "# checked by hand\n")
+    assert build(project, lock=LockUse.REQUIRE).lock_path == project / "pie.lock"
+    ready(open_project(project))
+    assert (project / "pie.lock").read_text().endswith("# checked by hand\n")
+
+
+def test_an_error_names_once_who_asked(project: Path) -> None:
+    build(project)
+    write(project, {"requirements.txt": "greetings>1\n"})
+    with pytest.raises(PieError, match="does not fit") as caught:
+        build(project, lock=LockUse.REQUIRE)
+    assert caught.value.message.count("requirements.txt") == 1
+
+
 def test_a_lock_is_not_written_through_a_link(project: Path, tmp_path: Path) -> None:
     write(tmp_path, {"secret.txt": "secret"})
     (project / "pie.lock").symlink_to("../secret.txt")
@@ -159,12 +177,22 @@ def test_a_lock_is_not_written_through_a_link(project: Path, tmp_path: Path) -> 
 
 def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
     lock = Lock(
-        "python", ("a>=1", "b ; python_version > '3.8'", 'c ; os_name == "wasi"'), (Pin("a", "1!1.0+x", DIGEST), Pin("b-c", "2", ""))
+        "python", ("a>=1", "b ; python_version > '3.8'", 'c ; os_name == "wasi"'), (Pin("a", "1!1.0+x", DIGEST), Pin("b-c", "2", DIGEST))
     )
     write(tmp_path, {"pie.lock": lock.text()})
     assert read_lock(tmp_path, "pie.lock", "python") == lock
+    of_npm = Lock("npm", ("a@^1",), (Pin("@b/c", "2.0.0", ""), Pin("a", "1.0.0", "sha512-" + "A" * 86 + "==")))
+    write(tmp_path, {"npm.lock": of_npm.text()})
+    assert read_lock(tmp_path, "npm.lock", "npm") == of_npm
     assert read_lock(tmp_path, "pie.lock", "npm") is None
     assert read_lock(tmp_path, "other.lock", "python") is None
+
+
+def test_no_lock_is_written_that_is_not_read_again() -> None:
+    many = tuple(Pin(f"a{number}", "1", DIGEST) for number in range(4097))
+    assert Lock("python", (), many[1:]).text()
+    with pytest.raises(PieError, match="the program has 4097 packages, more than the 4096 that a lock holds"):
+        Lock("python", (), many).text()
 
 
 @pytest.mark.parametrize(
@@ -181,12 +209,15 @@ def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
         "version = 1\n[python]\npackage = 5\n",
         "version = 1\n[python]\npackage = [5]\n",
         'version = 1\n[[python.package]]\nname = "a"\n',
-        'version = 1\n[[python.package]]\nname = "../a"\nversion = "1"\n',
-        'version = 1\n[[python.package]]\nname = "a"\nversion = "1 --index-url=http://127.0.0.1:9"\n',
-        'version = 1\n[[python.package]]\nname = "a"\nversion = "1\\n--pre"\n',
+        f'version = 1\n[[python.package]]\nname = "../a"\nversion = "1"\ndigest = "{DIGEST}"\n',
+        f'version = 1\n[[python.package]]\nname = "a"\nversion = "1 --index-url=http://127.0.0.1:9"\ndigest = "{DIGEST}"\n',
+        f'version = 1\n[[python.package]]\nname = "a"\nversion = "1\\n--pre"\ndigest = "{DIGEST}"\n',
         'version = 1\n[[python.package]]\nname = "a"\nversion = "1"\ndigest = "md5:0"\n',
-        'version = 1\n[[python.package]]\nname = 5\nversion = "1"\n',
-        "version = 1\n" + '[[python.package]]\nname = "a"\nversion = "1"\n' * 4097,
+        f'version = 1\n[[python.package]]\nname = 5\nversion = "1"\ndigest = "{DIGEST}"\n',
+        # Without a digest, whatever has the version would be taken.
+        'version = 1\n[[python.package]]\nname = "a"\nversion = "1"\n',
+        'version = 1\n[[python.package]]\nname = "a"\nversion = "1"\ndigest = ""\n',
+        "version = 1\n" + f'[[python.package]]\nname = "a"\nversion = "1"\ndigest = "{DIGEST}"\n' * 4097,
     ],
 )
 def test_a_damaged_lock_is_one_clear_error(tmp_path: Path, text: str) -> None:
@@ -202,6 +233,13 @@ def test_the_two_wishes_are_not_given_together(project: Path) -> None:
     done = pie("build", "--locked", "--upgrade", cwd=project)
     assert done.returncode == 1
     assert "error[invalid-argument]: --locked builds with the packages of pie.lock" in done.stderr
+
+
+def test_no_package_of_npm_is_something_else_than_no_list(tmp_path: Path) -> None:
+    assert npm.installed(tmp_path) is None
+    packages = {"": {}, "node_modules/a": {"version": "1.0.0", "optional": True}, "node_modules/b": {"version": "1.0.0", "dev": True}}
+    write(tmp_path, {"node_modules/.package-lock.json": json.dumps({"packages": packages})})
+    assert npm.installed(tmp_path) == ()
 
 
 def test_packages_of_npm_are_locked_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,12 @@ def test_a_manifest_wins_then_metadata_then_the_files_of_python(tmp_path: Path, 
     assert packages() == {"of_pyproject.py", "of_requirements.py"}
 
 
+def test_a_list_of_the_sdk_alone_leaves_it_to_the_next(tmp_path: Path, wheels: Path) -> None:
+    wheel(wheels, "greetings", GREETINGS)
+    write(tmp_path / "p", {"main.py": inline("inferlet") + "import greetings\n" + MAIN, "requirements.txt": "greetings\n"})
+    assert "greetings/__init__.py" in files(tmp_path / "p/main.py")
+
+
 def test_a_script_that_needs_no_package_installs_none(tmp_path: Path, wheels: Path) -> None:
     """The files beside it may be those of another program."""
     source = "import json, inferlet, helper\nfrom os import path\nasync def main(input):\n    return json.dumps(helper.N)\n"
@@ -278,6 +284,59 @@ def test_a_damaged_entry_is_dropped(cache: Path, content: bytes) -> None:
     (cache / "key.zip").write_bytes(content)
     assert package_cache.kept("key") is None
     assert not (cache / "key.zip").exists()
+
+
+def test_an_entry_that_claims_to_be_encrypted_is_damaged(cache: Path) -> None:
+    package_cache.keep("key", bundled("x"))
+    content = bytearray((cache / "key.zip").read_bytes())
+    # The flag of encryption, in the header of the file and in the list at the end.
+    content[6] |= 1
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    (cache / "key.zip").write_bytes(content)
+    assert package_cache.kept("key") is None
+    assert not (cache / "key.zip").exists()
+
+
+def test_a_cache_that_can_only_be_read_is_read(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package_cache.keep("key", bundled("x"))
+    package_cache.keep("damaged", bundled("x"))
+    (cache / "damaged.zip").write_bytes(b"PK")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(package_cache.os, "utime", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert package_cache.kept("key") == bundled("x")
+    assert package_cache.kept("damaged") is None
+
+
+INSTALLED = {"a.py": "", "share/a.txt": "", "a-1.dist-info/METADATA": "Name: A\nVersion: 1\n\n", "bin/a": "", ".lock": ""}
+
+
+def test_a_pin_covers_what_lies_beside_the_modules(tmp_path: Path) -> None:
+    listed = INSTALLED | {"a-1.dist-info/RECORD": "a.py,,\n../../share/a.txt,,\n../../bin/a,,\n"}
+    pins = []
+    for folder, files in (("one", listed), ("two", listed), ("three", listed | {"share/a.txt": "x"}), ("four", listed | {"bin/a": "x"})):
+        found = pure_python._collected(write(tmp_path / folder, files))
+        assert set(found.files) == {"a.py", "share/a.txt"}
+        assert [(pin.name, pin.version) for pin in found.packages] == [("a", "1")]
+        pins.append(found.packages[0].digest)
+    assert pins[0] == pins[1] == pins[3] != pins[2]
+
+
+def test_a_file_that_no_package_lists_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, INSTALLED | {"a-1.dist-info/RECORD": "a.py,,\n"})
+    with pytest.raises(PieError, match=r"brought the file 'share/a\.txt', which none of them lists") as caught:
+        pure_python._collected(tmp_path)
+    assert caught.value.code == "build-failed"
+
+
+def test_packages_that_markers_leave_out_are_locked_too(tmp_path: Path, wheels: Path) -> None:
+    write(tmp_path / "p", {"main.py": "async def main(input): ...\n", "requirements.txt": "greetings; python_version < '3'\n"})
+    built = build(tmp_path / "p")
+    assert built.lock_path is not None
+    assert build(tmp_path / "p").digest == built.digest
 
 
 def test_a_cache_that_cannot_be_used_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pie.bakery import type_check
+from pie.bakery import sdk, type_check
 from pie.bakery.build import build, ready
 from pie.bakery.new import new
 from pie.bakery.project import open_project
@@ -103,6 +103,18 @@ def test_running_makes_the_types_of_a_project_as_building_does(tmp_path: Path, c
     config = (project / "tsconfig.json").read_text()
     (project / "tsconfig.json").write_text(config.replace('"noEmit": true,', '"noEmit": true, "resolveJsonModule": true,'))
     assert tsc(project) == ""
+
+
+def test_a_link_that_another_command_makes_meanwhile_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = Path.symlink_to
+
+    def make_twice(path: Path, target: Path, target_is_directory: bool = False) -> None:
+        make(path, target, target_is_directory)
+        make(path, target, target_is_directory)
+
+    monkeypatch.setattr(Path, "symlink_to", make_twice)
+    place = sdk.make_link(tmp_path)
+    assert place.readlink() == sdk.FOLDER
 
 
 def test_a_project_that_names_no_types_is_left_alone(tmp_path: Path) -> None:

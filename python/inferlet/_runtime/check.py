@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from inferlet._runtime.bundle import Bundle
 
 _MAIN, _FETCH = "main", "fetch"
-# By these a file may provide modules that stand in no file.
-_PROVIDING = re.compile(rb"\bsys\s*\.\s*modules\b|\bmeta_path\b|\b__path__\b|\bpath_hooks\b")
+# By these a file may provide modules that are not among the files of the program.
+_PROVIDING = re.compile(rb"\bsys\s*\.\s*(?:modules|path)\b|\bfrom\s+sys\s+import\b|\bmeta_path\b|\b__path__\b|\bpath_hooks\b")
+# By this a module may have names that do not stand in its file.
+_STAR = re.compile(rb"\bimport\s*\*")
 _MAX_SHOWN_CHARS = 100
 
 
@@ -111,8 +113,8 @@ def _until_left(body: list[ast.stmt]) -> list[ast.stmt]:
     for number, node in enumerate(body):
         if isinstance(node, ast.Raise | ast.Return):
             return body[:number]
-        # Below a condition; a function that is defined here returns for itself.
-        if hasattr(node, "body") and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _has_return(node):
+        # A function that is defined here returns for itself.
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _has_return(node):
             return body[:number]
     return body
 
@@ -153,7 +155,8 @@ class _Presence:
         self._bundle = bundle
         self._there: set[str] = set()
         self._provides: dict[str, bool] = {}
-        self._words: dict[str, frozenset[bytes]] = {}
+        self._words: dict[str, frozenset[bytes] | None] = {}
+        """The words of a file; None where it may have other names."""
 
     def is_run(self, path: str, wanted: _Wanted) -> bool:
         """Whether an import in a file surely runs the module.
@@ -167,9 +170,11 @@ class _Presence:
         if there is None or there == path:
             return True
         if there not in self._words:
-            self._words[there] = frozenset(re.findall(rb"\w+", self._bundle.files.get(there, b"")))
-        # Of other names the words are not known.
-        return name.isascii() and name.encode() not in self._words[there]
+            content = self._bundle.files.get(there, b"")
+            self._words[there] = None if _STAR.search(content) else frozenset(re.findall(rb"\w+", content))
+        words = self._words[there]
+        # The pattern finds only words of ASCII.
+        return words is not None and name.isascii() and name.encode() not in words
 
     def check(self, path: str, node: ast.stmt, wanted: _Wanted) -> None:
         """Refuses a module that is neither among the files of the program nor in the standard library."""
@@ -191,13 +196,20 @@ class _Presence:
                 return None
             return f"there is no module {_shown(name)} in {base!r}{_nearest(name, _modules(bundle, base))}"
         absence = _absence(module)
-        if absence is None or absence:
+        if absence is None or self._may_be_provided(module):
+            return None
+        if absence:
             return absence
         near = _nearest(module, [*_modules(bundle, ""), *sys.stdlib_module_names, "inferlet"])
         return (
             f"there is no module {_shown(module)} in the standard library of programs or among the files of this one{near or '.'} "
             "Name packages in [dependencies] of Pie.toml, requirements.txt or pyproject.toml"
         )
+
+    def _may_be_provided(self, module: str) -> bool:
+        """Whether a file may provide a module to the others, as by `sys.modules["ssl"] = ...`: it has the name, too."""
+        top = module.partition(".")[0].encode()
+        return any(top in content and self._is_providing(path) for path, content in self._bundle.files.items() if path.endswith(".py"))
 
     def _is_providing(self, path: str) -> bool:
         if path not in self._provides:
@@ -219,7 +231,7 @@ def _absence(name: str) -> str | None:
         return ""
     except ImportError as error:
         return f"{name!r} cannot be imported: {error}"
-    except Exception:
+    except (Exception, SystemExit):
         return None  # it is there; what it lacks shows when it runs
     return None
 

@@ -89,7 +89,7 @@ def build(
         beside = _manifest_name(opened, name, manifest)
         opened.write(name, wasm)
         opened.write(beside, manifest.text.encode())
-    lock_path = _written_lock(project.folder, wanted)
+    lock_path = _kept_lock(project.folder, wanted, lock)
     return Built(opened.path / name, opened.path / beside, manifest, len(wasm), _digest(wasm), runtime, lock_path, types)
 
 
@@ -133,7 +133,7 @@ def _dependencies(project: Project, use: LockUse) -> Dependencies | None:
         raise PieError("build-failed", f"crates are upgraded by cargo: run `cargo update` in {str(project.folder)!r}, then `pie build`")
     if not isinstance(project.source, Source) or not has_dependencies(project):
         return None
-    return dependencies(project, _entry_file(project, project.source), use)
+    return dependencies(project, use)
 
 
 def _program(
@@ -163,23 +163,15 @@ def _files(source: Source, wanted: Dependencies | None) -> tuple[dict[str, bytes
     return _merged(dict(source.files), wanted.files), source.entry
 
 
-def _written_lock(folder: Path, wanted: Dependencies | None) -> Path | None:
-    """Writes which packages a program was built with; where that stands."""
+def _kept_lock(folder: Path, wanted: Dependencies | None, use: LockUse) -> Path | None:
+    """Where it stands which packages a program was built with; it is written where `use` allows that."""
     if wanted is None or wanted.lock is None:
         return None
-    with named_folder(folder) as opened:
-        opened.check(wanted.lock_file)
-        opened.write(wanted.lock_file, wanted.lock.text().encode())
+    if use in {LockUse.UPDATE, LockUse.UPGRADE}:
+        with named_folder(folder) as opened:
+            opened.check(wanted.lock_file)
+            opened.write(wanted.lock_file, wanted.lock.text().encode())
     return folder / wanted.lock_file
-
-
-def _entry_file(project: Project, source: Source) -> Path:
-    """Where the entry of a project lies."""
-    if not project.path.is_dir():
-        return project.path
-    folders = [project.folder / Path(project.manifest.entry).parent] if project.manifest and project.manifest.entry else []
-    candidates = [folder / source.entry for folder in (*folders, project.folder, project.folder / "src")]
-    return next(path for path in candidates if path.is_file())
 
 
 def _merged(own: dict[str, bytes], others: Mapping[str, bytes]) -> dict[str, bytes]:

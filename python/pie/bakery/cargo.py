@@ -107,9 +107,11 @@ def _components(said: str, folder: Path) -> Iterator[Path]:
 
 
 def _messages(said: str) -> Iterator[dict[str, Any]]:
-    """What cargo said in JSON, an object a line."""
+    """What cargo said in JSON, an object a line. Macros of crates may print lines of their own among them."""
     for line in said.splitlines():
-        if line.startswith("{"):
+        try:
             message = json.loads(line)
-            if isinstance(message, dict):
-                yield message
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(message, dict):
+            yield message

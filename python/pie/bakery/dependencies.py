@@ -63,43 +63,36 @@ def has_dependencies(project: Project) -> bool:
     return bool(_wanted(project, _source(project)).requirements)
 
 
-def dependencies(project: Project, entry: Path, use: LockUse) -> Dependencies:
-    """The packages of a program that has some. `entry` is where the file of its entry lies.
+def dependencies(project: Project, use: LockUse) -> Dependencies:
+    """The packages of a program that has some.
 
     Raises PieError `build-failed` for what cannot be installed, and where the lock does not allow it.
     """
+    source = _source(project)
     if project.kind == "javascript":
-        return _javascript(project.folder, entry, use)
-    wanted = _wanted(project, _source(project))
-    try:
-        return _python(project.folder, wanted, use)
-    except PieError as error:
-        raise PieError(error.code, f"{wanted.asked_by}: {error.message}", error.details) from error
+        return _javascript(project.folder, project.base / source.entry, use)
+    return _python(project.folder, _wanted(project, source), use)
 
 
 def _python(folder: Path, wanted: Wanted, use: LockUse) -> Dependencies:
     path = folder / wanted.lock_file
     lock = _fitting(folder, wanted, use)
-    if lock is not None:
-        bundled = _kept_or(package_cache.key_of_pins(lock.packages), lock, path)
-    else:
-        key = package_cache.key_of_requirements(wanted.requirements)
-        found = None if use is LockUse.UPGRADE else package_cache.kept(key)
-        bundled = pure_python.install(wanted.requirements) if found is None else found
-        if found is None:
-            package_cache.keep(key, bundled)
+    key = package_cache.key_of_requirements(wanted.requirements) if lock is None else package_cache.key_of_pins(lock.packages)
+    bundled = None if use is LockUse.UPGRADE else package_cache.kept(key)
+    if bundled is None:
+        bundled = _installed(wanted, lock)
+        if lock is not None:
+            check_pins(lock, bundled.packages, path, _UPGRADE)
+        package_cache.keep(key, bundled)
     return Dependencies(bundled.files, Lock("python", tuple(sorted(wanted.requirements)), bundled.packages), wanted.lock_file)
 
 
-def _kept_or(key: str, lock: Lock, path: Path) -> Bundled:
-    """The packages that a lock pins: kept from before, else installed."""
-    bundled = package_cache.kept(key)
-    if bundled is not None:
-        return bundled
-    bundled = pure_python.install_pinned(lock.packages)
-    check_pins(lock, bundled.packages, path, _UPGRADE)
-    package_cache.keep(key, bundled)
-    return bundled
+def _installed(wanted: Wanted, lock: Lock | None) -> Bundled:
+    """The packages that a lock pins, else those that the requirements lead to. An error names who asked for them."""
+    try:
+        return pure_python.install(wanted.requirements) if lock is None else pure_python.install_pinned(lock.packages)
+    except PieError as error:
+        raise PieError(error.code, f"{wanted.asked_by}: {error.message}", error.details) from error
 
 
 def _fitting(folder: Path, wanted: Wanted, use: LockUse) -> Lock | None:
@@ -131,8 +124,8 @@ def _javascript(folder: Path, entry: Path, use: LockUse) -> Dependencies:
     npm.install(folder, use, is_stale=is_stale)
     packages = npm.installed(folder)
     if lock is not None and use is not LockUse.UPDATE:
-        check_pins(lock, packages, path, f"`npm ci` installs what package-lock.json lists, and {_UPGRADE}")
-    return Dependencies(npm.bundle(folder, entry), Lock("npm", tuple(wanted), packages) if packages else None, LOCK_FILE)
+        check_pins(lock, packages or (), path, f"`npm ci` installs what package-lock.json lists, and {_UPGRADE}")
+    return Dependencies(npm.bundle(folder, entry), None if packages is None else Lock("npm", tuple(wanted), packages), LOCK_FILE)
 
 
 def _wanted(project: Project, source: Source) -> Wanted:
@@ -145,8 +138,7 @@ def _wanted(project: Project, source: Source) -> Wanted:
     if is_lone and takes_from_beside and (listed := listed_by_manifest(_manifest_beside(project))):
         return Wanted(tuple(listed), MANIFEST_FILE, LOCK_FILE)
     metadata = script_metadata(source.entry, entry)
-    if metadata is not None and metadata.dependencies:
-        listed = checked(metadata.dependencies, source.entry)
+    if metadata is not None and (listed := checked(metadata.dependencies, source.entry)):
         name = f"{Path(source.entry).stem}.{LOCK_FILE}" if is_lone else LOCK_FILE
         return Wanted(tuple(listed), source.entry, name)
     listed = listed_beside(project.folder) if takes_from_beside else []

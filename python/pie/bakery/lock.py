@@ -24,14 +24,16 @@ Registry: TypeAlias = Literal["python", "npm"]
 
 _FORMAT = 1
 _MAX_LOCK_BYTES = 4 << 20
-_MAX_REQUIREMENTS = 4096
 _MAX_SHOWN = 3
 _NAMES: dict[Registry, re.Pattern[str]] = {
     "python": re.compile(r"[a-z0-9](?:[a-z0-9-]{0,126}[a-z0-9])?"),
     "npm": re.compile(r"(?:@[A-Za-z0-9._~-]{1,128}/)?[A-Za-z0-9._~-]{1,214}"),
 }
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,127}")
-_DIGEST = re.compile(r"(?:sha256:[0-9a-f]{64}|sha[0-9]{1,3}-[A-Za-z0-9+/=]{1,128})?")
+_DIGESTS: dict[Registry, re.Pattern[str]] = {
+    "python": re.compile(r"sha256:[0-9a-f]{64}"),
+    "npm": re.compile(r"(?:sha[0-9]{1,3}-[A-Za-z0-9+/=]{1,128})?"),
+}
 _SEPARATORS = re.compile(r"[-_.]+")
 _HEADER = """\
 # What the program was built with. `pie build` writes this file, and every command reads it; keep it under version
@@ -73,7 +75,10 @@ class Lock:
     """Sorted by name."""
 
     def text(self) -> str:
-        """As it stands in the file."""
+        """As it stands in the file. Raises PieError `build-failed` for more packages than are read again."""
+        if len(self.packages) > MAX_PACKAGES:
+            message = f"the program has {len(self.packages)} packages, more than the {MAX_PACKAGES} that a lock holds; depend on fewer"
+            raise PieError("build-failed", message)
         lines = [_HEADER + f"version = {_FORMAT}", "", f"[{self.registry}]", "requirements = ["]
         lines += [f"  {_quoted(one)}," for one in self.requirements]
         lines.append("]")
@@ -109,14 +114,14 @@ def read_lock(folder: Path, name: str, registry: Registry) -> Lock | None:
     if not isinstance(requirements, list) or not all(isinstance(one, str) for one in requirements):
         raise _damaged(path, f"{registry}.requirements is not a list of texts")
     packages = section.get("package", [])
-    if not isinstance(packages, list) or len(packages) > MAX_PACKAGES or len(requirements) > _MAX_REQUIREMENTS:
+    if not isinstance(packages, list) or len(packages) > MAX_PACKAGES:
         raise _damaged(path, f"{registry}.package is not a list of at most {MAX_PACKAGES} tables")
     return Lock(registry, tuple(sorted(requirements)), tuple(_pin(path, registry, one) for one in packages))
 
 
 def check_fits(lock: Lock, requirements: Sequence[str], lock_file: Path, asked_by: str) -> None:
     """Refuses a lock that was made for other requirements: PieError `build-failed`, which names the first ones."""
-    if not (difference := _difference(sorted(requirements), lock.requirements)):
+    if not (difference := _difference(requirements, lock.requirements)):
         return
     message = f"{lock_file} does not fit {asked_by}: {difference}; `pie build` makes it anew, or take back the change"
     raise PieError("build-failed", message)
@@ -145,8 +150,8 @@ def check_pins(lock: Lock, packages: Sequence[Pin], lock_file: Path, remedy: str
 
 def _difference(wanted: Sequence[str], locked: Sequence[str]) -> str:
     """What is in one list of requirements alone."""
-    added = [one for one in wanted if one not in set(locked)]
-    gone = [one for one in locked if one not in set(wanted)]
+    added = sorted(set(wanted) - set(locked))
+    gone = sorted(set(locked) - set(wanted))
     parts = [f"it lacks {_few(added)}"] if added else []
     parts += [f"it has {_few(gone)}, which nobody asks for"] if gone else []
     return " and ".join(parts)
@@ -161,7 +166,7 @@ def _pin(path: Path, registry: Registry, found: Any) -> Pin:
     if not isinstance(found, dict):
         raise _damaged(path, f"a package is {_shown(found)}, which is not a table")
     name, version, digest = (found.get(field, "") for field in ("name", "version", "digest"))
-    for field, value, form in (("name", name, _NAMES[registry]), ("version", version, _VERSION), ("digest", digest, _DIGEST)):
+    for field, value, form in (("name", name, _NAMES[registry]), ("version", version, _VERSION), ("digest", digest, _DIGESTS[registry])):
         if not isinstance(value, str) or not form.fullmatch(value):
             raise _damaged(path, f"the {field} of a package is {_shown(value)}")
     return Pin(name, version, digest)

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from pie.bakery import sdk
 from pie.bakery.output import named_folder
-from pie.bakery.type_check import SDK_NAMES, TSCONFIG, loose_settings
+from pie.bakery.type_check import TSCONFIG, loose_settings
 from pie.errors import PieError
 from pie.folder import read_project_file
 
@@ -30,7 +30,7 @@ def write_loose_types(folder: Path) -> str:
     path = folder / TSCONFIG
     there = read_project_file(folder, TSCONFIG)
     if there is not None and str(sdk.LINK).encode() not in there:
-        paths = json.dumps({name: [f"./{_TYPES}/index.d.ts"] for name in SDK_NAMES})
+        paths = json.dumps({name: [f"./{_TYPES}/index.d.ts"] for name in sdk.NAMES})
         message = (
             f"{str(path)!r} is yours and is left as it is, but does not name the types, which lie in {str(link)!r} now; "
             f'add "paths": {paths} to its compilerOptions, and "{_TYPES}/globals.d.ts" to its include'

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pie.bakery import sdk
 from pie.bakery.command import run, temporary_folder
 from pie.bakery.lock import LockUse, Pin
 from pie.bakery.output import named_folder
@@ -56,8 +57,6 @@ _RELEASE = re.compile(
 # In overrides, the version that the program itself asks for.
 _SAME_AS = re.compile(rf"\${_PACKAGE_NAME}")
 _REGISTRY = ("https", "registry.npmjs.org")
-# The SDK, by both of its names: the runtime brings it.
-_PROVIDED = ("inferlet", "@pie-project/inferlet")
 _OPTIONS = (
     "--bundle",
     "--format=esm",
@@ -65,7 +64,7 @@ _OPTIONS = (
     "--target=es2023",
     "--main-fields=module,main",
     "--conditions=import,module",
-    *(f"--external:{name}" for name in _PROVIDED),
+    *(f"--external:{name}" for name in sdk.NAMES),
     "--external:node:fs/promises",
     "--external:fs/promises",
     "--external:pie:*",
@@ -75,6 +74,7 @@ _OPTIONS = (
     "--sourcemap=external",
     "--sources-content=false",
 )
+_PROVIDED = frozenset(sdk.NAMES)
 _TYPESCRIPT = "tsconfig.json"
 # How esbuild marks a file that it leaves out.
 _DISABLED = "(disabled):"
@@ -85,16 +85,20 @@ def has_dependencies(folder: Path) -> bool:
 
     Raises PieError `build-failed` where it cannot be read.
     """
-    return bool(_section(folder, _package(folder), "dependencies").keys() - set(_PROVIDED))
+    return bool(_section(folder, _package(folder), "dependencies").keys() - _PROVIDED)
 
 
 def wanted(folder: Path) -> list[str]:
     """What the `package.json` in `folder` asks for when the program runs, as `NAME@RANGE`.
 
-    Raises as `has_dependencies`.
+    Raises as `has_dependencies`, and for a name or version that is not a plain text.
     """
-    listed = _section(folder, _package(folder), "dependencies")
-    return sorted(f"{name}@{asked}" for name, asked in listed.items() if name not in _PROVIDED)
+    listed = {name: asked for name, asked in _section(folder, _package(folder), "dependencies").items() if name not in _PROVIDED}
+    for name, asked in listed.items():
+        # What cannot be printed, no lock can hold. Of what was installed by other means no more is asked.
+        if not name.isprintable() or not isinstance(asked, str) or not asked.isprintable():
+            raise _not_a_release(folder / _PACKAGE, f"dependencies.{name}", asked)
+    return sorted(f"{name}@{asked}" for name, asked in listed.items())
 
 
 def install(folder: Path, use: LockUse, *, is_stale: bool = False) -> None:
@@ -118,11 +122,12 @@ def install(folder: Path, use: LockUse, *, is_stale: bool = False) -> None:
     run([npm, "ci", *_NPM_OPTIONS], folder=folder)
 
 
-def installed(folder: Path) -> tuple[Pin, ...]:
+def installed(folder: Path) -> tuple[Pin, ...] | None:
     """The packages that are installed for the program: by npm's list of `node_modules`, else by its lock.
 
     Those for developing are left out, and so are optional ones, which differ from machine to machine. None where
-    another tool made `node_modules`. Raises PieError `build-failed` for a list that cannot be read.
+    another tool made `node_modules`, which keeps no such list. Raises PieError `build-failed` for a list that cannot be
+    read.
     """
     for name in (f"{_PACKAGES}/.package-lock.json", _LOCK):
         content = read_project_file(folder, name, _MAX_LOCK_BYTES)
@@ -132,7 +137,7 @@ def installed(folder: Path) -> tuple[Pin, ...]:
         if not isinstance(packages, dict):
             continue
         return tuple(sorted(set(_pins(folder / name, packages)), key=lambda pin: (pin.name, pin.version)))
-    return ()
+    return None
 
 
 def bundle(folder: Path, entry: Path) -> dict[str, bytes]:
@@ -209,14 +214,20 @@ def _check_package(folder: Path) -> None:
 
 def _check_release(file: Path, place: str, asked: object) -> None:
     if not isinstance(asked, str) or not _RELEASE.fullmatch(asked):
-        remedy = 'write a version as in "^1.3.0", and copy what lies at a path into the folder of the program'
-        if place.partition(".")[2] in _PROVIDED:
-            remedy = "leave it out: the runtime brings the SDK, and `pie types` its types"
-        message = (
-            f"{file}: {place[:_MAX_SHOWN_CHARS]} is {repr(asked)[:_MAX_SHOWN_CHARS]}, which does not name a release in a registry, and "
-            f"nothing else is installed; {remedy}"
-        )
-        raise PieError("build-failed", message)
+        raise _not_a_release(file, place, asked)
+
+
+def _not_a_release(file: Path, place: str, asked: object) -> PieError:
+    remedy = 'write a version as in "^1.3.0", and copy what lies at a path into the folder of the program'
+    if place.partition(".")[2] in _PROVIDED:
+        remedy = "leave it out: the runtime brings the SDK, and `pie types` its types"
+    # Names may hold what no terminal and no file takes.
+    shown = place[:_MAX_SHOWN_CHARS].encode("utf-8", "backslashreplace").decode()
+    message = (
+        f"{file}: {shown} is {repr(asked)[:_MAX_SHOWN_CHARS]}, which does not name a release in a registry, and nothing else is "
+        f"installed; {remedy}"
+    )
+    return PieError("build-failed", message)
 
 
 def _check_lock(npm: str, folder: Path) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +31,8 @@ _SUFFIX = ".zip"
 _NEW = ".new-"
 _STALE_S = 3600
 """What a command that was killed left half written is dropped after this time."""
+# What reading a damaged archive raises.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, LookupError, TypeError, RuntimeError, EOFError)
 _PACKAGES = "packages.json"
 _FILES = "files/"
 # A fixed time, so that what is kept of the same packages is the same.
@@ -58,14 +62,16 @@ def kept(key: str) -> Bundled | None:
             packages = tuple(Pin(*one) for one in json.loads(archive.read(_PACKAGES)))
             names = [name for name in archive.namelist() if name.startswith(_FILES)]
             files = {name.removeprefix(_FILES): archive.read(name) for name in names}
-        os.utime(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _unusable(path, error) from error
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, NotImplementedError, EOFError):
-        path.unlink(missing_ok=True)
+    except _DAMAGED:
+        with suppress(OSError):  # a folder that cannot be written: it is read again, and found damaged again
+            path.unlink()
         return None
+    with suppress(OSError):  # dropped meanwhile, or not ours to change
+        os.utime(path)
     return Bundled(files, packages)
 
 

@@ -19,6 +19,8 @@ from pie.programs import MANIFEST_FILE, Component, Source, check_path, load_fold
 Kind: TypeAlias = Literal["rust", "python", "javascript"]
 
 _CARGO = "Cargo.toml"
+_SOURCES = "src"
+"""Where the entry of a folder may lie, too."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,16 @@ class Project:
         return self.source.language if isinstance(self.source, Source) else "component"
 
     @property
+    def base(self) -> Path:
+        """The folder that the paths of the files of a program from source start from."""
+        if self.path.is_dir() and isinstance(self.source, Source):
+            if self.manifest is not None and self.manifest.entry is not None:
+                return self.folder / Path(self.manifest.entry).parent
+            if not (self.folder / self.source.entry).is_file():
+                return self.folder / _SOURCES
+        return self.folder
+
+    @property
     def name(self) -> str:
         """What the program is called: by its manifest, else as its file or folder."""
         if self.manifest is not None:
@@ -53,7 +65,7 @@ def open_project(path: Path, given: Manifest | None = None) -> Project:
     """The project at a path, with the manifest in its folder or the one that is given.
 
     Raises PieError `unknown-program` where there is none, `invalid-program` where it cannot be one, `invalid-manifest`
-    for a manifest that does not fit the schema or the files.
+    for a manifest that does not fit the schema or the files, and as `script_metadata` for a lone file.
     """
     try:
         return _open(path, given)

@@ -32,6 +32,9 @@ _UNREACHABLE = re.compile(
     r"|Name or service not known|Network is unreachable|Connection (?:refused|reset|broken|aborted)"
     r"|error sending request|dns error|tcp connect error|Failed to fetch|Could not connect|operation timed out"
 )
+_OUTSIDE = re.compile(r"^(?:\.\./)+")
+"""How pip lists what a wheel puts beside its modules (`data`); it lies among them where a target is given."""
+_LOCK_OF_UV = PurePosixPath(".lock")
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\S+ ")
 """How a line of pip's log begins."""
 _MAX_SHOWN_CHARS = 300
@@ -63,6 +66,8 @@ def install_pinned(packages: Sequence[Pin]) -> Bundled:
 
 
 def _install(wanted: Sequence[str], options: Sequence[str]) -> Bundled:
+    if not wanted:  # the lock of a program whose requirements all have markers that leave them out
+        return Bundled({}, ())
     with temporary_folder() as folder:
         target = folder / "packages"
         listed = folder / "requirements.txt"
@@ -148,24 +153,36 @@ def _collected(target: Path) -> Bundled:
 
 
 def _packages(target: Path, files: Mapping[str, bytes]) -> tuple[Pin, ...]:
-    """The distributions that were installed, each with the digest of its files that are bundled."""
+    """The distributions that were installed, each with the digest of its files that are bundled.
+
+    Raises PieError `build-failed` for a file that none of them lists: no digest would pin it.
+    """
     found = []
+    unlisted = set(files)
     for about in sorted(target.glob("*.dist-info")):
         described = _text(about / "METADATA").partition("\n\n")[0].splitlines()
         fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in reversed(described))}
         hashed = hashlib.sha256()
-        for path in sorted(files.keys() & _recorded(about)):
+        own = files.keys() & _recorded(about)
+        unlisted -= own
+        for path in sorted(own):
             for part in (path.encode(), files[path]):
                 hashed.update(len(part).to_bytes(8, "big") + part)
         name, _, version = about.name.removesuffix(".dist-info").rpartition("-")
         digest = f"sha256:{hashed.hexdigest()}"
         found.append(Pin(plain_package_name(fields.get("name", name)), fields.get("version", version), digest))
+    if unlisted:
+        message = (
+            f"the dependencies brought the file {min(unlisted)!r}, which none of them lists in its RECORD, so that no lock would pin it; "
+            "choose another version of the package that it belongs to"
+        )
+        raise PieError("build-failed", message)
     return tuple(sorted(found, key=lambda pin: pin.name))
 
 
 def _is_about(path: PurePosixPath) -> bool:
-    """Whether a file describes a package or is a command of it, so that no program imports it."""
-    return path.parts[0] == "bin" or path.parts[0].endswith(".dist-info")
+    """Whether a file describes a package, is a command of it, or is the installer's: no program imports it."""
+    return path.parts[0] == "bin" or path.parts[0].endswith(".dist-info") or path == _LOCK_OF_UV
 
 
 def _package_of(target: Path, file: PurePosixPath) -> str:
@@ -177,8 +194,9 @@ def _package_of(target: Path, file: PurePosixPath) -> str:
 
 
 def _recorded(about: Path) -> set[str]:
-    """The files that a distribution says it has."""
-    return {line.rpartition(",")[0].rpartition(",")[0].strip('"') for line in _text(about / "RECORD").splitlines()}
+    """The files that a distribution says it has, by where they lie now."""
+    names = (line.rpartition(",")[0].rpartition(",")[0].strip('"') for line in _text(about / "RECORD").splitlines())
+    return {_OUTSIDE.sub("", name) for name in names}
 
 
 def _text(path: Path) -> str:

@@ -9,6 +9,8 @@ from pie.folder import read_project_file
 
 FOLDER = Path(__file__).resolve().parent / "_sdk"
 """The crates with their WIT under `rust` and `wit`, the types under `js`."""
+NAMES = ("inferlet", "@pie-project/inferlet")
+"""What scripts may call the SDK of JavaScript and TypeScript, which the runtime brings."""
 LINK = Path(".pie") / "sdk"
 """Where a project finds them, relative to itself: a link, so that its files name no place of one machine."""
 
@@ -43,10 +45,12 @@ def make_link(folder: Path) -> Path:
         if place.is_symlink():
             if place.readlink() == FOLDER:
                 return place
-            place.unlink()
+            place.unlink(missing_ok=True)
         place.parent.mkdir(exist_ok=True)
         place.symlink_to(FOLDER, target_is_directory=True)
     except OSError as error:
+        if place.is_symlink() and place.readlink() == FOLDER:  # another command has made it meanwhile
+            return place
         raise PieError("build-failed", f"the link {str(place)!r} to the SDK cannot be made: {error.strerror}") from error
     return place
 

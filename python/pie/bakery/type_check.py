@@ -22,7 +22,6 @@ from pie.folder import read_project_file
 from pie.programs import Source
 
 TSCONFIG = "tsconfig.json"
-SDK_NAMES = ("inferlet", "@pie-project/inferlet")
 
 _NO_TSC = "the types were not checked: tsc is not there; install it with `npm install --save-dev typescript`"
 _NO_MYPY = "the types were not checked: mypy is not there; install it with `python -m pip install mypy`"
@@ -53,7 +52,7 @@ def _typescript(project: Project, source: Source) -> str:
     if has_settings:
         _run([tsc, "--noEmit", "--pretty", "false", "-p", str(project.folder.resolve())], project.folder, "tsc")
         return "tsc has found nothing wrong with the types"
-    base = _base(project, source)
+    base = project.base.resolve()
     with temporary_folder() as made:
         settings = made / TSCONFIG
         files = [str(base / name) for name, _ in source.files if name.endswith(".ts")]
@@ -78,7 +77,7 @@ def loose_settings(types: Path | str) -> dict[str, object]:
             "erasableSyntaxOnly": True,
             "allowImportingTsExtensions": True,
             "resolveJsonModule": True,
-            "paths": {name: [f"{types}/index.d.ts"] for name in SDK_NAMES},
+            "paths": {name: [f"{types}/index.d.ts"] for name in sdk.NAMES},
         }
     }
 
@@ -87,7 +86,7 @@ def _python(project: Project, source: Source, packages: Mapping[str, bytes]) -> 
     mypy = _mypy()
     if mypy is None:
         return _NO_MYPY
-    base = _base(project, source)
+    base = project.base.resolve()
     with temporary_folder() as made:
         for name, content in packages.items():
             path = made / name
@@ -106,15 +105,6 @@ def _mypy() -> list[str] | None:
         return [sys.executable, "-P", "-m", "mypy"]
     found = shutil.which("mypy")
     return None if found is None else [found]
-
-
-def _base(project: Project, source: Source) -> Path:
-    """The folder that the paths of the files of a program start from."""
-    if not project.path.is_dir():
-        return project.folder.resolve()
-    named = project.manifest.entry if project.manifest else None
-    folders = [project.folder / Path(named).parent] if named else [project.folder, project.folder / "src"]
-    return next((folder for folder in folders if (folder / source.entry).is_file()), project.folder).resolve()
 
 
 def _run(command: list[str], folder: Path, name: str, environment: Mapping[str, str] | None = None) -> None:

@@ -31,7 +31,7 @@ VARIABLES = (
     Variable(KEY, "The API key of the commands that talk to a server: another name of `PIE_CLIENT__KEY`, which wins over it."),
     Variable(
         "XDG_CACHE_HOME",
-        "The folder under which `engine.cache_dir` lies where it is not set, and what building Rust programs keeps (`pie-build`); "
+        "The folder under which `engine.cache_dir` lies where it is not set, and what building programs keeps (`pie-build`); "
         "`~/.cache` if not given.",
     ),
     Variable("CARGO_TARGET_DIR", "The folder under which cargo builds Rust programs; `pie-build/target` in the cache folder if not given."),

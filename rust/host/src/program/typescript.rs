@@ -41,36 +41,10 @@ fn strip(path: &str, source: String) -> Result<String, String> {
     match result {
         Ok(output) => Ok(output.code),
         Err(error) => Err(match lock(&found).first() {
-            Some((place, message)) => format!("{path}{place}: {message}{}", remedy(message)),
+            Some((place, message)) => format!("{path}{place}: {message}"),
             None => format!("{path}: {}", error.message),
         }),
     }
-}
-
-/// What to write in place of what is more than a type: words and remedies.
-const REMEDIES: [(&str, &str); 5] = [
-    (
-        "enum",
-        "write an object, as in `const Color = { Red: 'red' } as const`",
-    ),
-    (
-        "parameter property",
-        "declare the field, and assign it in the constructor",
-    ),
-    ("namespace", "write a file of its own, and import it"),
-    ("import equals", "write `import name from 'module'`"),
-    ("export assignment", "write `export default`"),
-];
-
-/// What to do about an error of a construct that is not a type; empty for other errors.
-fn remedy(message: &str) -> String {
-    if !message.contains("strip-only mode") {
-        return String::new();
-    }
-    let lower = message.to_lowercase();
-    let found = REMEDIES.iter().find(|(word, _)| lower.contains(word));
-    let remedy = found.map_or("write it in JavaScript", |(_, remedy)| remedy);
-    format!("; types are removed before a program runs, and nothing else is translated: {remedy}")
 }
 
 /// Keeps the errors with their places.
