@@ -360,6 +360,11 @@ class Engine:
                 served.driver.close()
         self._served.clear()
 
+    @property
+    def is_driven_here(self) -> bool:
+        """Whether this thread is one that `start` has begun, so that `close` would wait for itself."""
+        return threading.current_thread() in self._threads
+
     def _start(self, served: _Served, *, daemon: bool = False) -> None:
         if served.driver is None:
             return

@@ -10,12 +10,16 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import pie
-from pie.config import EMBEDDED
+from pie.config import EMBEDDED, EngineConfig
+from pie.engine import Engine as RawEngine
+from pie.inprocess.engine import _close
 from support.command import PATIENCE_S, environment
 from support.launching import ROOT
 from support.serving import ECHO, SPIN
@@ -201,6 +205,25 @@ def test_an_engine_lives_as_long_as_a_process_of_it_is_held() -> None:
     process = pie.Engine(dummy=True).launch(DOUBLE, 4)
     gc.collect()
     assert process.result() == 8
+
+
+@pytest.mark.parametrize("is_here", [False, True])
+def test_a_collector_on_a_thread_that_the_engine_waits_for_closes_it_on_another(is_here: bool) -> None:
+    closing: SimpleQueue[threading.Thread] = SimpleQueue()
+    engine = SimpleNamespace(is_driven_here=is_here, close=lambda: closing.put(threading.current_thread()))
+    _close(engine)  # type: ignore[arg-type]
+    assert (closing.get(timeout=PATIENCE_S) is threading.current_thread()) is not is_here
+
+
+def test_an_engine_knows_the_threads_that_it_waits_for(tmp_path: Path) -> None:
+    seen: list[bool] = []
+    raw = RawEngine(EngineConfig(data_dir=tmp_path))
+    raw.add_model(observe=lambda _batch, _logits: seen.append(raw.is_driven_here))
+    with pie.Engine.of(raw) as engine:
+        engine.run(GENERATE, "Hello", on_event=ignore)
+        assert seen
+        assert all(seen)
+        assert not raw.is_driven_here
 
 
 def test_programs_of_several_threads_share_an_engine(engine: pie.Engine) -> None:

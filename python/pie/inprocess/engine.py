@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -157,7 +158,7 @@ class Engine:
         self._engine = engine
         # Who forgets to close it gets it closed with the last reference, or where the interpreter ends: threads that
         # it waits for would keep it from ending.
-        self._close = weakref.finalize(self, engine.close)
+        self._close = weakref.finalize(self, _close, engine)
         engine.start(daemon=True)
 
     def _launch(  # noqa: PLR0913
@@ -233,6 +234,14 @@ async def run_async(  # noqa: PLR0913
     try:
         return await followed_async(engine._launch(made, input, **options, alone=True), messages, on_event)
     finally:
+        engine.close()
+
+
+def _close(engine: _Engine) -> None:
+    """Closes an engine; elsewhere, where the collector of garbage runs this on a thread that the engine waits for."""
+    if engine.is_driven_here:
+        threading.Thread(target=engine.close, name="pie-close", daemon=True).start()
+    else:
         engine.close()
 
 
