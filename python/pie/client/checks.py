@@ -13,12 +13,11 @@ from reprlib import Repr
 from typing import Any, SupportsIndex
 
 from pie.errors import PieError
+from pie.programs import ENDINGS
 
 MAX_WHOLE = 2**64 - 1
 
 _MAX_DEPTH = 500
-_ENDINGS = (".py", ".js", ".mjs", ".ts", ".wasm")
-"""How files of programs end."""
 _shortened = Repr()
 _shortened.maxstring = _shortened.maxother = 80
 
@@ -92,7 +91,7 @@ def program(value: str | Path | bytes) -> Path | bytes:
 
 def is_path(program: str) -> bool:
     """Whether a text that names a program looks like a path, and not like what a server calls it."""
-    return "/" in program or program in {".", ".."} or program.endswith(_ENDINGS)
+    return "/" in program or program in {".", ".."} or program.endswith(ENDINGS)
 
 
 def limits(name: str, value: Mapping[str, float | None]) -> dict[str, float | None]:
