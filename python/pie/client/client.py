@@ -143,7 +143,7 @@ class Client:
             name = checks.text("name", name)
         if isinstance(given, bytes):
             return await self._upload(given, name)
-        return await self._upload(await asyncio.to_thread(_launchable, given, manifest), name or file_name(given))
+        return await self._upload(await asyncio.to_thread(_launchable, given, manifest), file_name(given) if name is None else name)
 
     async def install(
         self,
