@@ -234,7 +234,7 @@ async def run_async(  # noqa: PLR0913
     try:
         return await followed_async(engine._launch(made, input, **options, alone=True), messages, on_event)
     finally:
-        engine.close()
+        await asyncio.to_thread(engine.close)  # it waits for threads, and other tasks run meanwhile
 
 
 def _close(engine: _Engine) -> None:
