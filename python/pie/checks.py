@@ -1,4 +1,4 @@
-"""Checks of what callers give, before anything is sent.
+"""Checks of what callers in Python give, before anything is sent or launched.
 
 PieError `invalid-argument` names the argument, its value and what it may be.
 """
@@ -13,7 +13,6 @@ from reprlib import Repr
 from typing import Any, SupportsIndex
 
 from pie.errors import PieError
-from pie.programs import ENDINGS
 
 MAX_WHOLE = 2**64 - 1
 
@@ -89,13 +88,8 @@ def program(value: str | Path | bytes) -> Path | bytes:
     return Path(text("program", value, "the path of a program as a str or a Path, or its bytes"))
 
 
-def is_path(program: str) -> bool:
-    """Whether a text that names a program looks like a path, and not like what a server calls it."""
-    return "/" in program or program in {".", ".."} or program.endswith(ENDINGS)
-
-
 def limits(name: str, value: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Limits by their names; which there are and how far they reach is for the server to say."""
+    """Limits by their names; which there are and how far they reach is for the engine to say."""
     if not isinstance(value, Mapping):
         raise refused(name, value, 'a dict of limits by their names, as in {"cpu_s": 10}')
     for key, limit in value.items():
