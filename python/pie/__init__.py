@@ -8,11 +8,12 @@ pie.run("program.py", {"name": "Ada"}) runs a program in an engine of this proce
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from pie import client, testing
     from pie.errors import PieError
     from pie.events import AnyEvent, Event
     from pie.inprocess import Engine, Process, run, run_async, source
 
-__all__ = ["AnyEvent", "Engine", "Event", "PieError", "Process", "run", "run_async", "source"]
+__all__ = ["AnyEvent", "Engine", "Event", "PieError", "Process", "client", "run", "run_async", "source", "testing"]
 
 if not TYPE_CHECKING:
     # What is large is imported when it is asked for: commands start at once.

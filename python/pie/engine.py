@@ -296,7 +296,7 @@ class Engine:
         whoever reaches the port may ask. `data_dir` is a folder that no other server uses. Raises PieError as `serve`.
         """
         settings = replace(config.server, host=LOOPBACK, port=port, auth="off", trusted_proxies=(), operators=())
-        text = json.dumps(input, ensure_ascii=False, separators=(",", ":"))
+        text = _as_json(input)
         named = {name: (_content(named), named.manifest) for name, named in (programs or {}).items()}
         launch = Launch(text, args, seed, _NOBODY, program.manifest, token_budget, None, named)
         return self._engine.serve_program(
@@ -323,7 +323,7 @@ class Engine:
         the engine can tell when nothing could wake it and its children: then one of them ends with the error
         `deadlock`.
         """
-        text = json.dumps(input, ensure_ascii=False, separators=(",", ":"))
+        text = _as_json(input)
         named = {name: (_content(named), named.manifest) for name, named in (programs or {}).items()}
         launch = Launch(text, args, seed, username, program.manifest, token_budget, limits, named, alone)
         return self._engine.launch(_content(program), launch)
@@ -363,12 +363,25 @@ class Engine:
                 served.driver.close()
         self._served.clear()
 
+    @property
+    def is_driven_here(self) -> bool:
+        """Whether this thread is one that `start` has begun, so that `close` would wait for itself."""
+        return threading.current_thread() in self._threads
+
     def _start(self, served: _Served, *, daemon: bool = False) -> None:
         if served.driver is None:
             return
         thread = threading.Thread(target=served.drive_beside, name=f"pie-driver-{served.model.name}", daemon=daemon)
         thread.start()
         self._threads.append(thread)
+
+
+def _as_json(value: Any) -> str:
+    """The input of a program; PieError `invalid-argument` for what JSON does not hold."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PieError("invalid-argument", f"the input cannot be written as JSON: {error}; give a JSON value") from error
 
 
 def _of_model(config: Config, model: ModelConfig, error: PieError) -> PieError:

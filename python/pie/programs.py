@@ -34,6 +34,8 @@ _MAX_SHOWN_CHARS = 200
 
 _TOP = PurePosixPath()
 _LANGUAGES: dict[str, Language] = {".py": "python", ".js": "javascript", ".mjs": "javascript", ".ts": "javascript"}
+ENDINGS = (*_LANGUAGES, ".wasm")
+"""How files of programs end."""
 _ENTRIES = (
     "main.py",
     "main.ts",

@@ -317,7 +317,7 @@ async def test_leaving_does_not_wait_for_a_server_that_has_gone(monkeypatch: pyt
         await pinging
 
 
-@pytest.mark.parametrize(("name_bytes", "sent"), [(128, ["story.py", "ä.py", None]), (0, [None, None, None])])
+@pytest.mark.parametrize(("name_bytes", "sent"), [(128, ["story.py", "ä.py", None, ""]), (0, [None] * 4)])
 @scenario
 async def test_an_upload_has_the_name_of_its_file_where_the_server_keeps_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name_bytes: int, sent: list[str | None]
@@ -336,6 +336,7 @@ async def test_an_upload_has_the_name_of_its_file_where_the_server_keeps_one(
         await client.upload(tmp_path / "story.py")
         await client.upload(b"bytes", name="ä.py")
         await client.upload(b"bytes")
+        await client.upload(tmp_path / "story.py", name="")  # which a server refuses
     assert names == sent
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import gc
 import inspect
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -207,6 +209,46 @@ def test_who_forgets_to_close_leaves_no_thread(served: Served) -> None:
     del client
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
+
+
+def test_a_connection_lives_as_long_as_a_process_of_it_is_held(served: Served, tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
+
+    def begun() -> sync.Process:
+        client = sync.connect(served.url, user="held")
+        return client.launch(client.upload(tmp_path / "echo.py"))
+
+    process = begun()
+    gc.collect()
+    thread = process._loop._thread
+    assert process.next_event() == Event.Stdout("ready")
+    process.close_input()
+    assert process.result() == 0
+    del process
+    gc.collect()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+def test_where_no_loop_can_be_opened_the_call_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(coroutine: Coroutine[Any, Any, None]) -> None:
+        coroutine.close()
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sync.asyncio, "run", refuse)
+        with pytest.raises(PieError, match="Too many open files") as caught:
+            sync.connect("ws://127.0.0.1:9")
+    assert caught.value.code == "connection-failed"
+
+
+def test_a_function_that_gets_events_cannot_wait_for_the_client(served: Served, tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
+    with sync.connect(served.url, user="nested") as client:
+        with pytest.raises(PieError, match="on the thread of its connection") as caught:
+            client.run(tmp_path / "echo.py", on_event=lambda _: client.ping())
+        assert caught.value.code == "invalid-argument"
+        client.ping()
 
 
 @scenario

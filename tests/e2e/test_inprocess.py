@@ -10,12 +10,16 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from queue import SimpleQueue
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 import pie
-from pie.config import EMBEDDED
+from pie.config import EMBEDDED, EngineConfig
+from pie.engine import Engine as RawEngine
+from pie.inprocess.engine import _close
 from support.command import PATIENCE_S, environment
 from support.launching import ROOT
 from support.serving import ECHO, SPIN
@@ -145,11 +149,23 @@ def test_one_who_waits_for_what_never_comes_is_told() -> None:
     [
         (lambda engine: engine.run("nowhere.py"), "unknown-program", "nowhere.py"),
         (lambda engine: engine.run(5), "invalid-argument", r"program is 5 \(int\); give the path"),
-        (lambda engine: engine.run(DOUBLE, {1, 2}), "invalid-argument", "input is .* which is not JSON"),
-        (lambda engine: engine.run(DOUBLE, float("nan")), "invalid-argument", "not JSON"),
+        (lambda engine: engine.run(DOUBLE, {1, 2}), "invalid-argument", r"input is \{1, 2\} \(set\); give JSON"),
+        (lambda engine: engine.run(DOUBLE, {1: 2}), "invalid-argument", r"a key in input is 1 \(int\)"),
+        (
+            lambda engine: engine.run(DOUBLE, MappingProxyType({"a": 1})),
+            "invalid-argument",
+            "cannot be written as JSON: Object of type mappingproxy",
+        ),
+        (lambda engine: engine.run(DOUBLE, float("nan")), "invalid-argument", "give a finite number"),
         (lambda engine: engine.run(DOUBLE, "\ud800"), "invalid-argument", "half of a character"),
         (lambda engine: engine.run(DOUBLE, 1, seed=-1), "invalid-argument", "seed is -1"),
+        (lambda engine: engine.run(DOUBLE, 1, seed=True), "invalid-argument", "seed is True"),
         (lambda engine: engine.run(DOUBLE, 1, args="abc"), "invalid-argument", "args is 'abc'"),
+        (lambda engine: engine.run(DOUBLE, 1, args=[1]), "invalid-argument", r"args\[0\] is 1"),
+        (lambda engine: engine.run(DOUBLE, 1, username=5), "invalid-argument", "username is 5"),
+        (lambda engine: engine.run(DOUBLE, 1, token_budget=0.5), "invalid-argument", "token_budget is 0.5"),
+        (lambda engine: engine.run(DOUBLE, 1, limits=[1]), "invalid-argument", r"limits is \[1\]"),
+        (lambda engine: engine.run(DOUBLE, 1, programs=["a.py"]), "invalid-argument", "programs is "),
         (lambda engine: engine.run(DOUBLE, 1, messages="abc"), "invalid-argument", "messages is 'abc'"),
         (lambda engine: engine.run(DOUBLE, 1, messages=[1]), "invalid-argument", r"messages\[0\] is 1"),
         (lambda engine: engine.run(DOUBLE, 1, limits={"speed": 1}), "invalid-argument", "speed"),
@@ -159,6 +175,8 @@ def test_one_who_waits_for_what_never_comes_is_told() -> None:
         (lambda _: pie.Engine(settings={"limits.cpu_s": -5}), "invalid-config", "settings: limits.cpu_s = -5 is not possible"),
         (lambda _: pie.Engine(config="nowhere.toml"), "invalid-config", "nowhere.toml"),
         (lambda _: pie.source("", language="cobol"), "invalid-argument", "language is 'cobol'"),
+        (lambda _: pie.source("a\ud800"), "invalid-argument", "half of a character that stands at 1"),
+        (lambda _: pie.source(b"a"), "invalid-argument", "text is b'a'"),
     ],
 )
 def test_mistakes_of_the_caller_are_named(engine: pie.Engine, call: Any, code: str, told: str) -> None:
@@ -201,6 +219,25 @@ def test_an_engine_lives_as_long_as_a_process_of_it_is_held() -> None:
     process = pie.Engine(dummy=True).launch(DOUBLE, 4)
     gc.collect()
     assert process.result() == 8
+
+
+@pytest.mark.parametrize("is_here", [False, True])
+def test_a_collector_on_a_thread_that_the_engine_waits_for_closes_it_on_another(is_here: bool) -> None:
+    closing: SimpleQueue[threading.Thread] = SimpleQueue()
+    engine = SimpleNamespace(is_driven_here=is_here, close=lambda: closing.put(threading.current_thread()))
+    _close(engine)  # type: ignore[arg-type]
+    assert (closing.get(timeout=PATIENCE_S) is threading.current_thread()) is not is_here
+
+
+def test_an_engine_knows_the_threads_that_it_waits_for(tmp_path: Path) -> None:
+    seen: list[bool] = []
+    raw = RawEngine(EngineConfig(data_dir=tmp_path))
+    raw.add_model(observe=lambda _batch, _logits: seen.append(raw.is_driven_here))
+    with pie.Engine.of(raw) as engine:
+        engine.run(GENERATE, "Hello", on_event=ignore)
+        assert seen
+        assert all(seen)
+        assert not raw.is_driven_here
 
 
 def test_programs_of_several_threads_share_an_engine(engine: pie.Engine) -> None:

@@ -165,6 +165,7 @@ def test_a_worker_answers_each_request(tmp_path: Path) -> None:
         ({"program": 5}, "a request has no program"),
         ({"program": "a.py", "sed": 1}, "a request has no field 'sed'; there are id, program"),
         ({"program": "a.py", "seed": "x"}, "seed is 'x'; give a whole number"),
+        ({"program": "a.py", "seed": "9" * 5000}, "a request cannot be run: Exceeds the limit"),
         ({"program": "a.py", "args": "x"}, "args is of type str; give an array"),
         ({"program": "a.py", "limits": [1]}, "limits is of type list; give an object"),
         ({"program": "a.py", "messages": "x"}, "messages is of type str; give a list"),

@@ -122,7 +122,7 @@ def run(
     `client.url` where --server is not given.
 
     Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`; `-- --help` prints
-    what its manifest says of them. Lines on stdin, of at most 4 MiB, reach the program as messages. With --port it
+    what the program takes. Lines on stdin, of at most 4 MiB, reach the program as messages. With --port it
     answers requests by HTTP until Ctrl-C. The exit code is 0, 1 after an error, 2 for a command line that is wrong and
     130 after Ctrl-C.
     """

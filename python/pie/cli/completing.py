@@ -25,7 +25,6 @@ _WAIT_S = 1.0
 _MAX_OFFERED = 200
 _MAX_TOLD_CHARS = 72
 _NO_MARKUP = str.maketrans("[]", "()")
-_PROGRAMS = (".py", ".js", ".mjs", ".ts", ".wasm")
 
 Offer = list[tuple[str, str]]
 """Words with what shells show beside them."""
@@ -83,6 +82,8 @@ def _told(text: str) -> str:
 
 
 def _paths(incomplete: str) -> Offer:
+    from pie.programs import ENDINGS
+
     folder, _, beginning = incomplete.rpartition("/")
     before = f"{folder}/" if "/" in incomplete else ""
     try:
@@ -91,7 +92,7 @@ def _paths(incomplete: str) -> Offer:
         return []
     shown = [entry for entry in entries if entry.name.startswith(beginning) and (beginning.startswith(".") or entry.name[0] != ".")]
     folders = [(f"{before}{entry.name}/", "folder") for entry in shown if entry.is_dir()]
-    return [(before + entry.name, "program") for entry in shown if entry.name.endswith(_PROGRAMS) and entry.is_file()] + folders
+    return [(before + entry.name, "program") for entry in shown if entry.name.endswith(ENDINGS) and entry.is_file()] + folders
 
 
 def _asked(ctx: typer.Context, question: Callable[[Client], Awaitable[T]]) -> T | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 import msgspec
 
-from pie.client import checks
+from pie import checks
 from pie.client.connection import Connection, nothing
 from pie.client.info import ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo
 from pie.client.mcp import Command
@@ -20,6 +20,7 @@ from pie.client.signing import PrivateKey, check_key
 from pie.client.wire import Frame, parse, to_event
 from pie.errors import PieError
 from pie.events import AnyEvent, Event, LastEvent
+from pie.programs import ENDINGS
 
 if TYPE_CHECKING:
     from pie.client.programs import Package
@@ -143,7 +144,7 @@ class Client:
             name = checks.text("name", name)
         if isinstance(given, bytes):
             return await self._upload(given, name)
-        return await self._upload(await asyncio.to_thread(_launchable, given, manifest), name or file_name(given))
+        return await self._upload(await asyncio.to_thread(_launchable, given, manifest), file_name(given) if name is None else name)
 
     async def install(
         self,
@@ -305,7 +306,7 @@ class Client:
         try:
             return await self._connection.request("launch", fields, accept, undo=undo)
         except PieError as error:
-            if error.code not in _NO_SUCH_PROGRAM or not checks.is_path(program):
+            if error.code not in _NO_SUCH_PROGRAM or not _is_path(program):
                 raise
             remedy = "it looks like a path: `run(path, input)` uploads and launches it, and `upload(path)` returns what can be launched"
             raise PieError(error.code, f"{error.message}; {remedy}", error.details) from None
@@ -333,7 +334,7 @@ class Client:
         program is a PieError, as in `Process.result`.
         """
         given = program
-        if not isinstance(program, str) or checks.is_path(program):
+        if not isinstance(program, str) or _is_path(program):
             given = await self.upload(program, manifest=manifest)
         elif manifest is not None:
             raise checks.refused("manifest", manifest, "None: what the server has carries a manifest of its own")
@@ -484,6 +485,11 @@ class Client:
 
     def _window(self, asked_bytes: int | None) -> int:
         return self._connection.hello.limits.window_bytes if asked_bytes is None else asked_bytes
+
+
+def _is_path(program: str) -> bool:
+    """Whether a text that names a program looks like a path, and not like what a server calls it."""
+    return "/" in program or program in {".", ".."} or program.endswith(ENDINGS)
 
 
 def file_name(path: Path) -> str | None:

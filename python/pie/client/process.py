@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import msgspec
 
-from pie.client import checks
+from pie import checks
 from pie.client.connection import Connection, nothing
 from pie.client.stream import Stream
 from pie.errors import PieError

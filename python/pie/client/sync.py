@@ -7,7 +7,8 @@ with pie.client.sync.connect("ws://127.0.0.1:8080") as client:
         ...
 
 The connection lives on a thread of its own, with a loop of asyncio. Any thread may call, also one in which a loop runs.
-Ctrl-C ends the call that waits, and the connection stays as usable as before.
+A function that `run` gets as `on_event` is called on that thread of the connection, where no verb of the client can be
+called. Ctrl-C ends the call that waits, and the connection stays as usable as before.
 """
 
 from __future__ import annotations
@@ -41,17 +42,22 @@ class _Loop:
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self._is_over = False
+        self._failure: OSError | None = None
         self.close_first: Callable[[], Coroutine[Any, Any, None]] | None = None
         """What is awaited before the loop ends."""
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="pie-client", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="pie-client", daemon=True)
         self._thread.start()
         self._ready.wait()
+        if self._failure is not None:
+            message = f"no loop can be opened for a connection ({self._failure.strerror}); close files or connections first"
+            raise PieError("connection-failed", message) from self._failure
 
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         """Waits for a coroutine; whoever stops waiting, as at Ctrl-C, cancels it."""
         if threading.current_thread() is self._thread:
             coroutine.close()
-            raise PieError("invalid-argument", "this client is called on its own thread, which would wait for itself; use pie.client there")
+            message = "this client is called on the thread of its connection, as `on_event` is, which would wait for itself"
+            raise PieError("invalid-argument", f"{message}; call it on another thread")
         with self._lock:
             # What is begun in front of the end is cancelled by it.
             future = None if self._is_over else asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -77,6 +83,18 @@ class _Loop:
 
     def _refuse(self) -> NoReturn:
         raise PieError("connection-failed", "this client has closed the connection; connect again") from None
+
+    def _work(self) -> None:
+        life = self._live()
+        try:
+            asyncio.run(life)
+        except OSError as error:  # as where the process may open no more files
+            if self._ready.is_set():
+                raise
+            self._failure = error
+        finally:
+            life.close()
+            self._ready.set()
 
     async def _live(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -106,7 +124,7 @@ def _launching_verb(
 
     @functools.wraps(method)
     def call(self: Client, *arguments: _P.args, **named: _P.kwargs) -> Process:
-        return Process(self._loop, self._loop.run(method(self._awaited, *arguments, **named)))
+        return Process(self, self._loop.run(method(self._awaited, *arguments, **named)))
 
     return call
 
@@ -205,8 +223,10 @@ class Client:
 class Process:
     """A launched program; its verbs are those of `pie.client.Process`, with the same arguments and errors."""
 
-    def __init__(self, loop: _Loop, process: awaited_process.Process) -> None:
-        self._loop = loop
+    def __init__(self, client: Client, process: awaited_process.Process) -> None:
+        # The connection is not closed by being forgotten while a process is held.
+        self._client = client
+        self._loop = client._loop
         self._awaited = process
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -11,13 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
 
+from pie import checks
 from pie.config import Flags, load
 from pie.config.settings import settings as known_settings
 from pie.config.suggest import unknown
 from pie.engine import Engine as _Engine
 from pie.inprocess.following import Message, OnEvent, followed, followed_async
 from pie.inprocess.process import Process
-from pie.inprocess.programs import Program, check_input, check_seed, opened, refused
+from pie.inprocess.programs import Program, opened
 
 if TYPE_CHECKING:
     from pie.stats import ModelStats
@@ -157,7 +159,7 @@ class Engine:
         self._engine = engine
         # Who forgets to close it gets it closed with the last reference, or where the interpreter ends: threads that
         # it waits for would keep it from ending.
-        self._close = weakref.finalize(self, engine.close)
+        self._close = weakref.finalize(self, _close, engine)
         engine.start(daemon=True)
 
     def _launch(  # noqa: PLR0913
@@ -173,19 +175,17 @@ class Engine:
         username: str | None = None,
         alone: bool = False,
     ) -> Process:
-        check_input(input)
-        check_seed(seed)
-        if isinstance(args, str):
-            raise refused("args", args, "a list of str")
+        if programs is not None and not isinstance(programs, Mapping):
+            raise checks.refused("programs", programs, "a dict of programs by the names that it calls them by")
         raw = self._engine.launch(
             program,
-            input=input,
-            args=args,
-            seed=seed,
-            username=username,
-            token_budget=token_budget,
-            limits=limits,
-            programs={name: opened(one) for name, one in (programs or {}).items()},
+            input=checks.json_value("input", input),
+            args=checks.texts("args", args),
+            seed=None if seed is None else checks.whole("seed", seed),
+            username=None if username is None else checks.text("username", username),
+            token_budget=None if token_budget is None else checks.whole("token_budget", token_budget),
+            limits=None if limits is None else checks.limits("limits", limits),
+            programs={checks.text("a name in programs", name): opened(one) for name, one in (programs or {}).items()},
             alone=alone,
         )
         return Process(raw, self)
@@ -209,7 +209,7 @@ def run(  # noqa: PLR0913  # those of an engine, and those of a launch
     `model`, `dummy`, `config` and `settings` are. The rest is as in `Engine.run`.
     """
     made = opened(program)
-    check_input(input)
+    checks.json_value("input", input)
     with Engine(model, dummy=dummy, config=config, settings=settings) as engine:
         return followed(engine._launch(made, input, **options, alone=True), messages, on_event)
 
@@ -228,11 +228,19 @@ async def run_async(  # noqa: PLR0913
 ) -> Any:
     """As `run`, and other tasks run meanwhile, also while the model loads. To cancel the task ends the program."""
     made = await asyncio.to_thread(opened, program)
-    check_input(input)
+    checks.json_value("input", input)
     engine = await asyncio.to_thread(lambda: Engine(model, dummy=dummy, config=config, settings=settings))
     try:
         return await followed_async(engine._launch(made, input, **options, alone=True), messages, on_event)
     finally:
+        await asyncio.to_thread(engine.close)  # it waits for threads, and other tasks run meanwhile
+
+
+def _close(engine: _Engine) -> None:
+    """Closes an engine; elsewhere, where the collector of garbage runs this on a thread that the engine waits for."""
+    if engine.is_driven_here:
+        threading.Thread(target=engine.close, name="pie-close", daemon=True).start()
+    else:
         engine.close()
 
 
@@ -243,10 +251,10 @@ def _models(model: Model | Sequence[Model] | None) -> tuple[str, ...]:
     given: Sequence[Model] = [model] if isinstance(model, str | PathLike) else model
     expected = "the name of a configured model, a folder, or a list of those"
     if not isinstance(given, Sequence):
-        raise refused("model", given, expected)
+        raise checks.refused("model", given, expected)
     for one in given:
         if not isinstance(one, str | PathLike):
-            raise refused("model", one, expected)
+            raise checks.refused("model", one, expected)
     return tuple(os.fspath(one) for one in given)
 
 

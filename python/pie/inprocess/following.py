@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from pie import checks
 from pie.errors import PieError
 from pie.events import AnyEvent
 from pie.inprocess.output import Output
 from pie.inprocess.process import Process
-from pie.inprocess.programs import refused
 
 OnEvent: TypeAlias = Callable[[AnyEvent], object]
 """What is called with each event of a program, its last included."""
@@ -54,11 +54,11 @@ class _Sending:
 
     def __init__(self, process: Process, messages: Iterable[Message]) -> None:
         if isinstance(messages, str | bytes):
-            raise refused("messages", messages, "a list of str (messages) and bytes (files)")
+            raise checks.refused("messages", messages, "a list of str (messages) and bytes (files)")
         given = list(messages)
         for index, message in enumerate(given):
             if not isinstance(message, str | bytes):
-                raise refused(f"messages[{index}]", message, "a str, which is a message, or bytes, which are a file")
+                raise checks.refused(f"messages[{index}]", message, "a str, which is a message, or bytes, which are a file")
         self._process = process
         self._failure: PieError | None = None
         if given:

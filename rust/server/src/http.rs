@@ -205,7 +205,7 @@ fn probed(request: &Request, shared: &ServerState) -> Reply {
     Reply { is_head, ..reply }
 }
 
-/// What is said to who comes with a browser or with curl: what this is, and what to type.
+/// The text for a browser or curl: what this port is, and which commands talk to it.
 fn welcome(request: &Request, own: SocketAddr) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
     // As the visitor calls it: behind a proxy, or a front, its own address is of no use to them.
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_with_a_browser_is_told_what_this_is() {
+    fn a_browser_is_told_what_this_port_is() {
         let own = SocketAddr::from(([127, 0, 0, 1], 8080));
         let told = |host: &str| {
             let request = read(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());

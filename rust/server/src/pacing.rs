@@ -15,6 +15,8 @@ const WINDOW: Duration = Duration::from_secs(1);
 pub(crate) struct Pacing {
     /// Lines within [`WINDOW`].
     most: u32,
+    /// What the lines are called where some were left out.
+    called: &'static str,
     window: Mutex<Window>,
 }
 
@@ -26,10 +28,11 @@ struct Window {
 }
 
 impl Pacing {
-    /// Lets so many lines through within a second.
-    pub(crate) fn new(most: u32) -> Self {
+    /// Lets so many lines through within a second; `called` is what they are called where some were left out.
+    pub(crate) fn new(most: u32, called: &'static str) -> Self {
         Self {
             most,
+            called,
             window: Mutex::new(Window {
                 began: Instant::now(),
                 n_lines: 0,
@@ -43,8 +46,9 @@ impl Pacing {
     pub(crate) fn lines(&self, text: &str, now: Instant, mut log: impl FnMut(&str)) {
         let mut window = lock(&self.window);
         if now.duration_since(window.began) >= WINDOW {
-            if window.n_left_out > 0 {
-                log(&format!("({} lines were left out)", window.n_left_out));
+            let n_left_out = window.n_left_out;
+            if n_left_out > 0 {
+                log(&format!("({n_left_out} {} were left out)", self.called));
             }
             *window = Window {
                 began: now,
@@ -75,7 +79,7 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_in_length_and_number() {
-        let pacing = Pacing::new(100);
+        let pacing = Pacing::new(100, "lines");
         let now = Instant::now();
         assert_eq!(logged(&pacing, "a\n\nb\n", now), ["a", "b"]);
         assert_eq!(

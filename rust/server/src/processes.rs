@@ -103,8 +103,8 @@ impl Processes {
             grace: config.grace,
             kept_bytes: config.kept_bytes,
             log_bytes: config.log_bytes,
-            pacing: Pacing::new(TOLD_LINES),
-            program_pacing: Arc::new(Pacing::new(PROGRAM_LINES)),
+            pacing: Pacing::new(TOLD_LINES, "launches and ends"),
+            program_pacing: Arc::new(Pacing::new(PROGRAM_LINES, "lines of all programs")),
         }
     }
 
@@ -296,7 +296,7 @@ impl Processes {
         }
     }
 
-    /// The observer of a process that is shown so.
+    /// The observer of a process; `shown` is what people know its program as.
     fn observer(self: &Arc<Self>, shown: String) -> ProcessObserver {
         // Weak: the table holds the processes, and they hold their observers.
         let processes = Arc::downgrade(self);

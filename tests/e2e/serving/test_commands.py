@@ -187,7 +187,7 @@ async def test_a_program_that_is_called_by_its_file_is_told_of_uploads(server: S
     async with client_of(server) as client:
         error = await refused(client.launch("story.py"))
     assert error.code == "unknown-program"
-    assert "a file is uploaded first" in error.message
+    assert "upload the file and launch the digest" in error.message
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 129, "\x1b[31m"])

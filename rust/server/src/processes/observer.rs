@@ -30,7 +30,7 @@ impl ProcessObserver {
         Self {
             shown,
             ended,
-            pacing: Pacing::new(OWN_LINES),
+            pacing: Pacing::new(OWN_LINES, "lines"),
             common,
         }
     }

@@ -268,7 +268,7 @@ impl Registry {
         };
         let (name, installed) = found.ok_or_else(|| {
             let remedy = if names_a_file(program) {
-                "a file is uploaded first, and launched by the digest that its upload answers; or install it"
+                "upload the file and launch the digest that the upload returns, or install it"
             } else {
                 "install it first, or choose one that `pie programs` lists"
             };

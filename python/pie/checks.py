@@ -1,4 +1,4 @@
-"""Checks of what callers give, before anything is sent.
+"""Checks of what callers in Python give, before anything is sent or launched.
 
 PieError `invalid-argument` names the argument, its value and what it may be.
 """
@@ -17,8 +17,6 @@ from pie.errors import PieError
 MAX_WHOLE = 2**64 - 1
 
 _MAX_DEPTH = 500
-_ENDINGS = (".py", ".js", ".mjs", ".ts", ".wasm")
-"""How files of programs end."""
 _shortened = Repr()
 _shortened.maxstring = _shortened.maxother = 80
 
@@ -90,11 +88,6 @@ def program(value: str | Path | bytes) -> Path | bytes:
     return Path(text("program", value, "the path of a program as a str or a Path, or its bytes"))
 
 
-def is_path(program: str) -> bool:
-    """Whether a text that names a program looks like a path, and not like what a server calls it."""
-    return "/" in program or program in {".", ".."} or program.endswith(_ENDINGS)
-
-
 def path(name: str, value: str | Path) -> Path:
     """A path on this machine."""
     if isinstance(value, Path):
@@ -110,7 +103,7 @@ def variables(name: str, value: Mapping[str, str]) -> dict[str, str]:
 
 
 def limits(name: str, value: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Limits by their names; which there are and how far they reach is for the server to say."""
+    """Limits by their names; which there are and how far they reach is for the engine to say."""
     if not isinstance(value, Mapping):
         raise refused(name, value, 'a dict of limits by their names, as in {"cpu_s": 10}')
     for key, limit in value.items():
