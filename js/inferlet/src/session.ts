@@ -35,7 +35,7 @@ export const receiveSignal = receive;
 
 /**
  * Sends bytes: one `File` event of the client, in order with the messages. A slow client suspends the program.
- * @throws TypeError where `data` is no Uint8Array.
+ * @throws TypeError where `data` is not a Uint8Array.
  */
 export function sendFile(data: Uint8Array): void {
   host.sendFile(toBytes(data, 'the file'));
