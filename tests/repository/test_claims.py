@@ -265,6 +265,12 @@ def test_what_is_to_be_installed_is_what_the_project_asks_for() -> None:
         assert f"make {command}" in README
 
 
+def test_the_changelog_says_everything_once() -> None:
+    unreleased = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
+    entries = Counter(" ".join(entry.split()) for entry in re.findall(r"^- (?:.*\n)(?:  .*\n)*", unreleased, re.MULTILINE))
+    assert [entry for entry, n in entries.items() if n > 1] == []
+
+
 # Figures
 
 FIGURES = {
