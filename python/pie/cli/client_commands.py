@@ -18,9 +18,7 @@ PidArgument = Annotated[int, typer.Argument(metavar="PID", min=1, help="The numb
 
 
 AllUsersOption = Annotated[bool, typer.Option("--all-users", help="For operators: those of everybody.")]
-OfOption = Annotated[
-    str | None, typer.Option("--of", metavar="USER", help="For operators: the user whose it is.", show_default=False)
-]
+OfOption = Annotated[str | None, typer.Option("--of", metavar="USER", help="For operators: the user whose it is.", show_default=False)]
 
 connection_app = typer.Typer(help="List and end the connections of a server: for operators.", no_args_is_help=True)
 topic_app = typer.Typer(help="List the topics by which programs send to each other, and drop what waits in them.", no_args_is_help=True)
@@ -162,7 +160,7 @@ def attach(
     key: KeyOption = None,
     private_key: PrivateKeyOption = None,
 ) -> None:
-    """Attach to a process of a server: print what no client has read, go on until it ends, and send it the lines of stdin.
+    """Attach to a process: print what no client has read, go on until it ends, and send it the lines of stdin.
 
     The exit code is that of the program, as with `pie run`. Ctrl-C detaches and leaves the process running; `pie stop`
     ends it.

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 ServerOption = Annotated[
     str | None, typer.Option("--server", metavar="URL", help="The server, as in ws://127.0.0.1:8080.", show_default=False)
 ]
-UserOption = Annotated[str | None, typer.Option("--user", metavar="NAME", help="The user whose programs and processes they are.", show_default=False)]
+UserOption = Annotated[
+    str | None, typer.Option("--user", metavar="NAME", help="The user whose programs and processes they are.", show_default=False)
+]
 
 
 KeyOption = Annotated[
