@@ -1,11 +1,11 @@
 """Streams an answer to the client as it is written. Input: {"prompt", "max_tokens", "temperature", "top_p"}."""
 
-from inferlet import Context, Model, Sampler, chat, session
+from inferlet import Context, Model, Sampler, chat, runtime, session
 
 
 async def main(input):
     options = input or {}
-    model = Model.load("default")
+    model = Model.load(runtime.models()[0])
     ctx = Context(model)
     ctx.system("You are a helpful assistant.")
     ctx.user(options.get("prompt", "Tell me a short story about a fox."))

@@ -1,6 +1,6 @@
 /** Streams an answer to the client as it is written. */
 
-import { Context, Model, Sampler, chat, session, type FinishReason } from 'inferlet';
+import { Context, Model, Sampler, chat, runtime, session, type FinishReason } from 'inferlet';
 
 interface Input {
   prompt?: string;
@@ -16,7 +16,7 @@ interface Answer {
 
 export async function main(input: Input | null): Promise<Answer> {
   const { prompt = 'Tell me a short story about a fox.', max_tokens = 128, temperature = 0.8, top_p = 0.95 } = input ?? {};
-  const model = Model.load('default');
+  const model = Model.load(runtime.models()[0]!);
   using ctx = new Context(model);
   ctx.system('You are a helpful assistant.').user(prompt);
 
