@@ -1,4 +1,4 @@
-"""The whole programs of the recipes and of the README: they run as printed. The short snippets run in `test_guides.py`."""
+"""The whole programs of the recipes and of the README run as printed. The short snippets run in `test_guides.py`."""
 
 from __future__ import annotations
 

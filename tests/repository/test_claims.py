@@ -29,8 +29,8 @@ INDENTED = re.compile(r"(?:(?<=\n\n) {4}\S.*\n(?:(?: {4}.*)?\n)*)")
 CODE = re.compile(r"(`+)(.+?)\1", re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+(?:\([^()\s]*\))?)\)")
 SHELLS = {"bash", "console", "sh", "shell", ""}
-NO_COMMANDS = {"hello": "the first line of what a client signs"}
-"""What stands behind the word `pie` in code, and is not a command."""
+UNLISTED = {"hello": "the first line of what a client signs", "test-worker": "what modules for tests start, which is not for people"}
+"""What stands behind the word `pie` in code, and is not a command of the command line's list."""
 
 
 def pages() -> list[Path]:
@@ -166,7 +166,7 @@ def unknown(words: list[str]) -> str | None:
     """What a line names that `pie` has not: the command, or an option of it."""
     known = commands()
     first = words[0]
-    if first in NO_COMMANDS or not re.fullmatch(r"[a-z][a-z-]*", first):
+    if first in UNLISTED or not re.fullmatch(r"[a-z][a-z-]*", first):
         return None
     if first not in known:
         return f"there is no command {first}"
