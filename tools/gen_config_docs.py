@@ -71,8 +71,8 @@ load it as `default` too. Without any, the embedded model `pie-tiny` is served.
 
 What is written is taken as it stands, once: nothing in it is expanded but a `~` at the beginning of a path. Sizes
 (`_bytes`) are whole numbers of bytes, or texts with a unit: `KB`, `MB`, `GB`, `TB` are powers of 1000, `KiB`, `MiB`,
-`GiB`, `TiB` of 1024. Times (`_s`) are seconds. `"none"` is no limit, where there may be none. A relative path in a file
-begins at the folder of the file, anywhere else at the current folder. In the environment, and in a flag, a list is
+`GiB`, `TiB` of 1024. Times (`_s`) are seconds. `"none"` means no limit, where there may be none. A relative path in a
+file begins at the folder of the file, anywhere else at the current folder. In the environment, and in a flag, a list is
 written with commas.
 
 A key that there is not, a value of another kind or out of its range, and a damaged file are the error `invalid-config`,

@@ -13,18 +13,31 @@ ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "guide"
 PAGES = ("text", "tools", "grammars", "steps", "passes", "messages", "children", "files", "http", "mcp")
 """The pages that show everything in three languages."""
+MIXED = ("recipes",)
+"""Pages that show everything in Python and TypeScript, and some of it in Rust."""
 TARGET = ROOT / "tests" / "guests" / "guides" / "src" / "snippets.rs"
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"(?:#|//) (\w+\.\w+)\n")
+"""The first line of a whole program: the name of its file."""
 
 
 def snippets(language: str) -> dict[str, str]:
-    """The snippets of a language by their page and number: `tools/1` is the first of `tools.md`."""
+    """The snippets of a language by their page and number: `tools/1` is the first of `tools.md`.
+
+    Whole programs, which begin with the name of a file, are left out.
+    """
     found = {}
-    for page in PAGES:
+    for page in (*PAGES, *MIXED):
         blocks = _FENCED.findall((GUIDE / f"{page}.md").read_text(encoding="utf-8"))
-        texts = [text for given, text in blocks if given == language]
+        texts = [text for given, text in blocks if given == language and not _NAMED.match(text)]
         found.update({f"{page}/{number}": text for number, text in enumerate(texts, 1)})
     return found
+
+
+def files(page: str) -> dict[str, str]:
+    """The whole programs of a page by the names of their files."""
+    blocks = _FENCED.findall((GUIDE / f"{page}.md").read_text(encoding="utf-8"))
+    return {named[1]: text for _, text in blocks if (named := _NAMED.match(text))}
 
 
 def rust() -> str:

@@ -102,7 +102,7 @@ class Snapshot:
             # Addresses stay below 2 GiB: the sign of the constant is never set.
             address, at = self._number(at + 2)
             if self.component[at] != _END:
-                raise BuildError("the address of a segment of the component's memory is no constant")
+                raise BuildError("the address of a segment of the component's memory is not a constant")
             n_bytes, at = self._number(at + 1)
             yield _Segment(address, at, n_bytes)
             at += n_bytes

@@ -2,7 +2,7 @@
 
 import json
 
-from inferlet import Context, Model, Sampler, chat, runtime, session, tools
+from inferlet import Context, Model, Sampler, chat, session, tools
 
 PRICES = {"guitar": 180, "hammer": 12, "jacket": 59, "violin": 340}
 
@@ -35,7 +35,7 @@ def answer_of(call):
 
 async def main(input):
     options = input or {}
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     ctx = Context(model)
     ctx.equip(TOOLS.values()).user(options.get("prompt", "How much does a violin cost?"))
 

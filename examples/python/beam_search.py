@@ -2,13 +2,13 @@
 
 import asyncio
 
-from inferlet import Context, Distribution, Model, chat, runtime
+from inferlet import Context, Distribution, Model, chat
 
 
 async def main(input):
     options = input or {}
     n_beams = options.get("beams", 3)
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     ends = set(chat.stop_tokens(model))
     ctx = Context(model).user(options.get("prompt", "Name an animal.")).cue()
 

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from inferlet import Context, Logprob, Model, Sampler, runtime
+from inferlet import Context, Logprob, Model, Sampler
 
 
 async def main(input):
     options = input or {}
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     prompt = Context(model).user(options.get("prompt", "Name an animal.")).cue()
 
     async def attempt():

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from inferlet import Context, Model, Sampler, runtime
+from inferlet import Context, Model, Sampler
 
 
 async def main(input):
     options = input or {}
-    ctx = Context(Model.load(runtime.models()[0]))
+    ctx = Context(Model.load("default"))
     ctx.system("You are a helpful assistant.")
     ctx.user(options.get("prompt", "Name an animal."))
     # What the branches share is computed once.

@@ -4,7 +4,7 @@
 
 import asyncio
 
-from inferlet import Context, Distribution, Logprobs, Model, chat, runtime
+from inferlet import Context, Distribution, Logprobs, Model, chat
 
 # Only tokens that are at least so many times as likely as the likeliest one are weighed.
 PLAUSIBLE = 0.1
@@ -20,7 +20,7 @@ async def read(ctx, *probes):
 async def main(input):
     options = input or {}
     weight = options.get("weight", 0.5)
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     ends = set(chat.stop_tokens(model))
     prompt = options.get("prompt", "Name an animal.")
     expert = Context(model).system("You are a helpful assistant.").user(prompt).cue()

@@ -5,7 +5,7 @@
 import array
 import asyncio
 
-from inferlet import Context, Logits, Model, chat, runtime
+from inferlet import Context, Logits, Model, chat
 
 
 async def row_behind(ctx):
@@ -18,7 +18,7 @@ async def row_behind(ctx):
 async def main(input):
     options = input or {}
     scale = options.get("scale", 1.5)
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     ends = set(chat.stop_tokens(model))
     with_prompt = Context(model).user(options.get("prompt", "Name an animal.")).cue()
     without = Context(model).cue()

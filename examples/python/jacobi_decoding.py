@@ -2,13 +2,13 @@
 "max_tokens"}. The text is what one token after the other gives.
 """
 
-from inferlet import Context, Model, Sampler, runtime
+from inferlet import Context, Model, Sampler
 
 
 async def main(input):
     options = input or {}
     width, n = options.get("width", 6), options.get("max_tokens", 24)
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     ctx = Context(model).user(options.get("prompt", "Tell me a short story about a fox.")).cue()
     last = ctx.buffer()[-1]
     tokens, guess, n_passes = [], [last] * width, 0

@@ -5,7 +5,7 @@ A server is configured as `[mcp.NAME]`, or registered by the client; `docs/guide
 
 import json
 
-from inferlet import Context, InferletError, Model, Sampler, chat, mcp, runtime, session, tools
+from inferlet import Context, InferletError, Model, Sampler, chat, mcp, session, tools
 
 
 def answer_of(server, call):
@@ -25,7 +25,7 @@ async def main(input):
     offered = [(server, tool) for server in sessions for tool in json.loads(server.list_tools())["tools"]]
     servers = {tool["name"]: server for server, tool in offered}
 
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     ctx = Context(model)
     # The model is told of the tools as the servers describe them.
     ctx.equip([tool for _, tool in offered]).user(options.get("prompt", "How much does a violin cost?"))

@@ -2,7 +2,7 @@
 "max_tokens"}. Speculation changes no token.
 """
 
-from inferlet import Context, Model, Sampler, runtime
+from inferlet import Context, Model, Sampler
 
 
 class NGrams:
@@ -34,7 +34,7 @@ class NGrams:
 
 async def main(input):
     options = input or {}
-    model, n = Model.load(runtime.models()[0]), options.get("max_tokens", 48)
+    model, n = Model.load("default"), options.get("max_tokens", 48)
     ctx = Context(model).user(options.get("prompt", "Tell me a short story about a fox.")).cue()
     g = ctx.fork().generate(Sampler.argmax(), max_tokens=n, speculator=NGrams(ctx.buffer())).ignore_eos()
     tokens, drafted, accepted, n_steps = [], 0, 0, 0

@@ -3,13 +3,13 @@
 import asyncio
 from collections import Counter
 
-from inferlet import Context, Model, Sampler, runtime
+from inferlet import Context, Model, Sampler
 
 
 async def main(input):
     options = input or {}
     n_samples, at_once = options.get("samples", 9), options.get("at_once", 3)
-    ctx = Context(Model.load(runtime.models()[0])).user(options.get("prompt", "Name an animal."))
+    ctx = Context(Model.load("default")).user(options.get("prompt", "Name an animal."))
     await ctx.flush()
 
     async def answer():

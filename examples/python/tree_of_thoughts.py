@@ -4,7 +4,7 @@
 
 import asyncio
 
-from inferlet import Context, Logprobs, Model, Sampler, runtime
+from inferlet import Context, Logprobs, Model, Sampler
 
 QUESTION = "Is this a good answer? Say yes or no."
 
@@ -12,7 +12,7 @@ QUESTION = "Is this a good answer? Say yes or no."
 async def main(input):
     options = input or {}
     n_branches, n_kept = options.get("branches", 3), options.get("keep", 2)
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     yes, no = (model.tokenizer().encode(word)[0] for word in ("Yes", "No"))
     root = Context(model).system("You are a helpful assistant.").user(options.get("prompt", "Tell me a short story about a fox."))
     # The pages of what thoughts have in common are computed once, and shared by all that fork from here.

@@ -2,7 +2,7 @@
 
 from math import exp
 
-from inferlet import Context, Logprob, Model, Sampler, runtime
+from inferlet import Context, Logprob, Model, Sampler
 
 
 async def logprobs_of(prompt, tokens):
@@ -17,7 +17,7 @@ async def logprobs_of(prompt, tokens):
 
 async def main(input):
     options = input or {}
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     prompt = Context(model).user(options.get("prompt", "How much does a guitar cost?")).cue()
     tokens = await prompt.fork().generate(Sampler.argmax(), max_tokens=options.get("max_tokens", 24)).collect_tokens()
     logs = await logprobs_of(prompt, tokens)

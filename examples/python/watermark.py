@@ -2,7 +2,7 @@
 "max_tokens"}.
 """
 
-from inferlet import Context, Model, Sampler, brle, runtime
+from inferlet import Context, Model, Sampler, brle
 
 
 def green(previous, key, vocab_size):
@@ -31,7 +31,7 @@ def share_of_green(tokens, first, key, vocab_size):
 async def main(input):
     options = input or {}
     key, n = options.get("key", 15), options.get("max_tokens", 32)
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     vocab_size = model.tokenizer().vocab_size()
     ctx = Context(model).user(options.get("prompt", "Tell me a short story about a fox.")).cue()
     first = ctx.buffer()[-1]

@@ -2,13 +2,13 @@
 "window", "sinks", "max_tokens"}.
 """
 
-from inferlet import Context, Model, Sampler, brle, runtime
+from inferlet import Context, Model, Sampler, brle
 
 
 async def main(input):
     options = input or {}
     window, sinks = options.get("window", 32), options.get("sinks", 4)
-    model = Model.load(runtime.models()[0])
+    model = Model.load("default")
     ctx = Context(model).user(options.get("prompt", "Tell me a short story about a fox.")).cue()
     prompt = ctx.buffer()
     tokens, given = [], prompt

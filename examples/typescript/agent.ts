@@ -1,6 +1,6 @@
 /** An agent: the model calls tools until it can answer in words. */
 
-import { Context, Model, Sampler, chat, runtime, session, tools } from 'inferlet';
+import { Context, Model, Sampler, chat, session, tools } from 'inferlet';
 
 interface Input {
   prompt?: string;
@@ -33,7 +33,7 @@ const failure = (why: string): string => `{"error": ${JSON.stringify(why)}}`;
 
 export async function main(input: Input | null): Promise<string> {
   const { prompt = 'How much does a violin cost?', max_turns = 4, tool_choice } = input ?? {};
-  const model = Model.load(runtime.models()[0]!);
+  const model = Model.load('default');
   using ctx = new Context(model);
   ctx.equip(TOOLS).user(prompt);
 

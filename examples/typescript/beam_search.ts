@@ -1,6 +1,6 @@
 /** Keeps the likeliest few continuations at each step. Input: {"prompt", "beams", "max_tokens"}. */
 
-import { Context, Distribution, Model, chat, runtime } from 'inferlet';
+import { Context, Distribution, Model, chat } from 'inferlet';
 
 interface Input {
   prompt?: string;
@@ -16,7 +16,7 @@ interface Beam {
 
 export async function main(input: Input | null): Promise<string[]> {
   const { prompt = 'Name an animal.', beams: nBeams = 3, max_tokens: maxTokens = 16 } = input ?? {};
-  const model = Model.load(runtime.models()[0]!);
+  const model = Model.load('default');
   const ends = new Set(chat.stopTokens(model));
   const hasEnded = ({ tokens }: Beam): boolean => ends.has(tokens.at(-1)!);
 

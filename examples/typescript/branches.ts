@@ -1,6 +1,6 @@
 /** Continues one conversation in several ways at once. */
 
-import { Context, Model, Sampler, runtime } from 'inferlet';
+import { Context, Model, Sampler } from 'inferlet';
 
 interface Input {
   prompt?: string;
@@ -10,7 +10,7 @@ interface Input {
 
 export async function main(input: Input | null): Promise<string[]> {
   const { prompt = 'Name an animal.', branches = 4, max_tokens = 32 } = input ?? {};
-  using ctx = new Context(Model.load(runtime.models()[0]!));
+  using ctx = new Context(Model.load('default'));
   ctx.system('You are a helpful assistant.').user(prompt);
   // What the branches share is computed once.
   await ctx.flush();

@@ -3,7 +3,7 @@
  * "max_tokens"}. Speculation changes no token.
  */
 
-import { Context, Model, Sampler, type Speculator, runtime } from 'inferlet';
+import { Context, Model, Sampler, type Speculator } from 'inferlet';
 
 interface Input {
   prompt?: string;
@@ -50,7 +50,7 @@ class NGrams implements Speculator {
 
 export async function main(input: Input | null): Promise<object> {
   const { prompt = 'Tell me a short story about a fox.', max_tokens: maxTokens = 48 } = input ?? {};
-  const model = Model.load(runtime.models()[0]!);
+  const model = Model.load('default');
   const ctx = new Context(model).user(prompt).cue();
   const speculator = new NGrams(ctx.buffer());
   const g = ctx.fork().generate(Sampler.argmax(), { maxTokens, ignoreEos: true, speculator });

@@ -2,7 +2,7 @@
  * Marks a text by the tokens that it is written with, and finds the mark again. Input: {"prompt", "key", "max_tokens"}.
  */
 
-import { type Constraint, Context, Model, Sampler, brle, runtime } from 'inferlet';
+import { type Constraint, Context, Model, Sampler, brle } from 'inferlet';
 
 interface Input {
   prompt?: string;
@@ -48,7 +48,7 @@ function shareOfGreen(tokens: Uint32Array, first: number, key: number, vocabSize
 
 export async function main(input: Input | null): Promise<Found> {
   const { prompt = 'Tell me a short story about a fox.', key = 15, max_tokens: maxTokens = 32 } = input ?? {};
-  const model = Model.load(runtime.models()[0]!);
+  const model = Model.load('default');
   const vocabSize = model.tokenizer().vocabSize();
   const ctx = new Context(model).user(prompt).cue();
   const first = ctx.buffer().at(-1)!;

@@ -69,7 +69,7 @@ def test_a_file_that_is_no_checkpoint_is_refused(tmp_path, monkeypatch) -> None:
     junk.write_text("just text", encoding="utf-8")
     for path in (other, junk):
         monkeypatch.setattr(sys, "argv", ["pie_tiny", "curve", "--checkpoint", str(path)])
-        with pytest.raises(SystemExit, match=r"\.pt is no checkpoint of this program: name another"):
+        with pytest.raises(SystemExit, match=r"\.pt is not a checkpoint of this program: name another"):
             main()
 
 

@@ -13,7 +13,7 @@ const fresh = () => new Context(model);
 /** The call throws an error of that class and code, whose message has those words. */
 function refuses(call, kind, code, words) {
   assert.throws(call, (error) => {
-    assert.ok(error instanceof kind, `${error} is no ${kind.name}`);
+    assert.ok(error instanceof kind, `${error} is not a ${kind.name}`);
     assert.equal(error.code, code);
     assert.ok(error.message.includes(words), error.message);
     return true;

@@ -152,7 +152,7 @@ for (const [name, call, kind, code, words] of REFUSED) {
   test(`[JS-082..089 JS-110..112] refused before the engine is asked: ${name}`, () => {
     const fwd = fresh();
     assert.throws(() => call(fwd), (error) => {
-      assert.ok(error instanceof kind, `${error} is no ${kind.name}`);
+      assert.ok(error instanceof kind, `${error} is not a ${kind.name}`);
       assert.equal(error.code, code);
       assert.ok(error.message.includes(words), error.message);
       return true;

@@ -139,7 +139,7 @@ def _loaded(path: Path, option: str = "") -> Checkpoint:
     try:
         return Checkpoint.load(path)
     except (EOFError, KeyError, RuntimeError, TypeError, UnpicklingError) as error:
-        raise SystemExit(f"{path} is no checkpoint of this program: name another") from error
+        raise SystemExit(f"{path} is not a checkpoint of this program: name another") from error
 
 
 def _plan(arguments: argparse.Namespace, *, decay: bool) -> Plan:

@@ -81,7 +81,7 @@ export abstract class Body {
     if (this.bodyUsed || this.#body.locked) throw new TypeError('the body was read already; clone the answer before reading it twice');
     const chunks: Uint8Array[] = [];
     for await (const chunk of this.#body) {
-      if (!(chunk instanceof Uint8Array)) throw new TypeError('a chunk of the body is no Uint8Array');
+      if (!(chunk instanceof Uint8Array)) throw new TypeError('a chunk of the body is not a Uint8Array');
       chunks.push(chunk);
     }
     return joined(chunks);

@@ -77,7 +77,7 @@ export class Headers implements Iterable<[string, string]> {
 
 function nameOf(name: string): string {
   const text = String(name);
-  if (!NAME.test(text)) throw new TypeError(`${JSON.stringify(text)} is no name of a header`);
+  if (!NAME.test(text)) throw new TypeError(`${JSON.stringify(text)} is not the name of a header`);
   return text.toLowerCase();
 }
 

@@ -91,7 +91,7 @@ export class Response extends Body {
   readonly type: 'default' | 'error' = 'default';
 
   constructor(body: BodyInit | null = null, { status = 200, statusText = '', headers }: ResponseInit = {}) {
-    if (!Number.isInteger(status) || status < 200 || status > 599) throw new RangeError(`${status} is no status of an answer; it is a number from 200 to 599`);
+    if (!Number.isInteger(status) || status < 200 || status > 599) throw new RangeError(`${status} is not a status of an answer; give a number from 200 to 599`);
     if (body !== null && NULL_BODY.includes(status)) throw new TypeError(`an answer of the status ${status} has no body`);
     const extracted = extract(body);
     super(extracted.body);
@@ -127,7 +127,7 @@ export class Response extends Body {
 
   /** One that sends the request on. */
   static redirect(url: string | { readonly href: string }, status = 302): Response {
-    if (!REDIRECT_STATUS.includes(status)) throw new RangeError(`${status} is no status of a redirect; it is one of ${REDIRECT_STATUS.join(', ')}`);
+    if (!REDIRECT_STATUS.includes(status)) throw new RangeError(`${status} is not a status of a redirect; give one of ${REDIRECT_STATUS.join(', ')}`);
     return new Response(null, { status, headers: { location: typeof url === 'string' ? url : url.href } });
   }
 

@@ -28,9 +28,7 @@ PidArgument = Annotated[
 ]
 
 AllUsersOption = Annotated[bool, typer.Option("--all-users", help="For operators: those of everybody.")]
-OfOption = Annotated[
-    str | None, typer.Option("--of", metavar="USER", help="For operators: whose it is, where it is another's.", show_default=False)
-]
+OfOption = Annotated[str | None, typer.Option("--of", metavar="USER", help="For operators: the user whose it is.", show_default=False)]
 
 connection_app = App(help="List and end the connections of a server: for operators.")
 topic_app = App(help="List the topics by which programs send to each other, and drop what waits in them.")
@@ -173,7 +171,7 @@ def attach(
     key: KeyOption = None,
     private_key: PrivateKeyOption = None,
 ) -> None:
-    """Attach to a process of a server: print what nobody has read, go on until it ends, and send it the lines of stdin.
+    """Attach to a process: print what no client has read, go on until it ends, and send it the lines of stdin.
 
     The exit code is that of the program, as with `pie run`. Ctrl-C detaches and leaves the process running; `pie stop`
     ends it.
@@ -192,7 +190,7 @@ def logs(
     key: KeyOption = None,
     private_key: PrivateKeyOption = None,
 ) -> None:
-    """Print the last that a process wrote and, where it has ended, its value or its error.
+    """Print what a process wrote last and, once it has ended, its value or its error.
 
     No event is taken from a client that is attached.
     """

@@ -18,7 +18,7 @@ Scope = Literal["read", "user", "operator"]
 @key_app.command()
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What you call it, as in laptop.", show_default=False)],
-    user: Annotated[str, typer.Option(metavar="USER", help="Whose programs and processes it opens.", show_default=False)],
+    user: Annotated[str, typer.Option(metavar="USER", help="The user whose programs and processes it opens.", show_default=False)],
     scope: Annotated[
         Scope, typer.Option(help="read: look at one's own; user: launch, too; operator: see and end what is anybody's.")
     ] = "user",
@@ -40,7 +40,7 @@ def add(
 
 @key_app.command("list")
 def list_(as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """List the keys, without what one comes in by."""
+    """List the keys, without their secrets."""
     from pie.cli.keys import show
 
     raise typer.Exit(show(config_flags(config, None, False, None), as_json=as_json))
@@ -51,7 +51,7 @@ def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a key; `pie key list` lists them.", show_default=False)],
     config: ConfigOption = None,
 ) -> None:
-    """Take a key away. A running server lets go of whoever came in by it."""
+    """Revoke a key. A running server ends the connections that use it."""
     from pie.cli.keys import revoke as take
 
     raise typer.Exit(take(config_flags(config, None, False, None), key_id))

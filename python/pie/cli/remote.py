@@ -24,7 +24,9 @@ ServerOption = Annotated[
     str | None,
     typer.Option("--server", metavar="URL", help="The server, as in ws://127.0.0.1:8080, or HOST:PORT.", show_default=False),
 ]
-UserOption = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Whose programs and processes.", show_default=False)]
+UserOption = Annotated[
+    str | None, typer.Option("--user", metavar="NAME", help="The user whose programs and processes they are.", show_default=False)
+]
 
 
 KeyOption = Annotated[

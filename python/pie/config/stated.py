@@ -274,7 +274,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     """
 
     allow_anonymous: bool = False
-    """Lets `auth = "off"` stand on an address that others reach: whoever does may be anybody."""
+    """Lets `auth = "off"` stand on an address that others reach: they may say that they are any user."""
 
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks (`10.0.0.7`, `10.1.0.0/16`) of the proxies whose `user_header` names the user."""

@@ -89,7 +89,7 @@ def read(raw: bytes) -> Head:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not _NAME.fullmatch(name) or any(character in value for character in "\r\n\0"):
-            raise BadHeadError("a header field is none")
+            raise BadHeadError("a header field is not a name and a value")
         fields.append((name, value.strip(" \t")))
     path, _, query = start[2].partition("?")
     return Head(start[1], path, query, tuple(fields))

@@ -53,8 +53,8 @@ mod tests {
     fn clients_learn_that_there_was_a_fault_and_nothing_of_it() {
         let fault = Error::internal("/srv/pie/python cannot be started");
         assert!(!message(&fault).contains('/'), "{}", message(&fault));
-        let other = Error::new(ErrorCode::InvalidName, "a/b is no name");
-        assert_eq!(message(&other), "a/b is no name");
+        let other = Error::new(ErrorCode::InvalidName, "a/b is not a name");
+        assert_eq!(message(&other), "a/b is not a name");
     }
 
     #[test]

@@ -135,17 +135,17 @@ fn read(head: &[u8]) -> Result<Request, Reply> {
         _ => Version::HTTP_10,
     };
     *request.method_mut() = Method::from_bytes(parsed.method.unwrap_or_default().as_bytes())
-        .map_err(|_| bad("the method is none"))?;
+        .map_err(|_| bad("the method is not one of HTTP"))?;
     *request.uri_mut() = parsed
         .path
         .unwrap_or_default()
         .parse()
-        .map_err(|_| bad("the target of the request is none"))?;
+        .map_err(|_| bad("the target of the request is not a path or an address"))?;
     for field in parsed.headers {
         let name = HeaderName::from_bytes(field.name.as_bytes());
         let value = HeaderValue::from_bytes(field.value);
         let (Ok(name), Ok(value)) = (name, value) else {
-            return Err(bad("a header field is none"));
+            return Err(bad("a header field is not a name and a value"));
         };
         request.headers_mut().append(name, value);
     }
@@ -170,7 +170,7 @@ fn respond(request: &Request, shared: &ServerState) -> Result<Response, Reply> {
     create_response(request).map_err(|error| {
         Reply::new(
             StatusCode::BAD_REQUEST,
-            format!("the upgrade is none that the server can follow: {error}"),
+            format!("the server cannot follow the upgrade: {error}"),
         )
     })
 }

@@ -60,7 +60,7 @@ impl Memory {
             self.check_page(page)?;
             if slot as usize >= self.host_pages {
                 return Err(format!(
-                    "host slot {slot} is none of the {}",
+                    "host slot {slot} is not one of the {}",
                     self.host_pages
                 ));
             }
@@ -112,7 +112,7 @@ impl Memory {
             return Ok(());
         }
         Err(format!(
-            "page {page} is none of the {} pages",
+            "page {page} is not one of the {} pages",
             self.n_pages()
         ))
     }

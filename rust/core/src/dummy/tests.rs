@@ -263,7 +263,7 @@ fn what_cannot_be_run_is_named_and_changes_nothing() {
     let cases: [(Write, &str); 8] = [
         (
             |b| add(b, &[1], 0, &[8], Masks::Causal),
-            "page 8 is none of the 8",
+            "page 8 is not one of the 8",
         ),
         (
             |b| add(b, &[V], 0, &[0], Masks::Causal),
@@ -271,19 +271,19 @@ fn what_cannot_be_run_is_named_and_changes_nothing() {
         ),
         (
             |b| b.add_copy(PageId(1), PageId(8)),
-            "page 8 is none of the 8",
+            "page 8 is not one of the 8",
         ),
         (
             |b| b.add_swap_out(PageId(9), HostSlot(0)),
-            "page 9 is none of the 8",
+            "page 9 is not one of the 8",
         ),
         (
             |b| b.add_swap_out(PageId(0), HostSlot(2)),
-            "host slot 2 is none of the 2",
+            "host slot 2 is not one of the 2",
         ),
         (
             |b| b.add_swap_in(HostSlot(3), PageId(1)),
-            "host slot 3 is none of the 2",
+            "host slot 3 is not one of the 2",
         ),
         (
             |b| {

@@ -169,7 +169,7 @@ impl Answering {
             .filter(|parsed| (200..600).contains(&parsed.as_u16()))
             .ok_or_else(|| {
                 invalid(&format!(
-                    "{status} is no status of an answer; give one from 200 to 599"
+                    "{status} is not a status of an answer; give one from 200 to 599"
                 ))
             })?;
         let Some(asked) = self.asked.take() else {

@@ -152,7 +152,7 @@ fn check_json(input: &str) -> Result<(), Error> {
     let read = serde_json::from_str::<IgnoredAny>(input);
     read.map(drop).map_err(|error| {
         let message = format!(
-            "the input of a child is a JSON text, and this is none ({error}); give one, as `null`"
+            "the input of a child must be a JSON text, and this is not one ({error}); give one, as `null`"
         );
         Error::new(ErrorCode::InvalidArgument, message)
     })

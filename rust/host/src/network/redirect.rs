@@ -61,7 +61,7 @@ pub(crate) fn location<'a>(
     };
     match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => Ok(Some(text)),
-        Err(_) => Err(refused(from, "its header Location is no text")),
+        Err(_) => Err(refused(from, "its header Location is not text")),
     }
 }
 

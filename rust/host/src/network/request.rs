@@ -83,7 +83,7 @@ pub(crate) fn method(name: &str) -> Result<Method, Error> {
         invalid(
             "method",
             name,
-            "it is no method of HTTP; give GET, POST or another one",
+            "it is not a method of HTTP; give GET, POST or another one",
         )
     })
 }
@@ -99,7 +99,7 @@ pub(crate) fn headers(
     let mut headers = HeaderMap::new();
     for (name, text) in given {
         let parsed = HeaderName::try_from(&*name)
-            .map_err(|_| invalid("header", &name, "it is no name of a header"))?;
+            .map_err(|_| invalid("header", &name, "it is not the name of a header"))?;
         let value = bytes(&text).and_then(|bytes| HeaderValue::from_bytes(&bytes).ok());
         let value = value.ok_or_else(|| {
             let why = "it holds a line break, another control character, or one beyond U+00FF";

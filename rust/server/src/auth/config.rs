@@ -15,7 +15,7 @@ settings! {
         /// Whether clients have to prove who they are: `on`, by a key or a proxy; `off`, they are who they say; `auto`,
         /// on but on loopback without a trusted proxy.
         mode "auth": AuthMode = AuthMode::Auto;
-        /// Lets `auth = "off"` stand on an address that others reach: whoever does may be anybody.
+        /// Lets `auth = "off"` stand on an address that others reach: they may say that they are any user.
         allow_anonymous "allow_anonymous": bool = false;
         /// Addresses or networks (`10.0.0.7`, `10.1.0.0/16`) of the proxies whose `user_header` names the user.
         trusted_proxies "trusted_proxies": Vec<Network> = Vec::new();

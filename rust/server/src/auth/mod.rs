@@ -81,7 +81,7 @@ impl Authority {
         let keys = Keys::open(data_dir)?;
         let is_on = config.is_on(address.ip(), keys.n_usable())?;
         if !is_on && !address.ip().to_canonical().is_loopback() {
-            tracing::warn!(%address, "server.allow_anonymous: whoever reaches this address may be anybody");
+            tracing::warn!(%address, "server.allow_anonymous: clients may say that they are any user");
         }
         Ok(Self {
             config: config.clone(),

@@ -33,6 +33,7 @@ pub(crate) async fn run(snippet: &str, server: &str, model: &Model, ctx: &mut Co
         "http/3" => http_3(server, model, ctx).await,
         "mcp/1" => mcp_1(server, model, ctx).await,
         "mcp/2" => mcp_2(server, model, ctx).await,
+        "recipes/1" => recipes_1(server, model, ctx).await,
         other => Err(format!("the guide has no snippet {other}")),
     }
 }
@@ -440,5 +441,11 @@ async fn mcp_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
         }
     }
     let answer = asked.generate(Sampler::Argmax).max_tokens(64).collect_text().await?;
+    Ok(())
+}
+
+async fn recipes_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    let line = ctx.generate(Sampler::argmax()).max_tokens(64).stop_texts(["\n"]).collect_text().await?;
+    assert!(!line.contains('\n'));
     Ok(())
 }
