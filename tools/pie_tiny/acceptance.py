@@ -39,7 +39,8 @@ def draft_model(checkpoint: Checkpoint, answerer: Answerer) -> Qwen3ForCausalLM:
     if found != wanted:
         wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
         raise ValueError(
-            f"this is not a checkpoint of the draft model: {len(wrong)} tensors are missing, unknown or of another shape, such as {wrong[0]}"
+            f"this is not a checkpoint of the draft model: {len(wrong)} tensors are missing, unknown or of another shape, "
+            f"such as {wrong[0]}"
         )
     # The output layer is the embedding, tied, and has no tensor of its own.
     model.load_state_dict(checkpoint.average, strict=False)

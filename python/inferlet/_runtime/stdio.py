@@ -74,7 +74,7 @@ class NoInput(io.TextIOBase):
         """Raises EOFError."""
         raise EOFError(_NO_INPUT)
 
-    def readline(self, size: int = -1, /) -> NoReturn:
+    def readline(self, size: int | None = -1, /) -> NoReturn:
         """Raises EOFError."""
         raise EOFError(_NO_INPUT)
 

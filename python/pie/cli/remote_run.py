@@ -128,7 +128,7 @@ async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepar
         return EXIT_ERROR
     if launch.verbose:
         print(json.dumps({"launch_seed": process.launch_seed, "pid": process.pid}), file=sys.stderr)
-    elif launch.seed is None:
+    elif launch.seed is None and process.launch_seed is not None:
         tell_seed(process.launch_seed)
     return printer.exit_code
 

@@ -111,7 +111,7 @@ def _client_verb(
     """The same verb, which waits."""
 
     @functools.wraps(method)
-    def call(self: Client, *arguments: _P.args, **named: _P.kwargs) -> _T:
+    def call(self: Client, /, *arguments: _P.args, **named: _P.kwargs) -> _T:
         return self._loop.run(method(self._awaited, *arguments, **named))
 
     return call
@@ -123,7 +123,7 @@ def _launching_verb(
     """The same verb, which waits, and gives a process whose verbs wait."""
 
     @functools.wraps(method)
-    def call(self: Client, *arguments: _P.args, **named: _P.kwargs) -> Process:
+    def call(self: Client, /, *arguments: _P.args, **named: _P.kwargs) -> Process:
         return Process(self, self._loop.run(method(self._awaited, *arguments, **named)))
 
     return call
@@ -133,7 +133,7 @@ def _process_verb(
     method: Callable[Concatenate[awaited_process.Process, _P], Coroutine[Any, Any, _T]],
 ) -> Callable[Concatenate[Process, _P], _T]:
     @functools.wraps(method)
-    def call(self: Process, *arguments: _P.args, **named: _P.kwargs) -> _T:
+    def call(self: Process, /, *arguments: _P.args, **named: _P.kwargs) -> _T:
         return self._loop.run(method(self._awaited, *arguments, **named))
 
     return call

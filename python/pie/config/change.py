@@ -54,7 +54,8 @@ def _place(name: str) -> _Place:
     origin = Origin("flag", "pie config set")
     if section not in settings():
         raise unknown(section, settings(), origin, what="section")
-    table, key = (section,), rest
+    table: tuple[str, ...] = (section,)
+    key = rest
     if section in {"model", "mcp"}:
         owner, _, key = rest.rpartition(".")
         if not owner:
