@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import warnings
 from asyncio import base_events, events
 from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from concurrent.futures import Executor
@@ -139,7 +138,9 @@ class Deferred(Coroutine[Any, Any, _T]):
 
     def __del__(self) -> None:
         if self._awaited is None and not self._answer:
-            warnings.warn("a value of the engine was never awaited; write `await` before the call", RuntimeWarning, stacklevel=2)
+            # The interpreter tells of this one as of any coroutine that was never awaited.
+            left = resolve(self._future, self._owner)
+            del left
 
     def __repr__(self) -> str:
         return "<a value of the engine; await it>"

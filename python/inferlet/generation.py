@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypedDict
+from typing import Any, NoReturn, Protocol, TypedDict
 
 from componentize_py_types import Err
 from wit_world.imports import context as _context
@@ -72,8 +72,6 @@ class GenerateOptions(TypedDict, total=False):
 
 
 def _raw_options(options: GenerateOptions, stop: list[int]) -> _generation.Options:
-    for name in options.keys() - GenerateOptions.__optional_keys__:
-        _refuse_option(name)
     max_tokens, seed = options.get("max_tokens"), options.get("seed")
     return _generation.Options(
         max_tokens=None if max_tokens is None else _arguments.count("max_tokens", max_tokens),
@@ -165,14 +163,6 @@ class GenStep:
     async def _finish(self, future: _generation.FutureOutput) -> Output:
         return self._generator._finish(self, await resolve(future))
 
-    if not TYPE_CHECKING:  # a type checker says so itself
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Nothing has the name; what a step accepted may be asked of the step itself, by mistake."""
-            if not name.startswith("_") and (name in Output.__dataclass_fields__ or hasattr(Output, name)):
-                raise AttributeError(f"a step has {name!r} once it was run: out = await step.execute(), and then out.{name}")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-
     def _check_newest(self) -> None:
         """Refuses a step behind which another one was opened: the engine knows the newest alone."""
         newest = self._generator._step
@@ -212,7 +202,7 @@ class Generator:
             _arguments.refuse("sampler", sampler, remedy)
         _arguments.of_type("sampler", sampler, Sampler)
         for name in options.keys() - GenerateOptions.__optional_keys__:
-            raise TypeError(f"Context.generate() got an unexpected keyword argument {name!r}")
+            _refuse_option(name)
         stop = options.get("stop")
         stop_tokens, stop_texts = _arguments.stops("stop", () if stop is None else stop)
         raw_options = _raw_options(options, stop_tokens)
@@ -372,15 +362,6 @@ class Generator:
 
     def __aiter__(self) -> Generator:
         return self
-
-    if not TYPE_CHECKING:  # a type checker is to say so itself
-
-        def __await__(self) -> NoReturn:
-            raise ArgumentTypeError(
-                ErrorCode.INVALID_ARGUMENT,
-                "a generator is not awaited itself: await g.collect_text() or g.collect_tokens(), or go through "
-                "`async for text in g.texts()` or `async for step in g`",
-            )
 
     async def __anext__(self) -> GenStep:
         step = self._open_step()

@@ -297,7 +297,7 @@ def test_a_connection_without_a_place_is_refused_before_its_request_is_read(tmp_
 
 
 def test_an_answer_has_a_time(tmp_path: Path) -> None:
-    with door(tmp_path, PATHS["python"], shared=True, http_answer_s=0.2) as opened:
+    with door(tmp_path, PATHS["python"], shared=True, http_answer_s=2) as opened:
         answer = opened.ask("/silent")
         assert (answer.status, answer.code) == (504, "limit-http-time")
         assert opened.ask("/count").status == 200

@@ -110,6 +110,9 @@ def test_every_name_of_rust_is_found() -> None:
 def test_every_name_of_the_surface_is_found(language: str, of_rows: str) -> None:
     rows = read_rows((ROOT / "tests/surface/rows.tsv").read_text(encoding="utf-8"))
     known = paths(of_language(language))
+    if language == "python":
+        # The layout of the package is a row: modules whose names stand at its root are not listed a second time.
+        known = known | {path.stem for path in (ROOT / "python/inferlet").glob("*.py")}
     uses = re.compile(r"\.(__\w+__|_\w+)$")
     names = {name for row in rows if row.language == of_rows and row.is_present for name in row.names}
     missing = sorted(name for name in names if name not in known and not uses.search(name))

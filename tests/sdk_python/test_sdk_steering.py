@@ -5,7 +5,7 @@ import types as python_types
 from itertools import count, repeat
 
 import pytest
-from wit_world.imports import generation, sampling
+from wit_world.imports import chat, generation, sampling
 
 from inferlet import (
     ArgumentTypeError,
@@ -131,6 +131,7 @@ def engine(monkeypatch):
     log = []
     raw = FakedGenerator(Clock(monkeypatch), log)
     monkeypatch.setattr(generation.Generator, "create", classmethod(lambda cls, *given: log.append(("create", *given[1:])) or raw))
+    monkeypatch.setattr(chat.Decoder, "create_for", classmethod(lambda cls, *given: object()))
     monkeypatch.setattr(steering._masks, "intersection", lambda masks, length: log.append(("and", masks, length)) or [9, 9])
     tokenizer = python_types.SimpleNamespace(vocab_size=lambda: 100)
     owner = python_types.SimpleNamespace(model=python_types.SimpleNamespace(tokenizer=lambda: tokenizer))
