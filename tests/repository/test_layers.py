@@ -111,7 +111,7 @@ CLIENT_LAYERS = [
     {"error_codes.rs", "frame_gate.rs", "sync.rs"},
     {"error.rs"},
     {"event.rs", "info.rs", "wire.rs", "private_key.rs"},
-    {"stream.rs"},
+    {"mcp.rs", "stream.rs"},
     {"shared.rs"},
     {"signing.rs"},
     {"opening.rs"},

@@ -18,9 +18,9 @@ use crate::opening;
 #[cfg(feature = "keys")]
 use crate::private_key::PrivateKey;
 use crate::process::Process;
-use crate::shared::{Expected, fields};
+use crate::shared::Expected;
 use crate::signing::{Identity, check_key, sha256};
-use crate::wire::{Fields, number_of, read};
+use crate::wire::{Fields, fields, number_of, read};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -23,7 +23,7 @@ use crate::mcp::McpServers;
 use crate::opening::Socket;
 use crate::shared::{Answer, Expected, Shared, Unclaimed, Waiting};
 use crate::sync::lock;
-use crate::wire::{Fields, Hello, decode, encode, encode_binary};
+use crate::wire::{Fields, Hello, decode, encode, encode_binary, fields};
 
 /// Of the requests that may be open at once, these are for taking back what was given up.
 const RESERVED_REQUESTS: usize = 8;
@@ -129,7 +129,7 @@ impl Connection {
             if let Some(name) = name {
                 header["name"] = name.into();
             }
-            let header = crate::shared::fields(header);
+            let header = fields(header);
             encode_binary(&header, chunk)
         };
         let cut = frame(data.len(), true, &[]);

@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::error::Error;
 use crate::sync::lock;
-use crate::wire::{Fields, encode, number_of, text_of};
+use crate::wire::{Fields, encode, fields, number_of, text_of};
 
 const PIECE_BYTES: usize = 64 << 10;
 /// What is kept of a line that is too long: its beginning, which may tell whose it is.
@@ -232,7 +232,7 @@ impl Life {
         };
         let message = json!({ "type": kind, "link": self.number, "text": text });
         // A connection that has ended takes nothing more.
-        let _ = frames.send(encode(&crate::shared::fields(message))).await;
+        let _ = frames.send(encode(&fields(message))).await;
     }
 }
 

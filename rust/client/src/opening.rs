@@ -16,9 +16,8 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use crate::error::Error;
 use crate::error_codes::ErrorCode;
 use crate::frame_gate::FrameGate;
-use crate::shared::fields;
 use crate::signing::Identity;
-use crate::wire::{Fields, Hello, PROTOCOL, decode, encode, error_of, read};
+use crate::wire::{Fields, Hello, PROTOCOL, decode, encode, error_of, fields, read};
 
 const CLIENT_NAME: &str = concat!("pie-rust/", env!("CARGO_PKG_VERSION"));
 /// What a server may send beside what its `message_bytes` bounds: lists, logs, the hello itself.

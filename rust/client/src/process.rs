@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::event::{Event, Returned};
-use crate::shared::{Unclaimed, fields};
+use crate::shared::Unclaimed;
 use crate::stream::Stream;
-use crate::wire::Fields;
+use crate::wire::{Fields, fields};
 
 /// A launched program. One client at a time is attached to it and reads its events; each event is read once.
 ///

@@ -16,7 +16,7 @@ use crate::event::event_of;
 use crate::mcp::McpServers;
 use crate::stream::{Acknowledged, Stream};
 use crate::sync::lock;
-use crate::wire::{Fields, encode, error_of, number_of};
+use crate::wire::{Fields, encode, error_of, fields, number_of};
 
 /// What an answer sets up before what comes right behind it is read.
 #[derive(Clone, Copy, Debug)]
@@ -437,13 +437,5 @@ impl Acknowledged for Shared {
         } else {
             self.soon.notify_one();
         }
-    }
-}
-
-/// The fields of an object.
-pub(crate) fn fields(value: Value) -> Fields {
-    match value {
-        Value::Object(fields) => fields,
-        _ => Fields::new(),
     }
 }

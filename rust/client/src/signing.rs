@@ -6,8 +6,7 @@ use sha2::{Digest, Sha256};
 use crate::error::Error;
 #[cfg(feature = "keys")]
 use crate::private_key::PrivateKey;
-use crate::shared::fields;
-use crate::wire::Fields;
+use crate::wire::{Fields, fields};
 
 const KEY_PREFIX: &str = "pie_";
 const KEY_CHARS: usize = 89;

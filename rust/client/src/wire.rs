@@ -141,6 +141,14 @@ fn parse(text: &[u8]) -> Result<Fields, Error> {
     })
 }
 
+/// The fields of an object.
+pub(crate) fn fields(value: Value) -> Fields {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Fields::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

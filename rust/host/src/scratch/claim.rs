@@ -60,7 +60,8 @@ impl Claim {
             Ok(()) => Ok(file),
             Err(std::fs::TryLockError::WouldBlock) => Err(self.refused(
                 "is used by another engine, and one at a time keeps files of programs there; end that one, give this \
-                 one another folder with engine.data_dir, or keep no files with runtime.fs_scope = \"process\"",
+                 one another folder with engine.data_dir (PIE_ENGINE__DATA_DIR=DIR; pie serve: --data-dir DIR), or keep no \
+                 files with runtime.fs_scope = \"process\"",
             )),
             Err(std::fs::TryLockError::Error(error)) => Err(self.unusable(&error)),
         }
