@@ -72,6 +72,8 @@ class GenerateOptions(TypedDict, total=False):
 
 
 def _raw_options(options: GenerateOptions, stop: list[int]) -> _generation.Options:
+    for name in options.keys() - GenerateOptions.__optional_keys__:
+        _refuse_option(name)
     max_tokens, seed = options.get("max_tokens"), options.get("seed")
     return _generation.Options(
         max_tokens=None if max_tokens is None else _arguments.count("max_tokens", max_tokens),
@@ -201,8 +203,6 @@ class Generator:
             remedy = "a Sampler: a probe draws nothing, give it to probe_each_step or Forward.sample"
             _arguments.refuse("sampler", sampler, remedy)
         _arguments.of_type("sampler", sampler, Sampler)
-        for name in options.keys() - GenerateOptions.__optional_keys__:
-            _refuse_option(name)
         stop = options.get("stop")
         stop_tokens, stop_texts = _arguments.stops("stop", () if stop is None else stop)
         raw_options = _raw_options(options, stop_tokens)

@@ -54,5 +54,5 @@ def test_a_checkpoint_of_another_shape_is_refused() -> None:
     answerer = Answerer(RELEASE)
     weights = {name: parameter.detach() for name, parameter in answerer.model.named_parameters()}
     checkpoint = Checkpoint(0, 0, 0.0, (0, 0), 1, weights, weights, [])
-    with pytest.raises(ValueError, match=r"no checkpoint of the draft model.*such as model\.embed_tokens\.weight"):
+    with pytest.raises(ValueError, match=r"not a checkpoint of the draft model.*such as model\.embed_tokens\.weight"):
         draft_model(checkpoint, answerer)

@@ -13,6 +13,7 @@ from inferlet.generation import _raw_options
 DEFAULTS = {
     "Context.__init__": {"name": None},
     "Context.answer": {"id": None},
+    "Context.ask": {"sampler": None},
     "Context.fork": {"name": None},
     "Context.save": {"name": None},
     "Context.generate": {"decode": False, "reasoning": False, "tool_use": False},
@@ -23,6 +24,7 @@ DEFAULTS = {
     "McpSession.get_prompt_async": {"args": None},
     "EventStream.__init__": {"reasoning": False, "tool_use": False},
     "Generator.collect_json": {"schema": None, "parse": None},
+    "Generator.decoder": {"hide_thoughts": False, "hide_calls": False},
     "Generator.ignore_eos": {"ignore": True},
     "Generator.system_speculation": {"proposer": True},
     "InferletError.__init__": {"details": None},
@@ -48,6 +50,7 @@ DEFAULTS = {
     "tools.native_grammar": {"choice": "required"},
     "tools.native_matcher": {"choice": "required"},
     "TokenStream.collect_json": {"schema": None, "parse": None},
+    "TokenStream.decoder": {"hide_thoughts": False, "hide_calls": False},
     "TokenStream.ignore_eos": {"ignore": True},
     "TokenStream.system_speculation": {"proposer": True},
 }
@@ -83,7 +86,7 @@ def test_defaults_are_those_of_the_reference():
 
 @pytest.mark.rows("PY-043 PY-046..047 PY-049 PY-051 PY-055 OLD-096")
 def test_what_is_left_out_of_the_options():
-    assert _raw_options({}) == generation.Options(
+    assert _raw_options({}, []) == generation.Options(
         max_tokens=None, stop=[], seed=None, auto_flush=True, ignore_eos=False, logit_mask=[], drafting=generation.Drafting_None_()
     )
 
@@ -113,6 +116,6 @@ def test_what_is_left_out_of_a_sampler(sampler, raw):
 def test_an_unknown_option_has_a_code_and_names_the_nearest():
     for name, hint in (("max_token", "did you mean 'max_tokens'?"), ("riddle", "its options are adapter, auto_flush,")):
         with pytest.raises(inferlet.ArgumentTypeError) as caught:
-            _raw_options({name: 1})
+            _raw_options({name: 1}, [])
         assert isinstance(caught.value, TypeError)
         assert (caught.value.code, hint in str(caught.value)) == ("invalid-argument", True)

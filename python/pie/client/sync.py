@@ -282,7 +282,10 @@ def connect(
     private_key: PrivateKey | str | Path | None = None,
     timeout_s: float = 10.0,
 ) -> Client:
-    """Connects to the server at `address` (`ws://HOST:PORT`) as `user`; arguments and errors of `pie.client.connect`."""
+    """Connects to the server at `address` (`ws://HOST:PORT`) as `user`.
+
+    Arguments and errors are those of `pie.client.connect`.
+    """
     loop = _Loop()
 
     async def opened() -> awaited.Client:

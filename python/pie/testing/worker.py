@@ -45,7 +45,8 @@ def _answered(run: Runner, line: bytes) -> dict[str, Any]:
         return {"id": number, **_told(run(request["program"], request.get("input"), messages=_messages(request), **_options(request)))}
     except PieError as error:
         return {"id": number, "error": {"code": error.code, "message": error.message, "details": _plain(error.details)}}
-    except (TypeError, ValueError, OverflowError) as error:  # what a list or an object of the request holds, or a long seed
+    # What a list or an object of the request holds, or a long seed.
+    except (TypeError, ValueError, OverflowError) as error:
         return {"id": number, "error": {"code": "invalid-argument", "message": f"a request cannot be run: {error}", "details": {}}}
 
 
