@@ -40,7 +40,7 @@ enum Run {
     Pass(Pass),
     /// Step by step to the end, since matchers walk what each accepts, or stop texts are looked for in it. The program
     /// sleeps meanwhile.
-    Steps(Steps),
+    Steps(Box<Steps>),
 }
 
 /// A run by steps.
@@ -202,7 +202,7 @@ impl<W: Wanted> Advance<W> {
         } else if document.is_some() || generator.runs_by_steps() {
             let begun = generator.begin_collection(document, &record.account);
             let (steps, receiver) = Steps::begin(&generator, begun);
-            (Run::Steps(steps), receiver)
+            (Run::Steps(Box::new(steps)), receiver)
         } else {
             let submission = Submission::Run(generator.id);
             let (pass, receiver) = Pass::submit(&generator.context.model, submission);

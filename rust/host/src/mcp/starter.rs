@@ -154,6 +154,6 @@ mod tests {
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::NotFound);
         let (group, mut child) = starter.start(starter.command("true")).await.unwrap();
         drop(group);
-        drop(child.wait().await.unwrap());
+        child.wait().await.unwrap();
     }
 }
