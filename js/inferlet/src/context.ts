@@ -224,8 +224,9 @@ export class Context implements Disposable {
    * Adds a user message and gives the whole answer: `const answer = await ctx.ask('Hello!')`. It stays in the context,
    * so that the next question follows it. Without a sampler it takes the likeliest tokens.
    */
-  async ask(text: string, sampler: Sampler = Sampler.argmax(), options: GenerateOptions = {}): Promise<string> {
-    return await this.user(text).generate(sampler, options).collectText();
+  ask(text: string, sampler: Sampler = Sampler.argmax(), options: GenerateOptions = {}): Promise<string> {
+    // The promise of the collector itself: one that nobody awaits is told, and one that lost its race is given up.
+    return this.user(text).generate(sampler, options).collectText();
   }
 
   /** A pass over this context that the program puts together by itself. Nothing runs before it is executed. */
