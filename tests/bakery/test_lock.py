@@ -65,6 +65,18 @@ def test_what_was_built_is_built_again(project: Path, wheels: Path) -> None:
     assert 'version = "2"' in (project / "pie.lock").read_text()
 
 
+def test_what_was_built_runs_offline(project: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready(open_project(project))  # what is found without a lock is kept by the requirements
+    build(project)
+    for wheel_file in wheels.glob("*.whl"):
+        wheel_file.unlink()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    source = ready(open_project(project))
+    assert isinstance(source, Source)
+    assert "greetings.py" in dict(source.files)
+    assert version(project, LockUse.REQUIRE) == "1"
+
+
 def test_another_machine_builds_the_same(project: Path, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = bundled(project)
     release(wheels, "2")

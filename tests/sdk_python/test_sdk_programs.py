@@ -147,21 +147,6 @@ answers = [ctx.generate_text(Sampler.argmax(), max_tokens=5)]
 answers.append(ctx.user("And?").generate_text(Sampler.top_p(), max_tokens=5, seed=1))
 session.send([asyncio.run(asked()), answers])
 """,
-    "what is asked of the wrong object": """
-async def mistakes():
-    g = context().generate(Sampler.argmax(), max_tokens=2)
-    step = await anext(g)
-    said = []
-    for mistake in (lambda: step.tokens, lambda: step.entropy, lambda: step.tokns, lambda: g.__await__()):
-        try:
-            mistake()
-        except (AttributeError, TypeError) as error:
-            said.append(str(error))
-    return said
-said = asyncio.run(mistakes())
-words = ["await step.execute(), and then out.tokens", "and then out.entropy", "no attribute 'tokns'", "await g.collect_text()"]
-session.send([[word in text for word, text in zip(words, said, strict=True)], [True] * 4])
-""",
     "events of a stream that is left and entered again": """
 def generate(): return context().generate(Sampler.multinomial(), max_tokens=9, seed=2, decode=True)
 async def rest(stream): return [event async for event in stream]

@@ -27,11 +27,12 @@ def uncalled(code: CodeType, module: ModuleType, entry: str) -> str | None:
     if not names or any(name in names for name in _loaded(code)):
         return None
     near = difflib.get_close_matches("main", names, 1)
-    remedy = (
-        f"did you mean `main` by `{near[0]}`? Under that name the engine calls it with the input"
-        if near
-        else "call one of them at the end of the file, or call it `main`, and the engine calls it with the input"
-    )
+    if "fetch" in names:
+        remedy = "`fetch` answers requests by HTTP: serve it with --port, as in `pie run FILE --port 8000`"
+    elif near:
+        remedy = f"did you mean `main` by `{near[0]}`? Under that name the engine calls it with the input"
+    else:
+        remedy = "call one of them at the end of the file, or call it `main`, and the engine calls it with the input"
     shown = ", ".join(f"`{name}`" for name in names[:_MAX_SHOWN])
     return f"{entry} defines no `main`, so it ran as a script from top to bottom. It printed nothing, and called none of {shown}; {remedy}"
 

@@ -84,6 +84,9 @@ def _python(folder: Path, wanted: Wanted, use: LockUse) -> Dependencies:
         if lock is not None:
             check_pins(lock, bundled.packages, path, _UPGRADE)
         package_cache.keep(key, bundled)
+    if lock is None and use in {LockUse.UPDATE, LockUse.UPGRADE}:
+        # The lock that is written now is gone by from here on, and without asking where packages come from.
+        package_cache.keep(package_cache.key_of_pins(bundled.packages), bundled)
     return Dependencies(bundled.files, Lock("python", tuple(sorted(wanted.requirements)), bundled.packages), wanted.lock_file)
 
 
