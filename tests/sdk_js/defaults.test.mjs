@@ -76,7 +76,8 @@ const STATED = {
   'blob.ts': ['end = this.size', "endings = 'transparent' }: BlobOptions = {}", 'options = {}', 'parts = []', 'start = 0', "type = ''", "type = ''"],
   'brle.ts': ['sinks = 0'],
   'chat.ts': ['options = {}'],
-  'context.ts': ['options = {}'],
+  // The options of `generate`, and those of `ask` with its sampler (tests/sdk_js/waiting.test.mjs).
+  'context.ts': ['options = {}', 'options = {}', 'sampler = Sampler.argmax()'],
   'errors.ts': ['details = {}'],
   // Stated in the tests of requests.
   'fetch.ts': ['init = {}'],

@@ -116,7 +116,7 @@ impl Served {
         let said = r#"{"type":"send","id":12,"pid":PID,"text":"hello?"}"#;
         let steps = vec![
             Step::upgrade(),
-            self.hello(),
+            Step::hello(),
             self.upload(),
             Step::new(
                 frame(1, self.filled(install, 0).as_bytes()),
@@ -140,10 +140,6 @@ impl Served {
             "{}",
             String::from_utf8_lossy(&heard)
         );
-    }
-
-    fn hello(&self) -> Step {
-        Step::new(frame(1, HELLO.as_bytes()), "\"open_requests\":64}}")
     }
 
     /// The whole program, in two parts.
@@ -188,7 +184,7 @@ impl Served {
             }
             match beginning {
                 b"^" => steps.push(Step::upgrade()),
-                b"h" => steps.push(self.hello()),
+                b"h" => steps.push(Step::hello()),
                 _ => steps.extend(self.scene()),
             }
         }
@@ -265,7 +261,7 @@ pub fn protocol(data: &[u8]) {
     served.note_launches(&talk(served.server.address(), &steps));
     let answer = r#"{"id":1,"ok":{}}"#;
     let ping = Step::new(frame(1, MESSAGES[0].as_bytes()), answer);
-    let steps = [Step::upgrade(), served.hello(), ping];
+    let steps = [Step::upgrade(), Step::hello(), ping];
     let heard = talk(served.server.address(), &steps);
     assert!(
         holds(&heard, answer.as_bytes()),
@@ -307,7 +303,7 @@ fn conversation(served: &Served, bytes: &mut Unstructured<'_>) -> arbitrary::Res
         0 => Vec::new(),
         1 => frame(1, &spoiled(HELLO.as_bytes(), bytes)?),
         _ if is_let_in => {
-            steps.push(served.hello());
+            steps.push(Step::hello());
             if bytes.ratio(1, 2)? {
                 steps.extend(served.scene());
             }

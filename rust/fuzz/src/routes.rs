@@ -9,9 +9,7 @@ use pie_server::{Server, ServerConfig};
 use tempfile::TempDir;
 
 use crate::guest;
-use crate::talking::{
-    Ending, HELLO, PATIENCE, Step, frame, framed, holds, spoiled, talk, talk_and,
-};
+use crate::talking::{Ending, PATIENCE, Step, frame, framed, holds, spoiled, talk, talk_and};
 use crate::written::{expanded, written};
 
 /// What a connection that is written down may have, in bytes. It fits into the buffers of a socket.
@@ -128,7 +126,7 @@ impl Served {
         );
         let mut steps = vec![
             Step::upgrade(),
-            Step::new(frame(1, HELLO.as_bytes()), "\"open_requests\":64}}"),
+            Step::hello(),
             Step::new(
                 frame(2, &framed(header.as_bytes(), &program)),
                 &format!("\"bytes\":{n_bytes}}}}}"),

@@ -26,6 +26,11 @@ impl Step {
     pub(crate) fn upgrade() -> Self {
         Self::new(UPGRADE.as_bytes().to_vec(), "\r\n\r\n")
     }
+
+    /// What follows the upgrade, and the end of the server's own hello.
+    pub(crate) fn hello() -> Self {
+        Self::new(frame(1, HELLO.as_bytes()), "\"name_bytes\":128}}")
+    }
 }
 
 /// A message with some of it replaced.
