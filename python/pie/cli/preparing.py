@@ -31,14 +31,22 @@ class ReadyLaunch:
     """Those that it can start, by name."""
 
 
-def ready(launch: Launch) -> ReadyLaunch | None:
-    """Opens and builds what a launch names; None where it only asks for help, which is printed."""
+def read(launch: Launch) -> tuple[Project, Any] | None:
+    """The project that a launch names by its path, and its input; None where it asks for help, which is printed."""
     project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
     if (told := help_of(launch.arguments, project)) is not None:
         print(plain(told, keep=LINES))
         return None
     program_input = launch.input(project.manifest)
     note_words(program_input, project)
+    return project, program_input
+
+
+def ready(launch: Launch) -> ReadyLaunch | None:
+    """Opens and builds what a launch names; None where it only asks for help, which is printed."""
+    if (found := read(launch)) is None:
+        return None
+    project, program_input = found
     program = made_ready(project)
     programs = {name: made_ready(open_project(path)) for name, path in launch.programs.items()}
     return ReadyLaunch(project, program, program_input, programs)

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.bakery.manifest import read_manifest
 from pie.bakery.project import open_project
 from pie.cli.arguments import Json
 from pie.cli.files import FileSink
 from pie.cli.following import follow
+from pie.cli.preparing import read
 from pie.cli.printer import Printer
-from pie.cli.program import help_of, note_words, packaged
+from pie.cli.program import packaged
 from pie.cli.remote import Server, talk
-from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, tell_seed
+from pie.cli.terminal import EXIT_ERROR, give_up_stdout, tell_seed
 from pie.client.client import file_name
 from pie.errors import PieError
 
@@ -85,12 +85,9 @@ def _prepare(server: Server, launch: Launch) -> _Prepared | None:
             )
             raise PieError("invalid-argument", message)
         return _Prepared(str(launch.program), None, launch.input(None), _named(launch))
-    project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
-    if (told := help_of(launch.arguments, project)) is not None:
-        print(plain(told, keep=LINES))
+    if (found := read(launch)) is None:
         return None
-    program_input = launch.input(project.manifest)
-    note_words(program_input, project)
+    project, program_input = found
     return _Prepared(packaged(project).launchable(), file_name(launch.program), program_input, _named(launch))
 
 
