@@ -131,7 +131,7 @@ mod tests {
         assert!(error.starts_with("main.ts:1:1: "), "{error}");
         assert!(error.contains("enum"), "{error}");
         assert!(
-            error.ends_with("as in `const Color = { Red: 'red' } as const`"),
+            error.ends_with("as in `const Colour = { Red: 'red' } as const`"),
             "{error}"
         );
     }
