@@ -219,6 +219,53 @@ async def test_a_registration_that_is_refused_leaves_nothing() -> None:
         await client.ping()
 
 
+@scenario
+async def test_a_registration_that_is_refused_leaves_the_one_before() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("register_mcp_server"))
+        await peer.refuse(await peer.expect("register_mcp_server"), "limit-mcp-calls")
+        ping = await peer.expect("ping")
+        await started(peer)
+        assert "pid" in await line(peer)
+        await peer.answer(ping)
+
+    async with fake_server(script) as address, connect(address) as client:
+        await client.register_mcp_server("files", sys.executable, ["-c", ECHO])
+        with pytest.raises(PieError) as raised:
+            await client.register_mcp_server("files", "/nowhere/at/all")
+        assert raised.value.code == "limit-mcp-calls"
+        await client.ping()
+
+
+@scenario
+async def test_a_registration_that_is_given_up_is_taken_back() -> None:
+    has_come, is_given_up, is_taken = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        registering = await peer.expect("register_mcp_server")
+        has_come.set()
+        await is_given_up.wait()
+        await peer.answer(registering)
+        taken = await peer.expect("unregister_mcp_server")
+        assert taken["name"] == "files"
+        await peer.answer(taken)
+        is_taken.set()
+        ping = await peer.expect("ping")
+        await started(peer)
+        assert "no such server" in (await peer.expect("mcp_end"))["text"]
+        await peer.answer(ping)
+
+    async with fake_server(script) as address, connect(address) as client:
+        registering = asyncio.create_task(client.register_mcp_server("files", sys.executable, ["-c", ECHO]))
+        await has_come.wait()
+        registering.cancel()
+        await asyncio.wait({registering})
+        assert registering.cancelled()
+        is_given_up.set()
+        await is_taken.wait()
+        await client.ping()
+
+
 # Says its number, and does not end when its input does.
 DEAF = """
 import json, os, signal
@@ -246,7 +293,8 @@ async def test_a_second_start_of_a_link_ends_the_connection_and_its_process() ->
         with pytest.raises(PieError) as raised:
             await client.ping()
         assert raised.value.code == "protocol-error"
-        assert "the link 1, which is still open" in raised.value.message
+        message = "the server of Pie started an MCP server as the link 1, which is still open; connect again"
+        assert raised.value.message == message
     # Nobody would end the first process, had the second taken its place.
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
@@ -276,3 +324,79 @@ async def test_a_process_that_does_not_end_by_itself_is_gone_when_the_client_is(
         assert select.select([descriptor], [], [], 0)[0], "the process runs on"
     finally:
         os.close(descriptor)
+
+
+# Neither reads nor ends.
+SLEEPING = "import signal\nwhile True:\n    signal.pause()"
+
+
+@pytest.mark.parametrize(
+    ("n_lines", "n_bytes", "bound"),
+    [
+        (20, 900_000, "bytes would wait, of at most 16777216 of one server at this client (limit-mcp-bytes)"),
+        (1200, 1000, "1024 lines wait, the most of one server at this client (limit-mcp-calls)"),
+    ],
+)
+def test_a_server_that_does_not_read_ends_at_the_bound_of_what_waits(
+    monkeypatch: pytest.MonkeyPatch, n_lines: int, n_bytes: int, bound: str
+) -> None:
+    monkeypatch.setattr(servers_of_clients, "_END_S", 0.05)
+
+    async def script(peer: Peer) -> None:
+        await started(peer)
+        for number in range(n_lines):
+            await tell(peer, id=number, text="x" * n_bytes)
+        why = (await peer.expect("mcp_end"))["text"]
+        assert why.startswith("it does not read what it is sent: ")
+        assert bound in why
+
+    @scenario
+    async def whole() -> None:
+        await run(script, sys.executable, "-c", SLEEPING)
+
+    whole()
+
+
+@scenario
+async def test_what_waits_for_all_servers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers_of_clients, "_END_S", 0.05)
+    ended: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def say(_: str, fields: dict[str, Any]) -> None:
+        await ended.put(fields)
+
+    servers = McpServers(say, 1 << 20)
+    servers.register("deaf", Command((sys.executable, "-c", SLEEPING), {}))
+    text = "x" * ((8 << 20) - 1)
+    for link in range(1, 6):
+        servers.take(Frame(type="mcp_start", link=link, server="deaf"))
+    for link in (1, 1, 2, 2, 3, 3, 4, 4):
+        servers.take(Frame(type="mcp_line", link=link, text=text))
+    servers.take(Frame(type="mcp_line", link=5, text="{}"))
+    said = await ended.get()
+    assert said["link"] == 5
+    assert "67108867 bytes would wait, of at most 67108864 of all servers at this client (limit-mcp-bytes)" in said["text"]
+    servers.stop()
+    await servers.close()
+    # What waited for those that have ended waits no more.
+    assert servers._waiting.n_bytes == 0
+
+
+@scenario
+async def test_one_link_more_than_a_client_carries_is_refused() -> None:
+    may_say = asyncio.Event()
+
+    async def say(_: str, __: dict[str, Any]) -> None:
+        await may_say.wait()
+
+    servers = McpServers(say, 1 << 20)
+    for link in range(1024):
+        servers.take(Frame(type="mcp_start", link=link, server="absent"))
+    with pytest.raises(PieError) as raised:
+        servers.take(Frame(type="mcp_start", link=1024, server="absent"))
+    message = "the server of Pie started one more MCP server than the 1024 that this client runs at once; connect again"
+    assert (raised.value.code, raised.value.message) == ("limit-mcp-calls", message)
+    may_say.set()
+    await servers.close()
+    servers.take(Frame(type="mcp_start", link=1024, server="absent"))
+    await servers.close()

@@ -162,6 +162,74 @@ test('a registration that is refused leaves the one before', async () => {
   await client.close();
 });
 
+test('a second start of a link ends the connection', async () => {
+  const { client, peer } = await registered(new Kept());
+  const pinging = client.ping();
+  await peer.expect('ping');
+  for (let n = 0; n < 2; n += 1) peer.tell({ type: 'mcp_start', link: 1, server: 'files' });
+  const error = await refused(pinging);
+  assert.equal(error.code, 'protocol-error');
+  assert.equal(
+    error.message,
+    'the server of Pie started an MCP server as the link 1, which is still open; connect again',
+  );
+  assert.equal(peer.closedWith.reason, 'protocol-error');
+  await client.close();
+});
+
+test('one link more than a client carries ends the connection', async () => {
+  const { client, peer } = await registered(NODE);
+  const pinging = client.ping();
+  await peer.expect('ping');
+  peer.bufferedBytes = 2 << 20; // no end can be said
+  for (let link = 0; link < 1024; link += 1) peer.tell({ type: 'mcp_start', link, server: 'absent' });
+  assert.equal(peer.closedWith, null);
+  peer.tell({ type: 'mcp_start', link: 1024, server: 'absent' });
+  const error = await refused(pinging);
+  assert.equal(error.code, 'limit-mcp-calls');
+  assert.equal(
+    error.message,
+    'the server of Pie started one more MCP server than the 1024 that this client runs at once; connect again',
+  );
+  await client.close();
+});
+
+test('a server that does not read ends at the bound of what waits', async () => {
+  const sleeping = ['--eval', 'setInterval(() => undefined, 1000)'];
+  for (const [nLines, nBytes, bound] of [
+    [20, 900_000, 'bytes would wait, of at most 16777216 of one server at this client (limit-mcp-bytes)'],
+    [1200, 1000, '1024 lines wait, the most of one server at this client (limit-mcp-calls)'],
+  ]) {
+    for (const server of [{ command: process.execPath, args: sleeping }, { connect: () => new Promise(() => undefined) }]) {
+      const { client, peer } = await registered(server);
+      peer.tell({ type: 'mcp_start', link: 1, server: 'files' });
+      for (let id = 0; id < nLines; id += 1) tell(peer, { id, text: 'x'.repeat(nBytes) });
+      const { text } = await peer.expect('mcp_end');
+      assert.ok(text.startsWith('it does not read what it is sent: '), text);
+      assert.ok(text.includes(bound), text);
+      await client.close();
+    }
+  }
+});
+
+test('what waits for all servers is bounded, and free again with their end', async () => {
+  const { client, peer } = await registered({ connect: () => new Promise(() => undefined) });
+  const text = 'x'.repeat((8 << 20) - 1);
+  for (let link = 1; link < 6; link += 1) peer.tell({ type: 'mcp_start', link, server: 'files' });
+  for (const link of [1, 1, 2, 2, 3, 3, 4, 4]) peer.tell({ type: 'mcp_line', link, text });
+  peer.tell({ type: 'mcp_line', link: 5, text: '{}' });
+  const ended = await peer.expect('mcp_end');
+  assert.equal(ended.link, 5);
+  assert.match(ended.text, /67108867 bytes would wait, of at most 67108864 of all servers at this client/);
+  peer.tell({ type: 'mcp_stop', link: 1 });
+  assert.equal((await peer.expect('mcp_end')).link, 1);
+  peer.tell({ type: 'mcp_start', link: 6, server: 'files' });
+  peer.tell({ type: 'mcp_line', link: 6, text });
+  peer.tell({ type: 'mcp_stop', link: 6 });
+  assert.equal((await peer.expect('mcp_end')).text, 'it was ended');
+  await client.close();
+});
+
 test('a registration that is given up is taken back', async () => {
   const { client, peer } = await connected();
   const giving = new AbortController();

@@ -319,14 +319,17 @@ export class Client {
   /**
    * Offers an MCP server to the programs that this connection launches, and to their children, by a name. In Node it
    * may be a command, which is started when a program asks for the server, and ends with the connection; everywhere an
-   * object that serves what comes by a transport. A server of the operator with that name gives way. Throws PieError
-   * `invalid-name`, `limit-mcp-calls` where there are too many, and `unsupported` for a command in a browser.
+   * object that serves what comes by a transport. A server of the operator with that name gives way, and so does one
+   * that was registered by it before. Throws PieError `invalid-name`, `limit-mcp-calls` where there are too many, and
+   * `unsupported` for a command in a browser; a server that had the name before stays then.
    */
   async registerMcpServer(name: string, server: McpServer, { signal }: CallOptions = {}): Promise<void> {
     const { mcp } = this.#connection;
     const fields = { name: checks.text('name', name) };
     const before = mcp.register(name, checks.mcpServer('server', server));
-    const undo = (): void => this.#connection.post('unregister_mcp_server', fields);
+    const undo = (): void => {
+      if (before === undefined) this.#connection.post('unregister_mcp_server', fields);
+    };
     try {
       await this.#connection.request('register_mcp_server', fields, nothing, { signal, undo });
     } catch (error) {

@@ -1,7 +1,11 @@
 /** What links of MCP servers have in common, and lines out of bytes that come in pieces. */
 
-/** Lines that wait for a server that does not read. */
-export const MAX_LINES = 1024;
+/** Links at once: at least as many as a server of Pie opens, and as many that are ending. */
+export const MAX_LINKS = 1024;
+// Lines that wait for a server that does not read: of one link, and their bytes of one link and of all.
+const MAX_LINES = 1024;
+const MAX_LINK_BYTES = 16 << 20;
+const MAX_WAITING_BYTES = 64 << 20;
 /** What is kept of a line that is too long: its beginning, which may tell whose it is. */
 export const HEAD_BYTES = 4 << 10;
 
@@ -20,6 +24,66 @@ export interface Running {
   put(line: string): void;
   /** Ends the server, soon. */
   stop(): void;
+}
+
+/** What waits for the servers of one connection. */
+export interface Waiting {
+  /** Bytes of all lines that no server has read yet. */
+  nBytes: number;
+}
+
+/** The lines that wait for one server, beside those of the other servers of its connection. */
+export class Queue {
+  readonly #all: Waiting;
+  #nLines = 0;
+  #nBytes = 0;
+  #hasEnded = false;
+
+  constructor(all: Waiting) {
+    this.#all = all;
+  }
+
+  /** A further line waits. Answers which bound it would be beyond, and does not wait then; null where it waits. */
+  enter(line: string): string | null {
+    if (this.#nLines >= MAX_LINES) return `${MAX_LINES} lines wait, the most of one server at this client (limit-mcp-calls)`;
+    const nBytes = bytesOf(line);
+    const bounds: [number, number, string][] = [
+      [this.#nBytes + nBytes, MAX_LINK_BYTES, 'one server'],
+      [this.#all.nBytes + nBytes, MAX_WAITING_BYTES, 'all servers'],
+    ];
+    for (const [n, most, whose] of bounds) {
+      if (n > most) return `${n} bytes would wait, of at most ${most} of ${whose} at this client (limit-mcp-bytes)`;
+    }
+    this.#count(1, nBytes);
+    return null;
+  }
+
+  /** A line that waited was read. */
+  leave(line: string): void {
+    if (!this.#hasEnded) this.#count(-1, -bytesOf(line));
+  }
+
+  /** Nothing waits any more. */
+  end(): void {
+    this.#hasEnded = true;
+    this.#count(-this.#nLines, -this.#nBytes);
+  }
+
+  #count(nLines: number, nBytes: number): void {
+    this.#nLines += nLines;
+    this.#nBytes += nBytes;
+    this.#all.nBytes += nBytes;
+  }
+}
+
+/** Bytes of a line with its end. */
+function bytesOf(line: string): number {
+  return new TextEncoder().encode(line).length + 1;
+}
+
+/** Why a server ends for which more waits than may. */
+export function doesNotRead(bound: string): string {
+  return `it does not read what it is sent: ${bound}`;
 }
 
 /** What stands for an answer that cannot be carried; `id` is JSON. */

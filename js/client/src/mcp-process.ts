@@ -1,7 +1,7 @@
 /** MCP servers that are processes, in Node: spoken to by their standard input and output. */
 
 import { PieError } from './errors.js';
-import { type Carry, Lines, MAX_LINES, type Running } from './mcp-link.js';
+import { type Carry, Lines, Queue, type Running, type Waiting, doesNotRead } from './mcp-link.js';
 
 const END_MS = 2000;
 // Variables that hold the key of the user, which no program of others is given.
@@ -52,32 +52,38 @@ export function checkProcesses(): void {
   }
 }
 
-/** Starts a server, whose lines may have `lineBytes`. */
-export function startProcess(command: McpCommand, carry: Carry, lineBytes: number): Running {
-  return new ProcessLink(command, carry, lineBytes);
+/** Starts a server, whose lines may have `lineBytes`; what waits for it is counted in `waiting`. */
+export function startProcess(command: McpCommand, waiting: Waiting, carry: Carry, lineBytes: number): Running {
+  return new ProcessLink(command, waiting, carry, lineBytes);
 }
 
 class ProcessLink implements Running {
   readonly ended: Promise<string>;
   /** Lines that wait for the start, or for the process to read. */
-  #nWaiting = 0;
+  readonly #queue: Queue;
   #early: string[] = [];
   #child: Child | null = null;
   #isStopping = false;
-  #isFull = false;
+  /** Which bound was met by what waits; null as long as none was. */
+  #full: string | null = null;
 
-  constructor(command: McpCommand, carry: Carry, lineBytes: number) {
-    this.ended = this.#run(command, carry, lineBytes).catch((error: unknown) => `it cannot be started (${String(error)})`);
+  constructor(command: McpCommand, waiting: Waiting, carry: Carry, lineBytes: number) {
+    this.#queue = new Queue(waiting);
+    this.ended = this.#run(command, carry, lineBytes)
+      .catch((error: unknown) => `it cannot be started (${String(error)})`)
+      .finally(() => {
+        this.#isStopping = true;
+        this.#queue.end();
+      });
   }
 
   put(line: string): void {
     if (this.#isStopping) return;
-    if (this.#nWaiting >= MAX_LINES) {
-      this.#isFull = true;
+    this.#full = this.#queue.enter(line);
+    if (this.#full !== null) {
       this.stop();
       return;
     }
-    this.#nWaiting += 1;
     if (this.#child === null) this.#early.push(line);
     else this.#write(this.#child, line);
   }
@@ -88,16 +94,14 @@ class ProcessLink implements Running {
   }
 
   #write(child: Child, line: string): void {
-    child.stdin.write(`${line}\n`, () => {
-      this.#nWaiting -= 1;
-    });
+    child.stdin.write(`${line}\n`, () => this.#queue.leave(line));
   }
 
   async #run(command: McpCommand, carry: Carry, lineBytes: number): Promise<string> {
     // Bundlers for browsers look for names that stand in an import.
     const name = 'node:child_process';
     const { spawn } = (await import(name)) as ChildProcesses;
-    if (this.#isStopping) return 'it was ended';
+    if (this.#isStopping) return this.#full === null ? 'it was ended' : doesNotRead(this.#full);
     const child = spawn(command.command, command.args ?? [], {
       cwd: command.cwd,
       env: variables(command.env ?? {}),
@@ -120,7 +124,7 @@ class ProcessLink implements Running {
     this.#isStopping = true;
     await end(child, gone);
     if (failure !== '') return `it cannot be started (${failure})`;
-    const why = this.#isFull ? 'it does not read what it is sent' : 'it ended';
+    const why = this.#full === null ? 'it ended' : doesNotRead(this.#full);
     return `${why} (status ${child.exitCode ?? child.signalCode ?? 'unknown'})`;
   }
 }

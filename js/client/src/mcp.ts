@@ -3,7 +3,8 @@
  * connection: it asks for a link, and lines of JSON-RPC travel both ways.
  */
 
-import { type Carry, HEAD_BYTES, MAX_LINES, type Running, tooLong } from './mcp-link.js';
+import { PieError } from './errors.js';
+import { type Carry, HEAD_BYTES, MAX_LINKS, Queue, type Running, type Waiting, doesNotRead, tooLong } from './mcp-link.js';
 import { type McpCommand, startProcess } from './mcp-process.js';
 import { type Fields, numberOf, textOf } from './wire.js';
 
@@ -46,6 +47,7 @@ export class McpServers {
   readonly #lineBytes: number;
   readonly #servers = new Map<string, McpServer>();
   readonly #links = new Map<number, Running>();
+  readonly #waiting: Waiting = { nBytes: 0 };
 
   /** `say` sends a message of a type with these fields. */
   constructor(say: (type: string, fields: Fields) => Promise<void>, frameBytes: number) {
@@ -65,7 +67,11 @@ export class McpServers {
     this.#servers.delete(name);
   }
 
-  /** Starts a server, hands it a line or ends it, as the server of Pie asks. It never waits. */
+  /**
+   * Starts a server, hands it a line or ends it, as the server of Pie asks. It never waits. Throws PieError
+   * `protocol-error` for a start by a number whose server has not ended, and `limit-mcp-calls` for a start beyond the
+   * most links.
+   */
   take(type: string, fields: Fields): void {
     const number = numberOf(fields, 'link');
     const link = this.#links.get(number);
@@ -87,23 +93,34 @@ export class McpServers {
   }
 
   #start(number: number, name: string): void {
-    // A second link of one number takes the place of the first.
-    this.#links.get(number)?.stop();
-    const server = this.#servers.get(name);
-    if (server === undefined) {
-      void this.#say('mcp_end', { link: number, text: 'this client has no such server' });
-      return;
+    if (this.#links.has(number)) {
+      const message = `the server of Pie started an MCP server as the link ${number}, which is still open; connect again`;
+      throw new PieError('protocol-error', message);
     }
-    const carry = (line: string): Promise<void> => this.#say('mcp_line', { link: number, text: line });
-    const link = isCommand(server)
-      ? startProcess(server, carry, this.#lineBytes)
-      : new HandlerLink(server, carry, this.#lineBytes);
+    if (this.#links.size >= MAX_LINKS) {
+      const message = `the server of Pie started one more MCP server than the ${MAX_LINKS} that this client runs at once; connect again`;
+      throw new PieError('limit-mcp-calls', message);
+    }
+    const link = this.#link(number, this.#servers.get(name));
     this.#links.set(number, link);
-    void link.ended.then((why) => {
-      if (this.#links.get(number) === link) this.#links.delete(number);
-      return this.#say('mcp_end', { link: number, text: why });
-    });
+    // It stays known until its end was said, so that what is still to be said is bounded, too.
+    void link.ended
+      .then((why) => this.#say('mcp_end', { link: number, text: why }))
+      .finally(() => this.#links.delete(number));
   }
+
+  #link(number: number, server: McpServer | undefined): Running {
+    if (server === undefined) return absent();
+    const carry = (line: string): Promise<void> => this.#say('mcp_line', { link: number, text: line });
+    return isCommand(server)
+      ? startProcess(server, this.#waiting, carry, this.#lineBytes)
+      : new HandlerLink(server, this.#waiting, carry, this.#lineBytes);
+  }
+}
+
+/** The link of a server that there is not. */
+function absent(): Running {
+  return { ended: Promise.resolve('this client has no such server'), put: () => undefined, stop: () => undefined };
 }
 
 /** The link of a server of this program. */
@@ -114,12 +131,14 @@ class HandlerLink implements Running, McpTransport {
   readonly ended: Promise<string>;
   readonly #carry: Carry;
   readonly #lineBytes: number;
+  readonly #queue: Queue;
   /** Lines that came before the start; null since then. */
   #early: string[] | null = [];
   #isOver = false;
   #hasEnded: (why: string) => void = () => undefined;
 
-  constructor(handler: McpHandler, carry: Carry, lineBytes: number) {
+  constructor(handler: McpHandler, waiting: Waiting, carry: Carry, lineBytes: number) {
+    this.#queue = new Queue(waiting);
     this.#carry = carry;
     this.#lineBytes = lineBytes;
     this.ended = new Promise((resolve) => {
@@ -133,9 +152,13 @@ class HandlerLink implements Running, McpTransport {
 
   put(line: string): void {
     if (this.#isOver) return;
-    if (this.#early === null) this.#take(line);
-    else if (this.#early.length < MAX_LINES) this.#early.push(line);
-    else this.#end('it does not read what it is sent');
+    if (this.#early === null) {
+      this.#take(line);
+      return;
+    }
+    const full = this.#queue.enter(line);
+    if (full === null) this.#early.push(line);
+    else this.#end(doesNotRead(full));
   }
 
   stop(): void {
@@ -145,6 +168,7 @@ class HandlerLink implements Running, McpTransport {
   start(): Promise<void> {
     const early = this.#early ?? [];
     this.#early = null;
+    this.#queue.end();
     for (const line of early) this.#take(line);
     return Promise.resolve();
   }
@@ -184,6 +208,7 @@ class HandlerLink implements Running, McpTransport {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#early = null;
+    this.#queue.end();
     this.#hasEnded(why);
     queueMicrotask(() => this.onclose?.());
   }

@@ -419,7 +419,8 @@ class Client:
         This client starts `command` with `args` when a program asks for the server, speaks to it by its standard input
         and output (`stdio`, the one transport), and ends it with the connection. `env` are variables beside those of
         this process, of which it gets all but those that begin with `PIE_`. A server of the operator with that name
-        gives way. Raises PieError `invalid-argument`, `invalid-name`, and `limit-mcp-calls` where there are too many.
+        gives way, and so does one that was registered by it before. Raises PieError `invalid-argument`, `invalid-name`,
+        and `limit-mcp-calls` where there are too many; a server that had the name before stays then.
         """
         if transport != "stdio":
             raise checks.refused("transport", transport, "'stdio'; servers that speak HTTP are configured at the server of Pie")
@@ -428,11 +429,21 @@ class Client:
         given = {} if env is None else checks.variables("env", env)
         folder = None if cwd is None else checks.path("cwd", cwd)
         variables = await asyncio.to_thread(_variables_of_server, given)
-        self._connection.mcp.register(name, Command(argv, variables, folder))
+        mcp = self._connection.mcp
+        before = mcp.register(name, Command(argv, variables, folder))
+        fields = {"name": name}
+
+        def undo(_: None) -> None:
+            if before is None:
+                self._connection.post("unregister_mcp_server", fields)
+
         try:
-            await self._connection.request("register_mcp_server", {"name": name}, nothing)
-        except PieError:
-            self._connection.mcp.unregister(name)
+            await self._connection.request("register_mcp_server", fields, nothing, undo=undo)
+        except BaseException:  # a call that is cancelled, too
+            if before is None:
+                mcp.unregister(name)
+            else:
+                mcp.register(name, before)
             raise
 
     async def unregister_mcp_server(self, name: str) -> None:

@@ -24,8 +24,12 @@ from pie.errors import PieError
 
 _PIECE_BYTES = 64 << 10
 _HEAD_BYTES = 4 << 10
-# Lines that wait for a server that does not read.
+# Links at once: at least as many as a server of Pie opens, and as many that are ending.
+_MAX_LINKS = 1024
+# Lines that wait for a server that does not read: of one link, and their bytes of one link and of all.
 _MAX_LINES = 1024
+_MAX_LINK_BYTES = 16 << 20
+_MAX_WAITING_BYTES = 64 << 20
 _END_S = 2.0
 # JSON may write a byte of a line as six; most are written as they are.
 _ESCAPED = 2
@@ -46,6 +50,14 @@ class Command:
     cwd: Path | None = None
 
 
+@dataclass
+class _Waiting:
+    """What waits for the servers of one connection."""
+
+    n_bytes: int = 0
+    """Bytes of all lines that no server has read yet."""
+
+
 class McpServers:
     """The servers of one connection: those that are registered, and a link for each that runs."""
 
@@ -54,10 +66,13 @@ class McpServers:
         self._line_bytes = max(_HEAD_BYTES, frame_bytes // _ESCAPED - _HEAD_BYTES)
         self._commands: dict[str, Command] = {}
         self._links: dict[int, _Link] = {}
+        self._waiting = _Waiting()
 
-    def register(self, name: str, command: Command) -> None:
-        """A server of that name is started so from now on."""
+    def register(self, name: str, command: Command) -> Command | None:
+        """A server of that name is started so from now on; returns the command whose place it takes."""
+        before = self._commands.get(name)
         self._commands[name] = command
+        return before
 
     def unregister(self, name: str) -> None:
         """There is no server of that name any more; links that are open stay."""
@@ -66,14 +81,11 @@ class McpServers:
     def take(self, frame: Frame) -> None:
         """Starts a process, hands it a line or ends it, as the server of Pie asks. It never waits.
 
-        PieError `protocol-error` for a start by a number whose process has not ended: nobody would end that one.
+        PieError `protocol-error` for a start by a number whose process has not ended: nobody would end that one; and
+        `limit-mcp-calls` for a start beyond the most links.
         """
         if frame.type == "mcp_start":
-            self._links = {number: link for number, link in self._links.items() if not link.is_over}
-            if frame.link in self._links:
-                message = f"the server of Pie started an MCP server as the link {frame.link}, which is still open"
-                raise PieError("protocol-error", message)
-            self._links[frame.link] = _Link(frame.link, self._commands.get(frame.server), self._say, self._line_bytes)
+            self._start(frame.link, self._commands.get(frame.server))
         elif (link := self._links.get(frame.link)) is None:
             return  # it has ended, and the server of Pie is about to hear of it
         elif frame.type == "mcp_line":
@@ -94,17 +106,33 @@ class McpServers:
         for link in links:
             await link.ended()
 
+    def _start(self, number: int, command: Command | None) -> None:
+        self._links = {number: link for number, link in self._links.items() if not link.is_over}
+        if number in self._links:
+            message = f"the server of Pie started an MCP server as the link {number}, which is still open; connect again"
+            raise PieError("protocol-error", message)
+        if len(self._links) >= _MAX_LINKS:
+            message = f"the server of Pie started one more MCP server than the {_MAX_LINKS} that this client runs at once; connect again"
+            raise PieError("limit-mcp-calls", message)
+        self._links[number] = _Link(number, command, self._waiting, self._say, self._line_bytes)
+
 
 class _Link:
     """A process, and its two ways."""
 
-    def __init__(self, number: int, command: Command | None, say: Say, line_bytes: int) -> None:
+    def __init__(self, number: int, command: Command | None, waiting: _Waiting, say: Say, line_bytes: int) -> None:
         self._number = number
         self._say = say
         self._line_bytes = line_bytes
+        self._waiting = waiting
+        self._n_bytes = 0
+        """Bytes of the lines that wait for this process."""
         self._lines: asyncio.Queue[bytes] = asyncio.Queue(_MAX_LINES)
+        self._full: str | None = None
+        """Which bound was met by what waits; none as long as none was."""
         self._is_full = asyncio.Event()
         self._is_stopping = False
+        self._has_ended = False
         self._task = asyncio.create_task(self._run(command), name=f"pie-client-mcp-{number}")
 
     @property
@@ -113,10 +141,15 @@ class _Link:
         return self._task.done()
 
     def put(self, text: str) -> None:
-        """A line for the process."""
-        try:
-            self._lines.put_nowait(text.encode() + b"\n")
-        except asyncio.QueueFull:
+        """A line for the process. One more than may wait ends it."""
+        if self._has_ended or self._full is not None:
+            return
+        line = text.encode() + b"\n"
+        self._full = self._bound_met(len(line))
+        if self._full is None:
+            self._count(len(line))
+            self._lines.put_nowait(line)
+        else:
             self._is_full.set()
 
     def stop(self) -> None:
@@ -129,11 +162,30 @@ class _Link:
         """Waits for the end."""
         await asyncio.wait({self._task})
 
+    def _bound_met(self, n_bytes: int) -> str | None:
+        """Which bound a further line of so many bytes would be beyond."""
+        if self._lines.full():
+            return f"{_MAX_LINES} lines wait, the most of one server at this client (limit-mcp-calls)"
+        for held, most, whose in (
+            (self._n_bytes, _MAX_LINK_BYTES, "one server"),
+            (self._waiting.n_bytes, _MAX_WAITING_BYTES, "all servers"),
+        ):
+            if held + n_bytes > most:
+                return f"{held + n_bytes} bytes would wait, of at most {most} of {whose} at this client (limit-mcp-bytes)"
+        return None
+
+    def _count(self, n_bytes: int) -> None:
+        """So many bytes more wait."""
+        self._n_bytes += n_bytes
+        self._waiting.n_bytes += n_bytes
+
     async def _run(self, command: Command | None) -> None:
-        if command is None:
-            why = "this client has no such server"
-        else:
-            why = await self._serve(command)
+        try:
+            why = "this client has no such server" if command is None else await self._serve(command)
+        finally:
+            self._has_ended = True
+            self._count(-self._n_bytes)
+            self._lines = asyncio.Queue(1)
         await self._say("mcp_end", {"link": self._number, "text": why})
 
     async def _serve(self, command: Command) -> str:
@@ -155,7 +207,7 @@ class _Link:
                 task.cancel()
             await _end(process)
             await asyncio.gather(reading, *others, return_exceptions=True)
-        why = "it does not read what it is sent" if self._is_full.is_set() else "it ended"
+        why = "it ended" if self._full is None else f"it does not read what it is sent: {self._full}"
         return f"{why} (status {process.returncode})"
 
     async def _read(self, stdout: asyncio.StreamReader) -> None:
@@ -192,8 +244,10 @@ class _Link:
         """Writes lines until the process reads no more."""
         with contextlib.suppress(ConnectionError):
             while True:
-                stdin.write(await self._lines.get())
+                line = await self._lines.get()
+                stdin.write(line)
                 await stdin.drain()
+                self._count(-len(line))
 
 
 async def _end(process: Process) -> None:

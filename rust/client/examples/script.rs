@@ -184,8 +184,14 @@ async fn end(client: &Client, digest: &str) -> [u64; 4] {
     [failing, closed, stopped, other].map(|process| process.pid())
 }
 
-/// An MCP server of this client, for programs; two are refused.
+/// An MCP server of this client, for programs, which takes the place of one before; two are refused.
 async fn run_servers(client: &Client, command: &[String]) -> u64 {
+    let absent = McpCommand {
+        command: "/nowhere/at/all".to_owned(),
+        ..McpCommand::default()
+    };
+    let registering = client.register_mcp_server("files", absent);
+    registering.await.unwrap();
     let server = McpCommand {
         command: command[0].clone(),
         args: command[1..].to_vec(),

@@ -420,10 +420,10 @@ impl Client {
 
     /// Offers an MCP server to the programs that this connection launches, and to their children, by a name. The
     /// process is started when a program asks for the server, and ends with the connection. A server of the operator
-    /// with that name gives way.
+    /// with that name gives way, and so does one that was registered by it before.
     ///
     /// # Errors
-    /// `invalid-name`, and `limit-mcp-calls` where there are too many.
+    /// `invalid-name`, and `limit-mcp-calls` where there are too many; a server that had the name before stays then.
     pub async fn register_mcp_server(&self, name: &str, command: McpCommand) -> Result<(), Error> {
         let mcp = &self.connection.shared.mcp;
         let before = mcp.set(name, Some(command));

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
@@ -19,6 +20,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::error::Error;
+use crate::error_codes::ErrorCode;
 use crate::sync::lock;
 use crate::wire::{Fields, encode, fields, number_of, text_of};
 
@@ -27,8 +29,12 @@ const PIECE_BYTES: usize = 64 << 10;
 const HEAD_BYTES: usize = 4 << 10;
 /// JSON may write a byte of a line as six; most are written as they are.
 const ESCAPED: usize = 2;
-/// Lines that wait for a process that does not read.
+/// Links at once: at least as many as a server of Pie opens, and as many that are ending.
+const MAX_LINKS: usize = 1024;
+/// Lines that wait for a process that does not read: of one link, and their bytes of one link and of all.
 const MAX_LINES: usize = 1024;
+const MAX_LINK_BYTES: usize = 16 << 20;
+const MAX_WAITING_BYTES: usize = 64 << 20;
 const MAX_ID_DIGITS: usize = 20;
 const END: Duration = Duration::from_secs(2);
 const INTERNAL_ERROR: i64 = -32603;
@@ -61,22 +67,89 @@ pub(crate) struct McpServers {
 struct State {
     commands: HashMap<String, McpCommand>,
     links: HashMap<u64, Link>,
+    /// Bytes of all lines that no process has read yet.
+    waiting_bytes: Arc<AtomicUsize>,
 }
 
 /// A process that runs.
 struct Link {
-    lines: mpsc::Sender<String>,
+    lines: mpsc::Sender<WaitingLine>,
+    waiting: Arc<Waiting>,
     /// Ends the process, and says why; none once that is done.
-    stop: Option<oneshot::Sender<&'static str>>,
+    stop: Option<oneshot::Sender<String>>,
     running: JoinHandle<()>,
 }
 
 impl Link {
-    fn stop(&mut self, why: &'static str) {
+    fn stop(&mut self, why: &str) {
         if let Some(stop) = self.stop.take() {
             // One that has ended by itself hears nothing.
-            let _ = stop.send(why);
+            let _ = stop.send(why.to_owned());
         }
+    }
+
+    /// A line for the process. One more than may wait ends it.
+    fn put(&mut self, text: &str) {
+        let bound = match self.waiting.enter(text) {
+            Err(bound) => bound,
+            Ok(line) => match self.lines.try_send(line) {
+                Err(mpsc::error::TrySendError::Full(_)) => {
+                    format!(
+                        "{MAX_LINES} lines wait, the most of one server at this client (limit-mcp-calls)"
+                    )
+                }
+                // Of one that has ended, the server of Pie is about to hear.
+                Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => return,
+            },
+        };
+        self.stop(&format!("it does not read what it is sent: {bound}"));
+    }
+}
+
+/// Bytes of the lines that wait for one process, beside those of all.
+struct Waiting {
+    own: AtomicUsize,
+    all: Arc<AtomicUsize>,
+}
+
+impl Waiting {
+    /// A further line waits; else which bound it would be beyond. Only one at a time enters.
+    fn enter(self: &Arc<Self>, text: &str) -> Result<WaitingLine, String> {
+        let n_bytes = text.len() + 1;
+        for (held, most, whose) in [
+            (&self.own, MAX_LINK_BYTES, "one server"),
+            (&*self.all, MAX_WAITING_BYTES, "all servers"),
+        ] {
+            let n = held.load(Ordering::Relaxed) + n_bytes;
+            if n > most {
+                return Err(format!(
+                    "{n} bytes would wait, of at most {most} of {whose} at this client (limit-mcp-bytes)"
+                ));
+            }
+        }
+        self.own.fetch_add(n_bytes, Ordering::Relaxed);
+        self.all.fetch_add(n_bytes, Ordering::Relaxed);
+        Ok(WaitingLine {
+            text: format!("{text}\n"),
+            waiting: self.clone(),
+        })
+    }
+}
+
+/// A line with its end, which is counted until it is dropped.
+struct WaitingLine {
+    text: String,
+    waiting: Arc<Waiting>,
+}
+
+impl Drop for WaitingLine {
+    fn drop(&mut self) {
+        self.waiting
+            .own
+            .fetch_sub(self.text.len(), Ordering::Relaxed);
+        self.waiting
+            .all
+            .fetch_sub(self.text.len(), Ordering::Relaxed);
     }
 }
 
@@ -105,12 +178,18 @@ impl McpServers {
     /// Starts a process, hands it a line or ends it, as the server of Pie asks. It never waits.
     ///
     /// # Errors
-    /// `protocol-error`.
+    /// `protocol-error`, also for a start by a number whose process has not ended; `limit-mcp-calls` for a start beyond
+    /// the most links.
     pub(crate) fn take(&self, kind: &str, fields: &Fields) -> Result<(), Error> {
         let number = number_of(fields, "link")?;
         match kind {
-            "mcp_start" => self.start(number, text_of(fields, "server")?),
-            "mcp_line" => self.put(number, text_of(fields, "text")?),
+            "mcp_start" => self.start(number, text_of(fields, "server")?)?,
+            "mcp_line" => {
+                let text = text_of(fields, "text")?;
+                if let Some(link) = lock(&self.state).links.get_mut(&number) {
+                    link.put(text);
+                }
+            }
             "mcp_stop" => {
                 if let Some(link) = lock(&self.state).links.get_mut(&number) {
                     link.stop(WAS_ENDED);
@@ -140,8 +219,21 @@ impl McpServers {
         }
     }
 
-    fn start(&self, number: u64, name: &str) {
+    fn start(&self, number: u64, name: &str) -> Result<(), Error> {
         let mut state = lock(&self.state);
+        state.links.retain(|_, link| !link.running.is_finished());
+        if state.links.contains_key(&number) {
+            let message = format!(
+                "the server of Pie started an MCP server as the link {number}, which is still open; connect again"
+            );
+            return Err(Error::new(ErrorCode::ProtocolError, message));
+        }
+        if state.links.len() >= MAX_LINKS {
+            let message = format!(
+                "the server of Pie started one more MCP server than the {MAX_LINKS} that this client runs at once; connect again"
+            );
+            return Err(Error::new(ErrorCode::LimitMcpCalls, message));
+        }
         let command = state.commands.get(name).cloned();
         let (lines, queued) = mpsc::channel(MAX_LINES);
         let (stop, stopped) = oneshot::channel();
@@ -150,26 +242,17 @@ impl McpServers {
             frames: self.frames.clone(),
             line_bytes: self.line_bytes,
         };
-        let running = tokio::spawn(life.run(command, queued, stopped));
-        state.links.retain(|_, link| !link.running.is_finished());
         let link = Link {
             lines,
+            waiting: Arc::new(Waiting {
+                own: AtomicUsize::new(0),
+                all: state.waiting_bytes.clone(),
+            }),
             stop: Some(stop),
-            running,
+            running: tokio::spawn(life.run(command, queued, stopped)),
         };
-        // A second link of one number takes the place of the first.
-        if let Some(mut before) = state.links.insert(number, link) {
-            before.stop(WAS_ENDED);
-        }
-    }
-
-    /// A line for a process; of one that has ended, the server of Pie is about to hear.
-    fn put(&self, number: u64, text: &str) {
-        if let Some(link) = lock(&self.state).links.get_mut(&number)
-            && let Err(mpsc::error::TrySendError::Full(_)) = link.lines.try_send(text.to_owned())
-        {
-            link.stop("it does not read what it is sent");
-        }
+        state.links.insert(number, link);
+        Ok(())
     }
 }
 
@@ -184,8 +267,8 @@ impl Life {
     async fn run(
         self,
         command: Option<McpCommand>,
-        lines: mpsc::Receiver<String>,
-        stopped: oneshot::Receiver<&'static str>,
+        lines: mpsc::Receiver<WaitingLine>,
+        stopped: oneshot::Receiver<String>,
     ) {
         let why = match command.map(|command| started(&command)) {
             None => "this client has no such server".to_owned(),
@@ -199,16 +282,16 @@ impl Life {
     async fn serve(
         &self,
         mut child: Child,
-        lines: mpsc::Receiver<String>,
-        stopped: oneshot::Receiver<&'static str>,
+        lines: mpsc::Receiver<WaitingLine>,
+        stopped: oneshot::Receiver<String>,
     ) -> String {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return "it cannot be started (it has no pipes)".to_owned();
         };
         let why = tokio::select! {
-            () = self.read(stdout) => "it ended",
-            () = write(stdin, lines) => "it ended",
-            why = stopped => why.unwrap_or(WAS_ENDED),
+            () = self.read(stdout) => "it ended".to_owned(),
+            () = write(stdin, lines) => "it ended".to_owned(),
+            why = stopped => why.unwrap_or_else(|_| WAS_ENDED.to_owned()),
         };
         match ended(child).await {
             Ok(status) => format!("{why} ({status})"),
@@ -258,10 +341,9 @@ fn started(command: &McpCommand) -> io::Result<Child> {
 }
 
 /// Writes lines until the process reads no more.
-async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
-    while let Some(mut line) = lines.recv().await {
-        line.push('\n');
-        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<WaitingLine>) {
+    while let Some(line) = lines.recv().await {
+        if stdin.write_all(line.text.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
             return;
         }
     }
@@ -386,6 +468,59 @@ mod tests {
     fn messages_come_in_pieces_and_nothing_else_is_carried() {
         let pieces: [&[u8]; 4] = [b"a log\n{\"id", b"\":1}\n\n {}\n{\xff", b"}\n[]\n", b"{}"];
         assert_eq!(messages(100, &pieces), ["{\"id\":1}", " {}"]);
+    }
+
+    #[test]
+    fn what_waits_for_one_process_and_for_all_is_bounded() {
+        let all = Arc::new(AtomicUsize::new(0));
+        let one = || {
+            Arc::new(Waiting {
+                own: AtomicUsize::new(0),
+                all: all.clone(),
+            })
+        };
+        let line = "x".repeat((8 << 20) - 1);
+        let links: Vec<_> = (0..4).map(|_| one()).collect();
+        let mut held = Vec::new();
+        for link in &links {
+            held.extend([link.enter(&line).unwrap(), link.enter(&line).unwrap()]);
+            let bound = link.enter("").err().unwrap();
+            assert_eq!(
+                bound,
+                "16777217 bytes would wait, of at most 16777216 of one server at this client (limit-mcp-bytes)"
+            );
+        }
+        let bound = one().enter("").err().unwrap();
+        assert_eq!(
+            bound,
+            "67108865 bytes would wait, of at most 67108864 of all servers at this client (limit-mcp-bytes)"
+        );
+        held.pop();
+        drop(one().enter("").unwrap());
+        drop(held);
+        assert_eq!(all.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_client_carries_its_most_links() {
+        let (frames, _said) = mpsc::channel(MAX_LINKS);
+        let servers = McpServers::new(frames.downgrade(), 1 << 20);
+        let start = |number: usize| {
+            let message = json!({ "link": number, "server": "absent" });
+            servers.take("mcp_start", &fields(message))
+        };
+        for number in 0..MAX_LINKS {
+            start(number).unwrap();
+        }
+        let refused = start(MAX_LINKS).unwrap_err();
+        assert_eq!(refused.code(), "limit-mcp-calls");
+        assert_eq!(
+            refused.message(),
+            "the server of Pie started one more MCP server than the 1024 that this client runs at once; connect again"
+        );
+        // Those whose end was said are no more.
+        servers.close().await;
+        start(MAX_LINKS).unwrap();
     }
 
     #[test]

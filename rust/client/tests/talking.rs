@@ -484,3 +484,72 @@ async fn an_mcp_server_that_cannot_be_started_says_why() {
     let text = ended["text"].as_str().unwrap();
     assert!(text.starts_with("it cannot be started"), "{text}");
 }
+
+/// Registers a server that never reads.
+async fn deaf(client: &Client, peer: &mut Peer) {
+    let server = McpCommand {
+        command: "sleep".to_owned(),
+        args: vec!["600".to_owned()],
+        ..McpCommand::default()
+    };
+    let (registered, ()) = tokio::join!(client.register_mcp_server("deaf", server), async {
+        let request = peer.expect("register_mcp_server").await;
+        peer.answer(&request, json!({})).await;
+    });
+    registered.unwrap();
+}
+
+#[tokio::test]
+async fn an_mcp_server_that_does_not_read_ends_at_the_bound_of_what_waits() {
+    let (client, mut peer) = connected().await;
+    deaf(&client, &mut peer).await;
+    let start = json!({ "type": "mcp_start", "link": 1, "server": "deaf" });
+    peer.tell(start).await;
+    // What the pipe and the writer hold waits no more.
+    let text = "x".repeat(900_000);
+    for _ in 0..20 {
+        let line = json!({ "type": "mcp_line", "link": 1, "text": text });
+        peer.tell(line).await;
+    }
+    let ended = peer.expect("mcp_end").await;
+    let why = ended["text"].as_str().unwrap();
+    assert!(
+        why.starts_with("it does not read what it is sent: ")
+            && why.contains("of at most 16777216 of one server at this client (limit-mcp-bytes)"),
+        "{why}"
+    );
+    let start = json!({ "type": "mcp_start", "link": 2, "server": "deaf" });
+    peer.tell(start).await;
+    for _ in 0..1200 {
+        let line = json!({ "type": "mcp_line", "link": 2, "text": "x".repeat(1000) });
+        peer.tell(line).await;
+    }
+    let ended = peer.expect("mcp_end").await;
+    let why = ended["text"].as_str().unwrap();
+    assert!(
+        why.contains("1024 lines wait, the most of one server at this client (limit-mcp-calls)"),
+        "{why}"
+    );
+}
+
+#[tokio::test]
+async fn a_second_start_of_a_link_ends_the_connection() {
+    let (client, mut peer) = connected().await;
+    deaf(&client, &mut peer).await;
+    let pinging = async {
+        let error = client.ping().await.unwrap_err();
+        assert_eq!(error.code(), "protocol-error");
+        assert_eq!(
+            error.message(),
+            "the server of Pie started an MCP server as the link 1, which is still open; connect again"
+        );
+    };
+    let telling = async {
+        peer.expect("ping").await;
+        for _ in 0..2 {
+            let start = json!({ "type": "mcp_start", "link": 1, "server": "deaf" });
+            peer.tell(start).await;
+        }
+    };
+    tokio::join!(pinging, telling);
+}

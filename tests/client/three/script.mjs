@@ -122,8 +122,9 @@ async function end(client, digest) {
   return [failing, closed, stopped, other].map(({ process }) => process.pid);
 }
 
-/** An MCP server of this client, for programs; two are refused. */
+/** An MCP server of this client, for programs, which takes the place of one before; two are refused. */
 async function runServers(client, [command, ...args]) {
+  await client.registerMcpServer('files', { command: '/nowhere/at/all' });
   await client.registerMcpServer('files', { command, args });
   const { process, events } = await launched(client, 'three');
   await process.send('tool');

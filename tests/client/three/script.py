@@ -131,7 +131,8 @@ async def end(client: Client, digest: str) -> list[int]:
 
 
 async def run_servers(client: Client, command: list[str]) -> int:
-    """An MCP server of this client, for programs; two are refused."""
+    """An MCP server of this client, for programs, which takes the place of one before; two are refused."""
+    await client.register_mcp_server("files", "/nowhere/at/all")
     await client.register_mcp_server("files", command[0], command[1:])
     process, events = await launched(client, "three")
     await process.send("tool")

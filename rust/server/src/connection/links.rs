@@ -14,6 +14,10 @@ use crate::protocol::outgoing;
 use crate::sync::lock;
 use crate::threads::Part;
 
+/// Links of one connection at once: twice as many as it may register servers, for those that are replaced while
+/// programs still use them. Clients carry twice as many, as a link may end here before its process has.
+const MAX_LINKS: usize = 512;
+
 /// The links of one connection.
 pub(crate) struct McpLinks {
     outbox: Outbox,
@@ -37,6 +41,25 @@ struct State {
 struct Link {
     incoming: mpsc::Sender<McpIncoming>,
     carrier: AbortHandle,
+}
+
+impl State {
+    /// Checks that there may be one more link.
+    fn check_room(&self, server: &str) -> Result<(), Error> {
+        if self.is_over {
+            let message = format!(
+                "the client that runs the MCP server {server:?} has gone; launch the program again"
+            );
+            return Err(Error::new(ErrorCode::McpUnavailable, message));
+        }
+        if self.links.len() >= MAX_LINKS {
+            let message = format!(
+                "the client that runs the MCP server {server:?} runs {MAX_LINKS} of them already, the most at once; close sessions that are not used"
+            );
+            return Err(Error::new(ErrorCode::LimitMcpCalls, message));
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Debug for McpLinks {
@@ -97,12 +120,7 @@ impl McpRelay for McpLinks {
         incoming: mpsc::Sender<McpIncoming>,
     ) -> Result<(), Error> {
         let mut state = lock(&self.state);
-        if state.is_over {
-            let message = format!(
-                "the client that runs the MCP server {server:?} has gone; launch the program again"
-            );
-            return Err(Error::new(ErrorCode::McpUnavailable, message));
-        }
+        state.check_room(server)?;
         state.last += 1;
         let link = state.last;
         let carrying = carry(
@@ -131,4 +149,30 @@ async fn carry(
     }
     lock(&state).links.remove(&link);
     outbox.notice(outgoing::mcp_stop(link)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_has_its_most_links() {
+        let mut state = State::default();
+        for number in 0..MAX_LINKS as u64 {
+            state.check_room("files").unwrap();
+            let link = Link {
+                incoming: mpsc::channel(1).0,
+                carrier: tokio::spawn(async {}).abort_handle(),
+            };
+            state.links.insert(number, link);
+        }
+        let refused = state.check_room("files").unwrap_err();
+        assert_eq!(refused.code, ErrorCode::LimitMcpCalls);
+        assert!(refused.message.contains("runs 512 of them already"));
+        state.links.remove(&0);
+        state.check_room("files").unwrap();
+        state.is_over = true;
+        let refused = state.check_room("files").unwrap_err();
+        assert_eq!(refused.code, ErrorCode::McpUnavailable);
+    }
 }
