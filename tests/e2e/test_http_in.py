@@ -8,7 +8,7 @@ import signal
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPResponse, IncompleteRead
 from pathlib import Path
@@ -284,6 +284,19 @@ def test_requests_at_once_are_bounded(tmp_path: Path) -> None:
             answer = opened.ask("/count")
             assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "limit-http-requests", "1")
             assert b"server.http_program_requests = 1" in answer.body
+
+
+def test_whoever_runs_one_program_has_all_places(tmp_path: Path) -> None:
+    """There are no other users, for whom some would be kept."""
+    most = door(tmp_path, PATHS["python"], shared=True, http_program_requests=8, http_user_requests=8, http_requests=4)
+    with most as opened, ExitStack() as held:
+        for _ in range(4):
+            connection, response = opened.begin("/stream")
+            held.enter_context(closing(connection))
+            assert response.read1(100) == b"one"
+        answer = opened.ask("/count")
+        assert (answer.status, answer.code) == (503, "limit-http-requests")
+        assert b"4 HTTP requests to all programs are under way, of at most server.http_requests = 4" in answer.body
 
 
 def test_a_connection_without_a_place_is_refused_before_its_request_is_read(tmp_path: Path) -> None:

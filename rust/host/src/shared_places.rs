@@ -10,6 +10,8 @@
 //!
 //! So the share of a user shrinks as others come, and however many take all that they may, whoever comes next finds a
 //! place: the floors of as many users as processes live where nothing else is set fit into the reserved half.
+//!
+//! Where there is one user alone, nothing is kept for others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -26,6 +28,8 @@ pub struct SharedPlaces<X = ()> {
     most_of_one: usize,
     /// None: each has their own, and all together any number.
     most: Option<usize>,
+    /// All together share the whole: something is kept for those who come next.
+    is_split: bool,
     state: Mutex<State<X>>,
 }
 
@@ -108,18 +112,24 @@ impl Full {
 impl<X: Clone + Default> SharedPlaces<X> {
     /// `most_of_one` for each, however many there are.
     pub fn of_each(most_of_one: usize) -> Arc<Self> {
-        Self::new(most_of_one, None)
+        Self::new(most_of_one, None, false)
     }
 
-    /// `most` in all, and `most_of_one` for each.
+    /// `most` in all, of which each has a share, and `most_of_one` for each.
     pub fn of_all(most_of_one: usize, most: usize) -> Arc<Self> {
-        Self::new(most_of_one, Some(most))
+        Self::new(most_of_one, Some(most), true)
     }
 
-    fn new(most_of_one: usize, most: Option<usize>) -> Arc<Self> {
+    /// `most` in all for whoever comes first, and `most_of_one` for each: where there is one user alone.
+    pub fn of_whole(most_of_one: usize, most: usize) -> Arc<Self> {
+        Self::new(most_of_one, Some(most), false)
+    }
+
+    fn new(most_of_one: usize, most: Option<usize>, is_split: bool) -> Arc<Self> {
         Arc::new(Self {
             most_of_one,
             most,
+            is_split,
             state: Mutex::new(State {
                 n: 0,
                 n_above: 0,
@@ -164,6 +174,9 @@ impl<X> SharedPlaces<X> {
         };
         if state.n >= most {
             return Err(Full::OfAll { n: state.n, most });
+        }
+        if !self.is_split {
+            return Ok(());
         }
         let above_of_others = state.n_above - n.saturating_sub(self.floor());
         let shared = most - most / 2;
@@ -276,6 +289,19 @@ mod tests {
         assert!(others.iter().all(|of_user| of_user.len() >= 2));
         drop((greedy, others));
         assert_eq!(all_of(&places, "late").len(), 128);
+        let state = lock(&places.state);
+        assert_eq!((state.n, state.n_above, state.of.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn whoever_is_alone_has_the_whole() {
+        let most = 1024;
+        let places = SharedPlaces::of_whole(2048, most);
+        let all = all_of(&places, "ada");
+        assert_eq!(all.len(), most);
+        let refused = places.take("ada").unwrap_err();
+        assert_eq!(refused, Full::OfAll { n: most, most });
+        drop(all);
         let state = lock(&places.state);
         assert_eq!((state.n, state.n_above, state.of.len()), (0, 0, 0));
     }

@@ -249,6 +249,24 @@ def test_nothing_is_read_of_a_program_for_whoever_may_not_ask_it(tmp_path: Path)
             assert foreign.headers.keys() == absent.headers.keys()
 
 
+def test_nothing_is_read_of_a_program_before_its_request_has_a_place(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        install(served, tmp_path, WRITES, "endless", "--http", "--public")
+        install(served, tmp_path, TELLS, "other", "--http", "--public")
+    with serving(tmp_path, server__http_user_requests=1) as served, closing(asking.connect(served.port)) as connection:
+        # Whoever reads it now waits without end.
+        [content] = (tmp_path / "data").rglob("other@*/*.wasm")
+        content.unlink()
+        os.mkfifo(content)
+        connection.request("GET", "/http/endless/")
+        response = connection.getresponse()
+        assert response.read1(100)
+        for path in ("/http/other/", "/http/~anonymous/other/"):
+            answer = ask(served, path)
+            assert (answer.status, answer.code) == (503, "limit-http-requests"), path
+            assert b"server.http_user_requests = 1" in answer.body
+
+
 def test_an_answer_ends_with_the_key_by_which_it_was_asked_for(closed: Served, keys: dict[str, str], folder: Path, tmp_path: Path) -> None:
     install(closed, tmp_path, WRITES, "endless", "--http", "--key", keys["ada"])
     record, key = _engine.add_key(str(folder / "data"), "guest", "ada", scope="user")

@@ -24,7 +24,7 @@ use super::bodies::{
 };
 use super::due::{Due, Timed, overdue};
 use super::instances::{AskedProgram, Launchpad};
-use super::places::Connected;
+use super::places::{Connected, RequestPlace};
 use super::refusal;
 use super::route::Route;
 use super::stream::{ClientStream, Clock};
@@ -144,9 +144,14 @@ impl From<Error> for Refusal {
     }
 }
 
+/// A program that is asked, and the place of its request. The place is taken first: who finds none makes the server read
+/// nothing of the program.
+type Placed = (AskedProgram, RequestPlace);
+
 /// What a request asks for.
 struct Found {
     asked: AskedProgram,
+    place: RequestPlace,
     url: String,
     headers: HeaderMap,
     remote_address: String,
@@ -175,13 +180,13 @@ impl Client {
         let config = &self.shared.config;
         let Found {
             asked,
+            place,
             url,
             headers,
             remote_address,
             identity,
             standing,
         } = self.found(&head).await?;
-        let place = self.shared.http.places.ask(&asked.user, &asked.label)?;
         let bounds = BodyBounds {
             most_bytes: config.http_body_bytes,
             idle: config.http_idle,
@@ -284,28 +289,29 @@ impl Client {
         Ok(())
     }
 
-    /// The program that a request asks for, once it is known that the client may.
+    /// The program that a request asks for, once it is known that the client may, and its place.
     async fn found(&self, head: &request::Parts) -> Result<Found, Error> {
         let shared = &self.shared;
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         shared.authority.check_called(&head.headers)?;
         let shown = Presented::read(self.peer, &head.headers, shared.authority.config())?;
-        let (asked, identity, rest, standing) = match &shared.config.mount {
-            Some(mount) => (mounted(mount), None, path, None),
+        let ((asked, place), identity, rest, standing) = match &shared.config.mount {
+            Some(mount) => (self.mounted(mount)?, None, path, None),
             None => {
                 let route = Route::read(path)?;
-                let (asked, identity) = self.routed(route, &shown, &head.headers).await?;
+                let (placed, identity) = self.routed(route, &shown, &head.headers).await?;
                 let standing = Standing {
                     prefix: route.prefix.to_owned(),
                     is_sandboxed: route.owner.is_some() && shared.config.http_sandbox,
                 };
-                (asked, identity, route.rest, Some(standing))
+                (placed, identity, route.rest, Some(standing))
             }
         };
         let prefix = standing.as_ref().map_or("", |at| at.prefix.as_str());
         let headers = self.headers(&head.headers, prefix, asked.service);
         Ok(Found {
             asked,
+            place,
             url: Route::url(rest, &self.host(&head.headers)),
             headers,
             remote_address: shown.address.to_string(),
@@ -322,16 +328,16 @@ impl Client {
         route: Route<'_>,
         shown: &Presented,
         headers: &HeaderMap,
-    ) -> Result<(AskedProgram, Option<Identity>), Error> {
+    ) -> Result<(Placed, Option<Identity>), Error> {
         let Some(owner) = route.owner else {
             let identity = self.identified(None, (shown, headers)).await?;
-            let asked = self.program(&identity.user, route.program).await?;
-            return Ok((asked, Some(identity)));
+            let placed = self.program(&identity.user, route.program).await?;
+            return Ok((placed, Some(identity)));
         };
         names::check_user(owner)?;
         if self.shared.registry.is_public(owner, route.program) {
             match self.program(owner, route.program).await {
-                Ok(asked) if asked.service.public => return Ok((asked, None)),
+                Ok(placed) if placed.0.service.public => return Ok((placed, None)),
                 // It was replaced or removed meanwhile.
                 Ok(_) => {}
                 Err(error) if error.code == ErrorCode::UnknownProgram => {}
@@ -340,8 +346,8 @@ impl Client {
         }
         let client = (shown, headers);
         let identity = self.checked_owner(owner, route.program, client).await?;
-        let asked = self.program(owner, route.program).await?;
-        Ok((asked, Some(identity)))
+        let placed = self.program(owner, route.program).await?;
+        Ok((placed, Some(identity)))
     }
 
     /// The client, which is the owner of a program.
@@ -400,10 +406,11 @@ impl Client {
         Ok(identity)
     }
 
-    /// The program of a user that serves HTTP.
-    async fn program(&self, user: &str, name: &str) -> Result<AskedProgram, Error> {
-        let host = &self.shared.host;
-        let named = host.find_program(user, name).await?;
+    /// The program of a user that serves HTTP, and a place for a request to it.
+    async fn program(&self, user: &str, name: &str) -> Result<Placed, Error> {
+        let (host, label) = (&self.shared.host, self.shared.registry.find(user, name)?.label);
+        let place = self.shared.http.places.ask(user, &label)?;
+        let named = host.find_program(user, &label).await?;
         let service = named.program.http_service(host.limits()).await?;
         let service = service.ok_or_else(|| {
             let message = format!(
@@ -412,13 +419,27 @@ impl Client {
             );
             Error::new(ErrorCode::NotServing, message)
         })?;
-        Ok(AskedProgram {
+        let asked = AskedProgram {
             user: user.to_owned(),
             label: named.label,
             launch: Launch::new(named.program, "null"),
             service,
             is_installed: true,
-        })
+        };
+        Ok((asked, place))
+    }
+
+    /// The one program of a server that serves nothing else, and a place for a request to it.
+    fn mounted(&self, mount: &MountedProgram) -> Result<Placed, Error> {
+        let asked = AskedProgram {
+            user: mount.launch.username.clone().unwrap_or_default(),
+            label: mount.label.clone(),
+            launch: mount.launch.clone(),
+            service: mount.service(),
+            is_installed: false,
+        };
+        let place = self.shared.http.places.ask(&asked.user, &asked.label)?;
+        Ok((asked, place))
     }
 
     /// The headers that a program sees. A key for this server is nothing for others.
@@ -454,17 +475,6 @@ impl Client {
 fn has_key(value: &HeaderValue) -> bool {
     let mut words = value.to_str().unwrap_or_default().split_ascii_whitespace();
     words.any(|word| id_of(word).is_some())
-}
-
-/// The one program of a server that serves nothing else.
-fn mounted(mount: &MountedProgram) -> AskedProgram {
-    AskedProgram {
-        user: mount.launch.username.clone().unwrap_or_default(),
-        label: mount.label.clone(),
-        launch: mount.launch.clone(),
-        service: mount.service(),
-        is_installed: false,
-    }
 }
 
 /// Waits until the key is no longer good by which somebody has come in; none where it was by no key.

@@ -1,7 +1,7 @@
 //! How many connections and requests by HTTP there are at once. Whoever finds no place is refused at once: nobody waits
 //! for one, so that what waits is bounded too. Where all connections are taken, the oldest of the address that has the
 //! most ends for one of an address that has fewer. Users share the places for requests: whoever is asked much, as a
-//! program that anybody may ask, leaves some to all others.
+//! program that anybody may ask, leaves some to all others. A server of one program has one user, who has them all.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -87,11 +87,15 @@ pub(crate) struct RequestPlace {
 impl HttpPlaces {
     /// Those of a server.
     pub(crate) fn new(config: &ServerConfig) -> Arc<Self> {
+        let by_user = match config.mount {
+            None => SharedPlaces::of_all(config.http_user_requests, config.http_requests),
+            Some(_) => SharedPlaces::of_whole(config.http_user_requests, config.http_requests),
+        };
         Arc::new(Self {
             most_connections: config.max_connections,
             most_of_address: config.max_address_connections,
             connections: Mutex::default(),
-            by_user: SharedPlaces::of_all(config.http_user_requests, config.http_requests),
+            by_user,
             by_program: SharedPlaces::of_each(config.http_program_requests),
         })
     }
@@ -190,7 +194,10 @@ mod tests {
     use std::net::IpAddr;
     use std::path::PathBuf;
 
+    use pie_host::{Component, HttpInstance, Launch};
+
     use super::*;
+    use crate::config::MountedProgram;
 
     fn places(change: impl FnOnce(&mut ServerConfig)) -> Arc<HttpPlaces> {
         let mut config = ServerConfig::new(PathBuf::new());
@@ -234,6 +241,33 @@ mod tests {
         let late = [(); 2].map(|()| places.ask("late", "a@1").unwrap());
         drop((held, late));
         assert_eq!(places.by_user.n_taken(), 0);
+    }
+
+    /// With the split by user, one had 258 of the 1,024.
+    #[test]
+    fn the_user_of_a_server_of_one_program_has_all_places() {
+        let most = |is_mounted: bool| {
+            let places = places(|config| {
+                (config.http_program_requests, config.http_user_requests) = (2048, 2048);
+                config.mount = is_mounted.then(|| MountedProgram {
+                    label: "a".to_owned(),
+                    launch: Launch::new(Component::new(b"a program".as_slice()), "null"),
+                    instance: HttpInstance::Shared,
+                });
+            });
+            let held: Vec<_> = std::iter::from_fn(|| places.ask("me", "a").ok()).collect();
+            (held.len(), places.ask("me", "a").unwrap_err().message)
+        };
+        let (n, message) = most(true);
+        assert_eq!(n, 1024);
+        assert!(
+            message.contains("1024 HTTP requests to all programs")
+                && message.contains("server.http_requests = 1024"),
+            "{message}"
+        );
+        let (n, message) = most(false);
+        assert_eq!(n, 258);
+        assert!(message.contains("what others leave to one user"), "{message}");
     }
 
     fn address(last: u8) -> Address {
