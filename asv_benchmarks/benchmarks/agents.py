@@ -24,7 +24,7 @@ from pie.client import Client, connect
 
 N_CALLS = 8
 TOOL_S = 0.02
-N_TOKENS = 16
+N_TOKENS = 8
 N_PROMPT = 64
 N_RESULT = 8
 VOCABULARY = range(300, 4000)

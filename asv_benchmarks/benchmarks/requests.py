@@ -1,4 +1,4 @@
-"""Requests by HTTP to a Rust program, beside a bare server of hyper."""
+"""Requests by HTTP to a Rust program, beside a bare server of axum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW = Row(
     title="Requests by HTTP that a program answers, a second, over 16 connections",
     driver="none",
     path="client -> server -> queue -> Rust program (one instance for all, or one for each) -> client",
-    peer="a server of hyper alone, on which axum stands, that answers with the same bytes on two threads",
+    peer="a server of axum alone that answers with the same body on two threads, over connections that stay open too",
 )
 
 
