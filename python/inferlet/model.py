@@ -20,8 +20,11 @@ class Tokenizer:
         self._raw = raw
 
     def encode(self, text: str) -> list[int]:
-        """Text to token ids. Control tokens in the text are parsed; no token is added at the front or the end."""
-        return list(self._raw.encode(_arguments.text("text", text)))
+        """Text to token ids. Control tokens in the text are parsed; no token is added at the front or the end.
+
+        A text of more than 4 MiB is the error `limit-message`: encode it in parts.
+        """
+        return list(host(self._raw.try_encode, _arguments.text("text", text)))
 
     def decode(self, tokens: Iterable[int]) -> str:
         """Token ids to text, control tokens included; bytes that are not UTF-8 become U+FFFD.

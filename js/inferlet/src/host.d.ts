@@ -165,6 +165,7 @@ declare module 'pie:host' {
 
   export interface TokenizerHandle {
     encode(text: string): Uint32Array;
+    tryEncode(text: string): Uint32Array;
     decode(tokens: Uint32Array): string;
     vocabSize(): number;
     vocabs(): [Uint32Array, Uint8Array[]];

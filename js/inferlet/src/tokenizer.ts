@@ -18,9 +18,12 @@ export class Tokenizer {
     return this.#handle;
   }
 
-  /** Token ids of a text. Control tokens in the text are parsed; no token is added at the front or the end. */
+  /**
+   * Token ids of a text. Control tokens in the text are parsed; no token is added at the front or the end.
+   * @throws InferletError `limit-message` for a text of more than 4 MiB: encode it in parts.
+   */
   encode(text: string): Uint32Array {
-    return this.#handle.encode(toText(text, 'text'));
+    return this.#handle.tryEncode(toText(text, 'text'));
   }
 
   /**

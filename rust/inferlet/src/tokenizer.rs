@@ -24,9 +24,18 @@ impl Tokenizer {
         &self.raw
     }
 
-    /// Token ids of a text. Control tokens in it are parsed; nothing is added at the front or the end.
+    /// Token ids of a text. Control tokens in it are parsed; nothing is added at the front or the end. What
+    /// [`Tokenizer::try_encode`] gives as an error ends the program here.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         self.raw.encode(text)
+    }
+
+    /// Token ids of a text that may be too long.
+    ///
+    /// # Errors
+    /// `limit-message`: a text of more than 4 MiB; `limit-engine-memory`, `limit-queue`.
+    pub fn try_encode(&self, text: &str) -> Result<Vec<u32>> {
+        Ok(self.raw.try_encode(text)?)
     }
 
     /// The text of token ids, control tokens included; bytes that are not UTF-8 become U+FFFD.

@@ -23,6 +23,7 @@ wasmtime::component::bindgen!({
         "pie:core/session.send-file": async | trappable,
         "pie:core/messaging.push": async | trappable,
         "pie:core/tokenizer.[method]tokenizer.encode": async | trappable,
+        "pie:core/tokenizer.[method]tokenizer.try-encode": async | trappable,
         "pie:core/context.[method]context.append-text": async | trappable,
         "pie:core/grammar.[static]grammar.create": async | trappable,
         "pie:core/grammar.[method]grammar.matcher": async | trappable,

@@ -8,7 +8,7 @@ use pie_text::limits::MAX_TEXT_BYTES;
 use wasmtime::component::{Linker, Resource};
 
 use super::bindings::pie::core::tokenizer::{self, HostTokenizer};
-use super::errors::CallResult;
+use super::errors::{CallError, CallResult};
 use super::view::view;
 use crate::Error;
 use crate::errors::text_error;
@@ -36,6 +36,19 @@ impl HostTokenizer for Tokenizers<'_> {
         text: String,
     ) -> wasmtime::Result<Vec<u32>> {
         // The call has no error to give: a text beyond the bound of the tokenizer ends the program by name.
+        self.try_encode(this, text)
+            .await
+            .map_err(|error| match error {
+                CallError::Guest(error) => error.into(),
+                CallError::Trap(error) => error,
+            })
+    }
+
+    async fn try_encode(
+        &mut self,
+        this: Resource<TokenizerHandle>,
+        text: String,
+    ) -> CallResult<Vec<u32>> {
         if text.len() > MAX_TEXT_BYTES {
             return Err(too_long(text.len()).into());
         }

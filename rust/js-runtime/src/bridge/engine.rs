@@ -113,6 +113,13 @@ impl TokenizerHandle {
             .write(&ctx)
     }
 
+    fn try_encode<'js>(&self, ctx: Ctx<'js>, text: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .try_encode(&read::<String>(&ctx, text)?)
+            .write(&ctx)
+    }
+
     fn decode<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
         self.held
             .raw

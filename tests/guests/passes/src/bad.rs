@@ -168,6 +168,10 @@ async fn attempt(
             return fwd.execute().await.map(drop);
         }
         "row" => return brle::shortest(&[1], 0).map(drop),
+        "long text" => {
+            let text = "x".repeat((4 << 20) + 1);
+            return model.tokenizer().try_encode(&text).map(drop);
+        }
         "ten million runs of nothing" => {
             return brle::shortest(&vec![0; 10_000_000], 4096).map(drop);
         }
