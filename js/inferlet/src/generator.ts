@@ -63,9 +63,8 @@ export interface GenerateOptions {
 }
 
 /** How what the engine makes a generator with follows from the options. */
-const MADE_WITH: { [N in keyof host.Options]: (options: GenerateOptions) => host.Options[N] } = {
+const MADE_WITH: { [N in Exclude<keyof host.Options, 'stop' | 'stopTexts'>]: (options: GenerateOptions) => host.Options[N] } = {
   maxTokens: ({ maxTokens }) => (maxTokens === undefined ? undefined : toCount(maxTokens, 'maxTokens')),
-  stop: ({ stop }) => toStops(stop ?? [], 'stop').tokens,
   seed: ({ seed }) => (seed === undefined ? undefined : toSeed(seed, 'seed')),
   autoFlush: ({ autoFlush }) => autoFlush === undefined || toBoolean(autoFlush, 'autoFlush'),
   ignoreEos: ({ ignoreEos }) => ignoreEos !== undefined && toBoolean(ignoreEos, 'ignoreEos'),
@@ -461,10 +460,9 @@ export function newGenerator(
   checkOptions(options, NAMES, 'generate()');
   // Everything is read before anything changes.
   const draws = samplerRecord(sampler);
-  // An iterator is read once.
-  const stops = toStops(options.stop ?? [], 'stop');
-  const parts = Object.entries(MADE_WITH).map(([name, read]) => [name, read({ ...options, stop: stops.tokens })]);
-  const madeWith = Object.fromEntries(parts) as host.Options;
+  const { tokens: stop, texts: stopTexts } = toStops(options.stop ?? [], 'stop');
+  const parts = Object.entries(MADE_WITH).map(([name, read]) => [name, read(options)]);
+  const madeWith = { ...Object.fromEntries(parts), stop, stopTexts } as host.Options;
   const constraints = given(options.constrain, (constrain) => toConstraints(constrain, model));
   const chosen = given(options.toolChoice, (choice) => toChoiceConstraints(context, model, choice));
   const speculator = given(options.speculator, toSpeculator);
@@ -473,7 +471,6 @@ export function newGenerator(
   const horizon = given(options.horizon, (n) => toCount(n, 'horizon'));
   const handle = host.generatorCreate(context, draws, madeWith);
   const steering = new Steering(handle, model);
-  if (stops.texts.length > 0) handle.addStopTexts(stops.texts);
   if (constraints !== undefined) steering.constrain(constraints);
   if (chosen !== undefined) steering.constrain(chosen);
   if (speculator !== undefined) steering.speculate(speculator);
