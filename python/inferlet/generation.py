@@ -71,9 +71,14 @@ class GenerateOptions(TypedDict, total=False):
     """How long the text is thought to become, for planning; it never ends the generation."""
 
 
-def _raw_options(options: GenerateOptions) -> _generation.Options:
+def check_options(options: GenerateOptions, callee: str = "generate()") -> None:
+    """Refuses options that there are not, with the nearest one."""
     for name in options.keys() - GenerateOptions.__optional_keys__:
-        _refuse_option(name)
+        _refuse_option(name, callee)
+
+
+def _raw_options(options: GenerateOptions) -> _generation.Options:
+    check_options(options)
     max_tokens, seed, stop = options.get("max_tokens"), options.get("seed"), options.get("stop")
     stop_tokens, stop_texts = _arguments.stops("stop", () if stop is None else stop)
     return _generation.Options(
@@ -88,11 +93,11 @@ def _raw_options(options: GenerateOptions) -> _generation.Options:
     )
 
 
-def _refuse_option(name: str) -> NoReturn:
+def _refuse_option(name: str, callee: str) -> NoReturn:
     names = sorted(GenerateOptions.__optional_keys__)
     near = difflib.get_close_matches(name, names, 1)
     meant = f"did you mean {near[0]!r}?" if near else f"its options are {', '.join(names)}"
-    raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"generate() has no option {name!r}; {meant}")
+    raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"{callee} has no option {name!r}; {meant}")
 
 
 def _drafting(wanted: object, *, has_speculator: bool) -> _generation.Drafting:

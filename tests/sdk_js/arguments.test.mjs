@@ -24,6 +24,12 @@ const CASES = [
   ['[JS-046] an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "no option 'maxToken'; its options are maxTokens, stop, seed, autoFlush, ignoreEos"],
   ['[JS-103] an option of the sampler that is none', () => Sampler.topP(0.6, 0.95, { sed: 1 }), TypeError, 'invalid-argument', "no option 'sed'"],
   ['[JS-046] options that are none', () => fresh().generate(Sampler.argmax(), 64), TypeError, 'invalid-argument', 'must be an object, not 64'],
+  ['options of a question in place of the sampler', () => fresh().ask('q', { maxTokens: 5 }), TypeError, 'invalid-argument', 'ask() takes its options (maxTokens) behind the sampler: ctx.ask(text, Sampler.argmax(), {'],
+  ['a misspelt option of a question in that place', () => fresh().ask('q', { maxToken: 5 }), TypeError, 'invalid-argument', "ask() has no option 'maxToken'; its options are maxTokens"],
+  ['a misspelt option of a question', () => fresh().ask('q', Sampler.argmax(), { maxToken: 5 }), TypeError, 'invalid-argument', "ask() has no option 'maxToken'; its options are maxTokens"],
+  ['a question with what is no sampler', () => fresh().ask('q', 5), TypeError, 'invalid-argument', 'sampler must be a Sampler, such as Sampler.argmax(), not 5'],
+  ['a loop over texts that does not wait', () => [...fresh().generate(Sampler.argmax()).texts()], TypeError, 'invalid-argument', 'write `for await (const text of g.texts())`'],
+  ['a loop over steps that does not wait', () => [...fresh().generate(Sampler.argmax())], TypeError, 'invalid-argument', 'write `for await (const step of g)`'],
   ['[JS-046] what is no sampler', () => fresh().generate({ kind: 'argmax' }), TypeError, 'invalid-argument', 'sampler must be a Sampler'],
   ['[JS-024] what is no model', () => new Context('tiny'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
   ['[JS-049] a negative cap', () => fresh().generate(Sampler.argmax(), { maxTokens: -1 }), InferletError, 'invalid-argument', 'maxTokens is -1; pass a whole number from 0 to 4294967295'],
@@ -69,6 +75,14 @@ test('[JS-025..026 JS-040] a snapshot becomes a context of its model, and none b
   assert.equal(Context.take(model, 'absent'), undefined);
   assert.deepEqual(host.calls.map(([name]) => name), ['contextOpen', 'contextTake', 'contextOpen', 'contextTake']);
   assert.deepEqual(host.calls.map(([, name]) => name), ['kept', 'kept', 'absent', 'absent']);
+});
+
+test('a question that is refused adds no message', () => {
+  const ctx = fresh();
+  host.calls.length = 0;
+  refuses(() => ctx.ask('q', { maxTokens: 5 }), TypeError, 'invalid-argument', 'behind the sampler');
+  refuses(() => ctx.ask('q', Sampler.argmax(), { maxToken: 5 }), TypeError, 'invalid-argument', 'no option');
+  assert.deepEqual(host.calls, []);
 });
 
 for (const [name, call, kind, code, words] of CASES) {

@@ -8,7 +8,7 @@ import {
 import { decoderFor, visibleText, type Decoder } from './chat.js';
 import { Collector, type Collected } from './collector.js';
 import { toConstraints, type Constrain } from './constraint.js';
-import { InferletError, wrongType } from './errors.js';
+import { InferletError, refuseInPlainLoops, wrongType } from './errors.js';
 import { GrammarConstraint, type SchemaText } from './grammar.js';
 import { refuseInJson } from './json.js';
 import type { Model } from './model.js';
@@ -451,6 +451,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 }
 
 refuseInJson(Generator, RUN_IT);
+refuseInPlainLoops(Generator, 'for await (const step of g)');
 refuseInJson(GenStep, 'execute it and await what it gives: (await step.execute()).tokens');
 
 /** @internal */
@@ -478,6 +479,21 @@ export function newGenerator(
   if (zoSeed !== undefined) handle.setZoSeed(zoSeed);
   if (horizon !== undefined) handle.setHorizon(horizon);
   return new Generator(handle, model, steering);
+}
+
+/**
+ * Refuses what `ask` does not take, before its message is added to the context.
+ * @internal
+ */
+export function checkAsk(sampler: Sampler, options: GenerateOptions): void {
+  if (Object.getPrototypeOf(Object(sampler)) === Object.prototype) {
+    // They stand where the sampler belongs.
+    checkOptions(sampler, NAMES, 'ask()');
+    const given = Object.keys(sampler).join(', ');
+    throw wrongType(`ask() takes its options (${given}) behind the sampler: ctx.ask(text, Sampler.argmax(), { maxTokens: 64 })`);
+  }
+  samplerRecord(sampler);
+  checkOptions(options, NAMES, 'ask()');
 }
 
 /** What a reader makes of an option, where it is given. */
