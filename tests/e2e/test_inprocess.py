@@ -62,7 +62,7 @@ def ignore(_event: pie.AnyEvent) -> None:
 
 
 def test_run_and_run_async_take_the_same() -> None:
-    waiting, awaited = (inspect.signature(function, eval_str=True) for function in (pie.run, pie.run_async))
+    waiting, awaited = (inspect.signature(function) for function in (pie.run, pie.run_async))
     assert waiting.parameters == awaited.parameters
     opening = inspect.signature(pie.Engine).parameters.keys()
     assert EngineOptions.__optional_keys__ == frozenset(opening)
@@ -71,7 +71,7 @@ def test_run_and_run_async_take_the_same() -> None:
 
 def test_an_unknown_argument_of_a_run_is_refused() -> None:
     with pytest.raises(TypeError, match="riddle"):
-        pie.run(DOUBLE, 2, dummy=True, riddle=1)  # type: ignore[call-arg]
+        pie.run(DOUBLE, 2, dummy=True, riddle=1)
 
 
 def test_a_program_runs_in_one_call(tmp_path: Path) -> None:
