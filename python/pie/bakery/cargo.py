@@ -25,8 +25,8 @@ def build(folder: Path, *, locked: bool = False) -> bytes:
     """The component of the project in `folder`; with `locked`, of the crates that `Cargo.lock` names and no others.
 
     Builds in a folder that all programs share, so that the SDK and the standard library are built once. Raises PieError
-    `build-failed` with every error of the compiler, with what cargo said, or with what is missing to build for wasm; and
-    for futures that the program drops, since what they would do is never done.
+    `build-failed` with every error of the compiler, with what cargo said, or with what is missing to build for wasm;
+    and for futures that the program drops, since what they would do is never done.
     """
     if find("cargo") is None:
         raise PieError("build-failed", "building a Rust program needs cargo, which is not there; install Rust 1.95 or newer with rustup")

@@ -164,7 +164,7 @@ impl HostGenerator for Generators<'_> {
             token_mask: options.logit_mask,
             drafting,
         };
-        // Charged and checked first, so that one that is refused leaves the context and its older generator as they were.
+        // Charged and checked first: one that is refused leaves the context and its older generator as they were.
         let n_bytes = stop_bytes + made.n_bytes() as u64;
         let charge = self.record.account.charge(Purpose::Options, n_bytes)?;
         let stopping = Stopping::of(&chat, options.stop_texts, &self.record.account)?;
