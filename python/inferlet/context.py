@@ -18,7 +18,7 @@ from inferlet._wait import resolve_or_block
 from inferlet.errors import InferletError, host
 from inferlet.events import Decoder, Event, EventStream
 from inferlet.forward import Forward
-from inferlet.generation import GenerateOptions, Generator, TokenStream
+from inferlet.generation import GenerateOptions, Generator, TokenStream, check_options
 from inferlet.model import Model
 from inferlet.sampler import Sampler
 from inferlet.tools import Schema as ToolSchema
@@ -274,6 +274,10 @@ class Context:
         It stays in the context, so that the next question follows it. Without a sampler it takes the likeliest tokens;
         the options are those of `generate`.
         """
+        # What is refused leaves the context without the message.
+        if sampler is not None and not isinstance(sampler, Sampler):
+            _arguments.refuse("sampler", sampler, "a Sampler; options have names, as in ask(text, max_tokens=64)")
+        check_options(options, "ask()")
         return await self.user(text).generate(Sampler.argmax() if sampler is None else sampler, **options).collect_text()
 
     def generate_text(self, sampler: Sampler, **options: Unpack[GenerateOptions]) -> str:

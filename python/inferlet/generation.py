@@ -71,13 +71,20 @@ class GenerateOptions(TypedDict, total=False):
     """How long the text is thought to become, for planning; it never ends the generation."""
 
 
-def _raw_options(options: GenerateOptions, stop: list[int]) -> _generation.Options:
+def check_options(options: GenerateOptions, callee: str = "generate()") -> None:
+    """Refuses options that there are not, with the nearest one."""
     for name in options.keys() - GenerateOptions.__optional_keys__:
-        _refuse_option(name)
-    max_tokens, seed = options.get("max_tokens"), options.get("seed")
+        _refuse_option(name, callee)
+
+
+def _raw_options(options: GenerateOptions) -> _generation.Options:
+    check_options(options)
+    max_tokens, seed, stop = options.get("max_tokens"), options.get("seed"), options.get("stop")
+    stop_tokens, stop_texts = _arguments.stops("stop", () if stop is None else stop)
     return _generation.Options(
         max_tokens=None if max_tokens is None else _arguments.count("max_tokens", max_tokens),
-        stop=stop,
+        stop=stop_tokens,
+        stop_texts=stop_texts,
         seed=None if seed is None else _arguments.seed("seed", seed),
         auto_flush=bool(options.get("auto_flush", True)),
         ignore_eos=bool(options.get("ignore_eos", False)),
@@ -86,11 +93,11 @@ def _raw_options(options: GenerateOptions, stop: list[int]) -> _generation.Optio
     )
 
 
-def _refuse_option(name: str) -> NoReturn:
+def _refuse_option(name: str, callee: str) -> NoReturn:
     names = sorted(GenerateOptions.__optional_keys__)
     near = difflib.get_close_matches(name, names, 1)
     meant = f"did you mean {near[0]!r}?" if near else f"its options are {', '.join(names)}"
-    raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"generate() has no option {name!r}; {meant}")
+    raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"{callee} has no option {name!r}; {meant}")
 
 
 def _drafting(wanted: object, *, has_speculator: bool) -> _generation.Drafting:
@@ -203,9 +210,7 @@ class Generator:
             remedy = "a Sampler: a probe draws nothing, give it to probe_each_step or Forward.sample"
             _arguments.refuse("sampler", sampler, remedy)
         _arguments.of_type("sampler", sampler, Sampler)
-        stop = options.get("stop")
-        stop_tokens, stop_texts = _arguments.stops("stop", () if stop is None else stop)
-        raw_options = _raw_options(options, stop_tokens)
+        raw_options = _raw_options(options)
         # A generator that is made retires the one before: nothing is refused behind that.
         speculator, adapter = options.get("speculator"), options.get("adapter")
         zo_seed, horizon = options.get("zo_seed"), options.get("horizon")
@@ -221,8 +226,6 @@ class Generator:
         constraints += tools.constraints_of_choice(context, owner.model, options.get("tool_choice"))
         raw = host(_generation.Generator.create, context, sampler._raw, raw_options)
         made = cls(raw, owner, Steering(raw, owner.model))
-        if stop_texts:
-            host(raw.add_stop_texts, stop_texts)
         made._steering.constrain(constraints)
         if speculator is not None:
             made._steering.speculate(speculator)

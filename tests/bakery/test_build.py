@@ -329,6 +329,16 @@ def test_every_error_of_rust_is_shown_and_no_warning(tmp_path: Path) -> None:
     assert "aborting due to" not in message
 
 
+def test_a_future_that_rust_drops_is_told_with_its_line(tmp_path: Path) -> None:
+    manifest = '[package]\nname = "forgetful"\nversion = "0.1.0"\nedition = "2024"\n[lib]\ncrate-type = ["cdylib"]\n'
+    text = "async fn answer() -> u8 {\n    7\n}\n\npub async fn main() {\n    answer();\n}\n"
+    write(tmp_path, {"Cargo.toml": manifest, "src/lib.rs": text})
+    with pytest.raises(PieError, match=r"write `\.await` behind the call") as error:
+        build(tmp_path)
+    assert error.value.code == "build-failed"
+    assert "src/lib.rs:6" in error.value.message
+
+
 def test_what_a_macro_prints_is_no_message_of_cargo() -> None:
     said = '{"reason": "one"}\n{ printed\n' + "[" * 100_000 + '\n5\n[1]\n{"reason": "two"}\n'
     assert [message["reason"] for message in cargo._messages(said)] == ["one", "two"]

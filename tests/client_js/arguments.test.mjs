@@ -41,6 +41,15 @@ const MISTAKES = [
   ['an MCP server that does nothing', (c) => c.registerMcpServer('a', {}), 'server is an object (Object); give an object with a `command`'],
   ['one text as arguments of a server', (c) => c.registerMcpServer('a', { command: 'x', args: '-v' }), 'server.args is "-v"; give an array of strings'],
   ['a number as a variable', (c) => c.registerMcpServer('a', { command: 'x', env: { A: 1 } }), 'server.env.A is 1; give a string'],
+  ['a misspelt option', (c) => c.launch('a', { seeds: 7 }), 'launch() has no option "seeds"; did you mean seed?'],
+  ['an option of Python', (c) => c.launch('a', { token_budget: 7 }), 'did you mean tokenBudget?'],
+  ['an option that is like none', (c) => c.terminate(1, { riddle: 1 }), 'terminate() has no option "riddle"; its options are signal'],
+  ['an option of another method', (c) => c.programs({ user: 'ada' }), 'programs() has no option "user"; its options are signal, allUsers'],
+  ['a text as options', (c) => c.launch('a', 'input'), 'options is "input"; give launch() an object with any of signal, input'],
+  ['a signal as options', (c) => c.stats(AbortSignal.timeout(1)), 'options is an object (AbortSignal); give stats() an object with any of signal'],
+  ['a misspelt option of an installation', (c) => c.install(new Uint8Array(1), { name: 'a', versoin: '1' }), 'did you mean version?'],
+  ['a misspelt option of a daemon', (c) => c.launchDaemon(new Uint8Array(1), { name: 'a', pubilc: true }), 'did you mean public?'],
+  ['a misspelt option of a message', (_, p) => p.send('x', { signl: null }), 'send() has no option "signl"; did you mean signal?'],
   ['a number as a message', (_, p) => p.send(1), 'text is 1; give a string'],
   ['a text as a file', (_, p) => p.transferFile('x'), 'data is "x"; give a Uint8Array'],
 ];
@@ -216,3 +225,33 @@ function withLength(bytes) {
 function pem(label, bytes) {
   return `-----BEGIN ${label}-----\n${bytes.toString('base64')}\n-----END ${label}-----\n`;
 }
+
+/** What each method is called with in front of its options. */
+const BEFORE_OPTIONS = {
+  attach: [1], checkProgram: ['a'], connections: [], deleteSnapshot: ['m', 'a'], disconnect: [1], discardTopic: ['a'],
+  install: [new Uint8Array(1)], launch: ['a'], launchDaemon: [new Uint8Array(1)], list: [], logs: [1], outcome: [1], ping: [],
+  programs: [], registerMcpServer: ['a', { connect: () => null }], resolveVersion: ['a'], snapshots: [], stats: [], terminate: [1],
+  topics: [], uninstall: ['a', '1'], unregisterMcpServer: ['a'], upload: [new Uint8Array(1)],
+};
+const OF_A_PROCESS = { closeInput: [], detach: [], result: [], send: ['x'], signal: ['x'], terminate: [], transferFile: [new Uint8Array(1)] };
+
+test('no method takes an option that it does not know', async () => {
+  const { client, peer, process } = await launched();
+  for (const [owner, methods] of [[client, BEFORE_OPTIONS], [process, OF_A_PROCESS]]) {
+    const own = Object.getOwnPropertyNames(Object.getPrototypeOf(owner));
+    const verbs = own.filter((name) => !['constructor', 'close', 'events'].includes(name) && typeof Object.getOwnPropertyDescriptor(Object.getPrototypeOf(owner), name).value === 'function');
+    assert.deepEqual(verbs.toSorted(), Object.keys(methods).toSorted());
+    for (const [name, given] of Object.entries(methods)) {
+      const error = await refused(owner[name](...given, { riddle: 1 }));
+      assert.equal(error.code, 'invalid-argument');
+      assert.ok(error.message.startsWith(`${name}() has no option "riddle"`), error.message);
+    }
+  }
+  assert.equal(peer.nUnread, 0);
+});
+
+test('connect takes no option that it does not know', async () => {
+  const error = await refused(connect('ws://127.0.0.1:1', { timeout: 5 }));
+  assert.equal(error.code, 'invalid-argument');
+  assert.ok(error.message.includes('connect() has no option "timeout"; did you mean timeoutS?'), error.message);
+});

@@ -138,9 +138,9 @@ export async function connected({ limits = {}, ...options } = {}) {
 }
 
 /** A launched process, its client and its peer. */
-export async function launched(options = {}) {
+export async function launched({ launch, ...options } = {}) {
   const { client, peer } = await connected(options);
-  const launching = client.launch('p', options.launch);
+  const launching = client.launch('p', launch);
   peer.answer(await peer.expect('launch'), { pid: 5, launch_seed: 7 });
   return { client, peer, process: await launching };
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import pytest
 import pie
 from pie.config import EMBEDDED, EngineConfig
 from pie.engine import Engine as RawEngine
-from pie.inprocess.engine import _close
+from pie.inprocess.engine import EngineOptions, LaunchOptions, RunOptions, _close
 from support.command import PATIENCE_S, environment
 from support.launching import ROOT
 from support.serving import ECHO, SPIN
@@ -58,6 +59,19 @@ def engine() -> Iterator[pie.Engine]:
 
 def ignore(_event: pie.AnyEvent) -> None:
     """Shows nothing of an event."""
+
+
+def test_run_and_run_async_take_the_same() -> None:
+    waiting, awaited = (inspect.signature(function) for function in (pie.run, pie.run_async))
+    assert waiting.parameters == awaited.parameters
+    opening = inspect.signature(pie.Engine).parameters.keys()
+    assert EngineOptions.__optional_keys__ == frozenset(opening)
+    assert RunOptions.__optional_keys__ == EngineOptions.__optional_keys__ | LaunchOptions.__optional_keys__
+
+
+def test_an_unknown_argument_of_a_run_is_refused() -> None:
+    with pytest.raises(TypeError, match="riddle"):
+        pie.run(DOUBLE, 2, dummy=True, riddle=1)
 
 
 def test_a_program_runs_in_one_call(tmp_path: Path) -> None:

@@ -24,6 +24,12 @@ const CASES = [
   ['[JS-046] an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "no option 'maxToken'; its options are maxTokens, stop, seed, autoFlush, ignoreEos"],
   ['[JS-103] an option of the sampler that is none', () => Sampler.topP(0.6, 0.95, { sed: 1 }), TypeError, 'invalid-argument', "no option 'sed'"],
   ['[JS-046] options that are none', () => fresh().generate(Sampler.argmax(), 64), TypeError, 'invalid-argument', 'must be an object, not 64'],
+  ['options of a question in place of the sampler', () => fresh().ask('q', { maxTokens: 5 }), TypeError, 'invalid-argument', 'ask() takes its options (maxTokens) behind the sampler: ctx.ask(text, Sampler.argmax(), {'],
+  ['a misspelt option of a question in that place', () => fresh().ask('q', { maxToken: 5 }), TypeError, 'invalid-argument', "ask() has no option 'maxToken'; its options are maxTokens"],
+  ['a misspelt option of a question', () => fresh().ask('q', Sampler.argmax(), { maxToken: 5 }), TypeError, 'invalid-argument', "ask() has no option 'maxToken'; its options are maxTokens"],
+  ['a question with what is no sampler', () => fresh().ask('q', 5), TypeError, 'invalid-argument', 'sampler must be a Sampler, such as Sampler.argmax(), not 5'],
+  ['a loop over texts that does not wait', () => [...fresh().generate(Sampler.argmax()).texts()], TypeError, 'invalid-argument', 'write `for await (const text of g.texts())`'],
+  ['a loop over steps that does not wait', () => [...fresh().generate(Sampler.argmax())], TypeError, 'invalid-argument', 'write `for await (const step of g)`'],
   ['[JS-046] what is no sampler', () => fresh().generate({ kind: 'argmax' }), TypeError, 'invalid-argument', 'sampler must be a Sampler'],
   ['[JS-024] what is no model', () => new Context('tiny'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
   ['[JS-049] a negative cap', () => fresh().generate(Sampler.argmax(), { maxTokens: -1 }), InferletError, 'invalid-argument', 'maxTokens is -1; pass a whole number from 0 to 4294967295'],
@@ -71,6 +77,14 @@ test('[JS-025..026 JS-040] a snapshot becomes a context of its model, and none b
   assert.deepEqual(host.calls.map(([, name]) => name), ['kept', 'kept', 'absent', 'absent']);
 });
 
+test('a question that is refused adds no message', () => {
+  const ctx = fresh();
+  host.calls.length = 0;
+  refuses(() => ctx.ask('q', { maxTokens: 5 }), TypeError, 'invalid-argument', 'behind the sampler');
+  refuses(() => ctx.ask('q', Sampler.argmax(), { maxToken: 5 }), TypeError, 'invalid-argument', 'no option');
+  assert.deepEqual(host.calls, []);
+});
+
 for (const [name, call, kind, code, words] of CASES) {
   test(`${name} is refused`, () => refuses(call, kind, code, words));
 }
@@ -79,7 +93,7 @@ test('[JS-049..050 JS-058 JS-106] options reach the engine as they were given', 
   fresh().generate(Sampler.topKTopP(0.5, 40, 0.9, { seed: 0 }), { maxTokens: 0, stop: new Set([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true });
   const [, sampler, options] = host.calls.at(-1);
   assert.deepEqual(sampler, { temperature: 0.5, topK: 40, topP: 0.9, minP: undefined, draws: 1, seed: 0n });
-  const given = { maxTokens: 0, stop: new Uint32Array([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true };
+  const given = { maxTokens: 0, stop: new Uint32Array([5, 6]), stopTexts: [], seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true };
   assert.deepEqual(options, { ...given, logitMask: new Uint32Array(), drafting: { type: 'none' } });
 });
 
@@ -88,11 +102,11 @@ test('[JS-050 JS-061..062] stop texts go beside stop tokens, in any iterable', (
     host.reset();
     const g = fresh().generate(Sampler.argmax(), { stop });
     const [, , options] = host.calls.find(([name]) => name === 'generatorCreate');
-    return [g, [...options.stop], host.calls.filter(([name]) => name === 'generator.addStopTexts').map(([, texts]) => texts)];
+    return [g, [...options.stop], options.stopTexts];
   };
-  assert.deepEqual(stopsOf('\n').slice(1), [[], [['\n']]]);
-  assert.deepEqual(stopsOf(['END', 7]).slice(1), [[7], [['END']]]);
-  assert.deepEqual(stopsOf(['a', 'b'].values()).slice(1), [[], [['a', 'b']]]);
+  assert.deepEqual(stopsOf('\n').slice(1), [[], ['\n']]);
+  assert.deepEqual(stopsOf(['END', 7]).slice(1), [[7], ['END']]);
+  assert.deepEqual(stopsOf(['a', 'b'].values()).slice(1), [[], ['a', 'b']]);
   assert.deepEqual(stopsOf([7]).slice(1), [[7], []]);
   const [g] = stopsOf(undefined);
   host.calls.length = 0;

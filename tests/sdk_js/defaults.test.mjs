@@ -39,9 +39,9 @@ test('[JS-046 JS-058] a generator without options', () => {
   context.generate(Sampler.argmax(), {});
   const made = host.calls.filter(([name]) => name === 'generatorCreate').map(([, , options]) => given(options));
   assert.equal(made.length, 2);
-  for (const { stop, logitMask, ...options } of made) {
+  for (const { stop, stopTexts, logitMask, ...options } of made) {
     assert.deepEqual(options, { autoFlush: true, ignoreEos: false, drafting: { type: 'none' } });
-    assert.deepEqual([[...stop], [...logitMask]], [[], []]);
+    assert.deepEqual([[...stop], stopTexts, [...logitMask]], [[], [], []]);
   }
 });
 

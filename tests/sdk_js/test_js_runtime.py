@@ -200,6 +200,11 @@ def test_modules(dummy: Engine, name: str) -> None:
 
 NOT_RUNNABLE = {
     "no main": ({"main.js": "export const x = 1;"}, ("main.js", "export", "main")),
+    "main as the default": (
+        {"main.js": "export default async function main() {}"},
+        ("main.js", "leave `default` out", "export async function main"),
+    ),
+    "what answers requests": ({"main.js": "export default { fetch: () => null }"}, ("main.js", "`pie run main.js --port 8000`")),
     "main is no function": ({"main.js": "export const main = 1;"}, ("main.js", "main")),
     "an absent file": ({"main.js": "import './no.js'; export function main() {}"}, ("'./no.js'", "main.js")),
     "a file outside of the folder": ({"main.js": "import '../no.js'; export function main() {}"}, ("'../no.js'",)),

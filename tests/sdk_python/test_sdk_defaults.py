@@ -86,8 +86,15 @@ def test_defaults_are_those_of_the_reference():
 
 @pytest.mark.rows("PY-043 PY-046..047 PY-049 PY-051 PY-055 OLD-096")
 def test_what_is_left_out_of_the_options():
-    assert _raw_options({}, []) == generation.Options(
-        max_tokens=None, stop=[], seed=None, auto_flush=True, ignore_eos=False, logit_mask=[], drafting=generation.Drafting_None_()
+    assert _raw_options({}) == generation.Options(
+        max_tokens=None,
+        stop=[],
+        stop_texts=[],
+        seed=None,
+        auto_flush=True,
+        ignore_eos=False,
+        logit_mask=[],
+        drafting=generation.Drafting_None_(),
     )
 
 
@@ -116,6 +123,6 @@ def test_what_is_left_out_of_a_sampler(sampler, raw):
 def test_an_unknown_option_has_a_code_and_names_the_nearest():
     for name, hint in (("max_token", "did you mean 'max_tokens'?"), ("riddle", "its options are adapter, auto_flush,")):
         with pytest.raises(inferlet.ArgumentTypeError) as caught:
-            _raw_options({name: 1}, [])
+            _raw_options({name: 1})
         assert isinstance(caught.value, TypeError)
         assert (caught.value.code, hint in str(caught.value)) == ("invalid-argument", True)

@@ -127,11 +127,21 @@ def bad_stop_texts() -> list[Op]:
     return [*ops, *prompt("most", *FIRST), generate("most", "most", n=2, stop=most), op("collect_text", gen="most")]
 
 
+def refused_stop_texts() -> list[Op]:
+    """A stop text that is refused where a generator is made leaves the older generator of the context as it was."""
+    ops = [*prompt("x", *FIRST), generate("x", "older", WARM, 6, seed=1), op("step", gen="older")]
+    for name, stop in {"empty": "", "long": ["x" * 257], "many": [f"stop {n}" for n in range(65)]}.items():
+        ops.append(generate("x", name, stop=stop))
+    return [*ops, op("collect_tokens", gen="older"), *report("older"), *state("x")]
+
+
 VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
     "stop_texts": (stop_texts(), {}),
     "stop_texts_between": (stop_texts_between(), {}),
     "drafted_stop_texts": (drafted_stop_texts(), {"languages": ["python", "typescript"]}),
     "set_stop_texts": (set_stop_texts(), {"languages": ["python", "typescript"]}),
     "bad_stop_texts": (bad_stop_texts(), {}),
+    # In Rust a generator has its stop texts once it is made.
+    "refused_stop_texts": (refused_stop_texts(), {"languages": ["python", "typescript"]}),
 }
 DOCS = {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS}

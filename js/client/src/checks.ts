@@ -137,7 +137,8 @@ function record(name: string, value: unknown, expected: string): Record<string, 
   return value;
 }
 
-function isPlain(value: unknown): value is Record<string, unknown> {
+/** Whether a value is an object without a class of its own. */
+export function isPlain(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   // An object of another window has a prototype of its own, which has none in turn.

@@ -10,7 +10,8 @@ import {
 } from './info.js';
 import type { McpServer } from './mcp.js';
 import { type Identity, type WebSocketClass, openSocket, platformWebSocket } from './opening.js';
-import { type CallOptions, Process } from './process.js';
+import { type Names, known } from './options.js';
+import { CALL, type CallOptions, Process } from './process.js';
 import { type PrivateKey, checkedKey, checkedPrivateKey, sha256 } from './signing.js';
 import { type Fields, Raw, fieldsOf, listOf, numberOf, wideOf } from './wire.js';
 
@@ -105,6 +106,20 @@ export interface LogsOptions extends CallOptions {
   readonly follow?: boolean;
 }
 
+const UPLOAD: Names<UploadOptions> = { ...CALL, name: true };
+const INSTALL: Names<InstallOptions> = { ...CALL, name: true, version: true, manifest: true };
+const DAEMON: Names<DaemonOptions> = { ...INSTALL, shared: true, public: true };
+const CHECK: Names<CallOptions & { readonly digest?: string }> = { ...CALL, digest: true };
+const ATTACH: Names<AttachOptions> = { ...CALL, afterSeq: true, windowBytes: true };
+const LIST: Names<ListOptions> = { ...CALL, allUsers: true };
+const PROCESSES: Names<ListOptions & { readonly all?: boolean }> = { ...LIST, all: true };
+const OWNER: Names<OwnerOptions> = { ...CALL, user: true };
+const LOGS: Names<LogsOptions> = { ...CALL, tailBytes: true, after: true, follow: true };
+const LAUNCH: Names<LaunchOptions> = {
+  ...CALL, input: true, args: true, seed: true, tokenBudget: true, limits: true, programs: true, detached: true, windowBytes: true,
+};
+const CONNECT: Names<ConnectOptions> = { ...CALL, user: true, key: true, privateKey: true, timeoutS: true, webSocket: true };
+
 /**
  * An open connection to a server, from `connect`. Any call may be given up at any time, by its `signal`.
  *
@@ -153,7 +168,8 @@ export class Client {
   }
 
   /** Answers when the server does. */
-  async ping({ signal }: CallOptions = {}): Promise<void> {
+  async ping(options: CallOptions = {}): Promise<void> {
+    const { signal } = known('ping', options, CALL);
     await this.#connection.request('ping', {}, nothing, { signal });
   }
 
@@ -161,7 +177,8 @@ export class Client {
    * Sends a program that `pie build` has made, or a component, and answers its digest, which can be launched on this
    * connection. Throws PieError `limit-upload` where it is larger than the server takes, and `invalid-name`.
    */
-  async upload(program: Uint8Array, { name, signal }: UploadOptions = {}): Promise<string> {
+  async upload(program: Uint8Array, options: UploadOptions = {}): Promise<string> {
+    const { name, signal } = known('upload', options, UPLOAD);
     const called = name === undefined ? {} : { name: checks.text('name', name) };
     const digest = `sha256:${await sha256(checks.content('program', program))}`;
     await this.#connection.upload(program, { digest, ...called }, signal);
@@ -170,7 +187,7 @@ export class Client {
 
   /** Installs a program under `name@version`, which is answered; one of the same name and version is replaced. */
   async install(program: Uint8Array, options: InstallOptions): Promise<string> {
-    return await this.#install(program, options, {});
+    return await this.#install(program, known('install', options, INSTALL), {});
   }
 
   /**
@@ -179,6 +196,7 @@ export class Client {
    * `invalid-argument` where the table `[http]` of its manifest says otherwise.
    */
   async launchDaemon(program: Uint8Array, options: DaemonOptions): Promise<string> {
+    known('launchDaemon', options, DAEMON);
     const isPublic = checks.flag('public', options.public ?? false);
     const http = { shared: checks.flag('shared', options.shared ?? true), public: isPublic };
     const installed = await this.#install(program, options, { http });
@@ -186,13 +204,15 @@ export class Client {
   }
 
   /** Removes an installed program; processes that run it are left alone. */
-  async uninstall(name: string, version: string, { user, signal }: OwnerOptions = {}): Promise<void> {
+  async uninstall(name: string, version: string, options: OwnerOptions = {}): Promise<void> {
+    const { user, signal } = known('uninstall', options, OWNER);
     const fields = { name: checks.text('name', name), version: checks.text('version', version), ...of(user) };
     await this.#connection.request('uninstall', fields, nothing, { signal });
   }
 
   /** The programs that this user has installed, by name and version, the oldest version first. */
-  async programs({ allUsers = false, signal }: ListOptions = {}): Promise<ProgramInfo[]> {
+  async programs(options: ListOptions = {}): Promise<ProgramInfo[]> {
+    const { allUsers = false, signal } = known('programs', options, LIST);
     return await this.#list('programs', everybody(allUsers), programOf, signal);
   }
 
@@ -200,7 +220,8 @@ export class Client {
    * Whether this user has installed `program`, which is `name@version`, or `name` for any version. With `digest` (that
    * of a `ProgramInfo`, or what `upload` answered), whether it is that program.
    */
-  async checkProgram(program: string, { digest, signal }: CallOptions & { readonly digest?: string } = {}): Promise<boolean> {
+  async checkProgram(program: string, options: CallOptions & { readonly digest?: string } = {}): Promise<boolean> {
+    const { digest, signal } = known('checkProgram', options, CHECK);
     if (digest !== undefined) checks.text('digest', digest);
     const installed = await this.#installed(program, signal);
     return installed.some((found) => digest === undefined || found.digest === digest);
@@ -210,7 +231,8 @@ export class Client {
    * The `name@version` that a launch of `program` runs: of a `name`, its highest version. Throws PieError
    * `unknown-program` where this user has installed none.
    */
-  async resolveVersion(program: string, { signal }: CallOptions = {}): Promise<string> {
+  async resolveVersion(program: string, options: CallOptions = {}): Promise<string> {
+    const { signal } = known('resolveVersion', options, CALL);
     const newest = (await this.#installed(program, signal)).at(-1);
     if (newest !== undefined) return `${newest.name}@${newest.version}`;
     const who = JSON.stringify(this.user);
@@ -219,34 +241,40 @@ export class Client {
   }
 
   /** The snapshots that programs of this user have saved, by model and name. */
-  async snapshots({ allUsers = false, signal }: ListOptions = {}): Promise<SnapshotInfo[]> {
+  async snapshots(options: ListOptions = {}): Promise<SnapshotInfo[]> {
+    const { allUsers = false, signal } = known('snapshots', options, LIST);
     return await this.#list('snapshots', everybody(allUsers), snapshotOf, signal);
   }
 
   /** Forgets a snapshot. Throws PieError `snapshot-missing`. */
-  async deleteSnapshot(model: string, name: string, { user, signal }: OwnerOptions = {}): Promise<void> {
+  async deleteSnapshot(model: string, name: string, options: OwnerOptions = {}): Promise<void> {
+    const { user, signal } = known('deleteSnapshot', options, OWNER);
     const fields = { model: checks.text('model', model), name: checks.text('name', name), ...of(user) };
     await this.#connection.request('delete_snapshot', fields, nothing, { signal });
   }
 
   /** The topics by which programs of this user send to each other, by name. */
-  async topics({ allUsers = false, signal }: ListOptions = {}): Promise<TopicInfo[]> {
+  async topics(options: ListOptions = {}): Promise<TopicInfo[]> {
+    const { allUsers = false, signal } = known('topics', options, LIST);
     return await this.#list('topics', everybody(allUsers), topicOf, signal);
   }
 
   /** Drops the messages that wait in the queue of a topic, and answers how many those were. */
-  async discardTopic(topic: string, { user, signal }: OwnerOptions = {}): Promise<number> {
+  async discardTopic(topic: string, options: OwnerOptions = {}): Promise<number> {
+    const { user, signal } = known('discardTopic', options, OWNER);
     const fields = { topic: checks.text('topic', topic), ...of(user) };
     return await this.#connection.request('discard_topic', fields, (ok) => numberOf(ok, 'dropped'), { signal });
   }
 
   /** The clients that are connected, as they came: for operators. Throws PieError `not-permitted`. */
-  async connections({ signal }: CallOptions = {}): Promise<ConnectionInfo[]> {
+  async connections(options: CallOptions = {}): Promise<ConnectionInfo[]> {
+    const { signal } = known('connections', options, CALL);
     return await this.#list('connections', {}, connectionOf, signal);
   }
 
   /** Ends the connection of a client, who gets the error `cancelled`: for operators. */
-  async disconnect(connection: number, { signal }: CallOptions = {}): Promise<void> {
+  async disconnect(connection: number, options: CallOptions = {}): Promise<void> {
+    const { signal } = known('disconnect', options, CALL);
     await this.#connection.request('disconnect', { connection: checks.whole('connection', connection) }, nothing, { signal });
   }
 
@@ -256,7 +284,7 @@ export class Client {
    * want: what is not read holds it up.
    */
   async launch(program: string, options: LaunchOptions = {}): Promise<Process> {
-    const fields = launchFields(program, options);
+    const fields = launchFields(program, known('launch', options, LAUNCH));
     const windowBytes = Number(options.windowBytes ?? this.#connection.hello.limits.windowBytes);
     return await this.#connection.request(
       'launch',
@@ -273,7 +301,8 @@ export class Client {
    * Attaches to a process, running or ended: its events come from the first that nobody has read. Throws PieError
    * `unknown-process`, or `process-attached` while another client reads.
    */
-  async attach(pid: number, { afterSeq = 0, windowBytes, signal }: AttachOptions = {}): Promise<Process> {
+  async attach(pid: number, options: AttachOptions = {}): Promise<Process> {
+    const { afterSeq = 0, windowBytes, signal } = known('attach', options, ATTACH);
     const after = Number(checks.whole('afterSeq', afterSeq));
     const fields = { ...ofProcess(pid), ...windowOf(windowBytes) };
     return await this.#connection.request(
@@ -289,19 +318,21 @@ export class Client {
 
   /** The processes of this user that run; with `all`, also those that ended and are still kept. */
   async list(options: ListOptions & { readonly all?: boolean } = {}): Promise<ProcessInfo[]> {
-    const { all = false, allUsers = false, signal } = options;
+    const { all = false, allUsers = false, signal } = known('list', options, PROCESSES);
     return await this.#list('processes', { all: checks.flag('all', all), ...everybody(allUsers) }, processOf, signal);
   }
 
   /** What a process wrote after a position, at any time, whoever is attached; no event is taken by it. */
-  async logs(pid: number, { tailBytes, after = 0, follow = false, signal }: LogsOptions = {}): Promise<Logs> {
+  async logs(pid: number, options: LogsOptions = {}): Promise<Logs> {
+    const { tailBytes, after = 0, follow = false, signal } = known('logs', options, LOGS);
     const tail = tailBytes === undefined ? {} : { tail_bytes: checks.whole('tailBytes', tailBytes) };
     const fields = { ...ofProcess(pid), after: checks.whole('after', after), follow: checks.flag('follow', follow), ...tail };
     return await this.#connection.request('logs', fields, logsOf, { signal });
   }
 
   /** How a process ended: its last event, `return` or `error`, whoever has taken it; null while it runs. */
-  async outcome(pid: number, { signal }: CallOptions = {}): Promise<LastEvent | null> {
+  async outcome(pid: number, options: CallOptions = {}): Promise<LastEvent | null> {
+    const { signal } = known('outcome', options, CALL);
     const accept = (ok: Fields): LastEvent | null => {
       if (ok['outcome'] == null) return null;
       const event = eventOf(fieldsOf(ok['outcome'], 'an outcome'), 0, new Uint8Array());
@@ -312,7 +343,8 @@ export class Client {
   }
 
   /** Ends a process of this user, or for an operator of anybody, whoever is attached to it. */
-  async terminate(pid: number, { signal }: CallOptions = {}): Promise<void> {
+  async terminate(pid: number, options: CallOptions = {}): Promise<void> {
+    const { signal } = known('terminate', options, CALL);
     await this.#connection.request('terminate', ofProcess(pid), nothing, { signal });
   }
 
@@ -323,7 +355,8 @@ export class Client {
    * that was registered by it before. Throws PieError `invalid-name`, `limit-mcp-calls` where there are too many, and
    * `unsupported` for a command in a browser; a server that had the name before stays then.
    */
-  async registerMcpServer(name: string, server: McpServer, { signal }: CallOptions = {}): Promise<void> {
+  async registerMcpServer(name: string, server: McpServer, options: CallOptions = {}): Promise<void> {
+    const { signal } = known('registerMcpServer', options, CALL);
     const { mcp } = this.#connection;
     const fields = { name: checks.text('name', name) };
     const before = mcp.register(name, checks.mcpServer('server', server));
@@ -340,13 +373,15 @@ export class Client {
   }
 
   /** Takes an MCP server back: programs find it no more. Throws PieError `unknown-mcp-server`. */
-  async unregisterMcpServer(name: string, { signal }: CallOptions = {}): Promise<void> {
+  async unregisterMcpServer(name: string, options: CallOptions = {}): Promise<void> {
+    const { signal } = known('unregisterMcpServer', options, CALL);
     await this.#connection.request('unregister_mcp_server', { name: checks.text('name', name) }, nothing, { signal });
     this.#connection.mcp.unregister(name);
   }
 
   /** What this user has at the server; for an operator also what everybody has. */
-  async stats({ signal }: CallOptions = {}): Promise<ServerStats> {
+  async stats(options: CallOptions = {}): Promise<ServerStats> {
+    const { signal } = known('stats', options, CALL);
     return await this.#connection.request('stats', {}, (ok) => ok, { signal });
   }
 
@@ -380,6 +415,7 @@ export class Client {
  */
 export async function connect(address: string = DEFAULT_ADDRESS, options: ConnectOptions = {}): Promise<Client> {
   checks.text('address', address, "a string, as in 'ws://127.0.0.1:8080'");
+  known('connect', options, CONNECT);
   const timeoutS = checks.timeS('timeoutS', options.timeoutS ?? DEFAULT_TIMEOUT_S);
   const who = await identity(options);
   const webSocket = options.webSocket === undefined ? platformWebSocket() : checks.classOf('webSocket', options.webSocket);

@@ -4,6 +4,7 @@ import * as checks from './checks.js';
 import { type Connection, nothing } from './connection.js';
 import { PieError, described } from './errors.js';
 import type { ProcessEvent } from './events.js';
+import { type Names, known } from './options.js';
 import type { Stream } from './stream.js';
 import { reasonOf } from './waiting.js';
 
@@ -12,6 +13,8 @@ export interface CallOptions {
   /** Gives the call up: it throws the reason of the signal, and what it did at the server is taken back. */
   readonly signal?: AbortSignal;
 }
+
+export const CALL: Names<CallOptions> = { signal: true };
 
 /** The events of a process in order, up to its last, `return` or `error`. Leaving the loop loses none. */
 class Events implements AsyncIterableIterator<ProcessEvent, undefined> {
@@ -99,7 +102,8 @@ export class Process {
    *
    * Events that nobody reads are passed over; while a loop over `events` goes on, they are left to it.
    */
-  async result({ signal }: CallOptions = {}): Promise<unknown> {
+  async result(options: CallOptions = {}): Promise<unknown> {
+    const { signal } = known('result', options, CALL);
     const stream = this.#stream;
     const aborted = (): void => stream.changed.wake();
     signal?.addEventListener('abort', aborted, { once: true });
@@ -122,32 +126,38 @@ export class Process {
    * @throws PieError `limit-queue` when its queue is full (send again after it has received some), `limit-message` for
    * a text that is too long, `session-closed` when the program has ended or the input was closed.
    */
-  async send(text: string, { signal }: CallOptions = {}): Promise<void> {
+  async send(text: string, options: CallOptions = {}): Promise<void> {
+    const { signal } = known('send', options, CALL);
     await this.#connection.request('send', { pid: this.pid, text: checks.text('text', text) }, nothing, { signal });
   }
 
   /** Sends a signal: a message that the program receives with the others, in order. Throws what `send` throws. */
-  async signal(text: string, { signal }: CallOptions = {}): Promise<void> {
+  async signal(text: string, options: CallOptions = {}): Promise<void> {
+    const { signal } = known('signal', options, CALL);
     await this.#connection.request('signal', { pid: this.pid, text: checks.text('text', text) }, nothing, { signal });
   }
 
   /** Sends a file, which the program receives with `session.receiveFile`. Throws what `send` throws. */
-  async transferFile(data: Uint8Array, { signal }: CallOptions = {}): Promise<void> {
+  async transferFile(data: Uint8Array, options: CallOptions = {}): Promise<void> {
+    const { signal } = known('transferFile', options, CALL);
     await this.#connection.transfer({ type: 'file', pid: this.pid }, checks.content('data', data), signal);
   }
 
   /** Says that no message and no file will follow: when the program has received what waits, `receive` fails. */
-  async closeInput({ signal }: CallOptions = {}): Promise<void> {
+  async closeInput(options: CallOptions = {}): Promise<void> {
+    const { signal } = known('closeInput', options, CALL);
     await this.#connection.request('close_input', { pid: this.pid }, nothing, { signal });
   }
 
   /** Ends the program; its last event is the error `cancelled`, unless it has ended before. */
-  async terminate({ signal }: CallOptions = {}): Promise<void> {
+  async terminate(options: CallOptions = {}): Promise<void> {
+    const { signal } = known('terminate', options, CALL);
     await this.#connection.request('terminate', { pid: this.pid }, nothing, { signal });
   }
 
   /** Leaves the process running for whoever attaches next. Events that were not read here are kept for them. */
-  async detach({ signal }: CallOptions = {}): Promise<void> {
+  async detach(options: CallOptions = {}): Promise<void> {
+    const { signal } = known('detach', options, CALL);
     // Also where the caller has given up: the server has let go.
     const accept = (): void => {
       this.#connection.drop(this.#stream);

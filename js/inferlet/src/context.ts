@@ -4,7 +4,7 @@ import * as host from 'pie:host';
 import { toCount, toText, toTokens, type Tokens } from './arguments.js';
 import { InferletError } from './errors.js';
 import { Forward } from './forward.js';
-import { Generator, newGenerator, type GenerateOptions } from './generator.js';
+import { checkAsk, Generator, newGenerator, type GenerateOptions } from './generator.js';
 import { refuseInJson } from './json.js';
 import { modelHandle, type Model } from './model.js';
 import { Pending } from './pending.js';
@@ -225,6 +225,7 @@ export class Context implements Disposable {
    * so that the next question follows it. Without a sampler it takes the likeliest tokens.
    */
   ask(text: string, sampler: Sampler = Sampler.argmax(), options: GenerateOptions = {}): Promise<string> {
+    checkAsk(sampler, options);
     // The promise of the collector itself: one that nobody awaits is told, and one that lost its race is given up.
     return this.user(text).generate(sampler, options).collectText();
   }

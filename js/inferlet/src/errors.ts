@@ -40,6 +40,18 @@ export function wrongType(message: string): TypeError {
 }
 
 /**
+ * Has loops and lists that do not wait refuse the objects of a class, with the loop that waits.
+ * @internal
+ */
+export function refuseInPlainLoops(kind: abstract new (...values: never[]) => object, loop: string): void {
+  Object.defineProperty(kind.prototype, Symbol.iterator, {
+    value: (): never => {
+      throw wrongType(`a loop without \`await\` does not wait for what comes; write \`${loop}\``);
+    },
+  });
+}
+
+/**
  * Whether the stack of an error shows a place in the program: functions of the SDK stand in it without a file.
  * @internal
  */

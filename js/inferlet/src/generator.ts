@@ -8,7 +8,7 @@ import {
 import { decoderFor, visibleText, type Decoder } from './chat.js';
 import { Collector, type Collected } from './collector.js';
 import { toConstraints, type Constrain } from './constraint.js';
-import { InferletError, wrongType } from './errors.js';
+import { InferletError, refuseInPlainLoops, wrongType } from './errors.js';
 import { GrammarConstraint, type SchemaText } from './grammar.js';
 import { refuseInJson } from './json.js';
 import type { Model } from './model.js';
@@ -63,9 +63,8 @@ export interface GenerateOptions {
 }
 
 /** How what the engine makes a generator with follows from the options. */
-const MADE_WITH: { [N in keyof host.Options]: (options: GenerateOptions) => host.Options[N] } = {
+const MADE_WITH: { [N in Exclude<keyof host.Options, 'stop' | 'stopTexts'>]: (options: GenerateOptions) => host.Options[N] } = {
   maxTokens: ({ maxTokens }) => (maxTokens === undefined ? undefined : toCount(maxTokens, 'maxTokens')),
-  stop: ({ stop }) => toStops(stop ?? [], 'stop').tokens,
   seed: ({ seed }) => (seed === undefined ? undefined : toSeed(seed, 'seed')),
   autoFlush: ({ autoFlush }) => autoFlush === undefined || toBoolean(autoFlush, 'autoFlush'),
   ignoreEos: ({ ignoreEos }) => ignoreEos !== undefined && toBoolean(ignoreEos, 'ignoreEos'),
@@ -452,6 +451,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 }
 
 refuseInJson(Generator, RUN_IT);
+refuseInPlainLoops(Generator, 'for await (const step of g)');
 refuseInJson(GenStep, 'execute it and await what it gives: (await step.execute()).tokens');
 
 /** @internal */
@@ -461,10 +461,9 @@ export function newGenerator(
   checkOptions(options, NAMES, 'generate()');
   // Everything is read before anything changes.
   const draws = samplerRecord(sampler);
-  // An iterator is read once.
-  const stops = toStops(options.stop ?? [], 'stop');
-  const parts = Object.entries(MADE_WITH).map(([name, read]) => [name, read({ ...options, stop: stops.tokens })]);
-  const madeWith = Object.fromEntries(parts) as host.Options;
+  const { tokens: stop, texts: stopTexts } = toStops(options.stop ?? [], 'stop');
+  const parts = Object.entries(MADE_WITH).map(([name, read]) => [name, read(options)]);
+  const madeWith = { ...Object.fromEntries(parts), stop, stopTexts } as host.Options;
   const constraints = given(options.constrain, (constrain) => toConstraints(constrain, model));
   const chosen = given(options.toolChoice, (choice) => toChoiceConstraints(context, model, choice));
   const speculator = given(options.speculator, toSpeculator);
@@ -473,7 +472,6 @@ export function newGenerator(
   const horizon = given(options.horizon, (n) => toCount(n, 'horizon'));
   const handle = host.generatorCreate(context, draws, madeWith);
   const steering = new Steering(handle, model);
-  if (stops.texts.length > 0) handle.addStopTexts(stops.texts);
   if (constraints !== undefined) steering.constrain(constraints);
   if (chosen !== undefined) steering.constrain(chosen);
   if (speculator !== undefined) steering.speculate(speculator);
@@ -481,6 +479,21 @@ export function newGenerator(
   if (zoSeed !== undefined) handle.setZoSeed(zoSeed);
   if (horizon !== undefined) handle.setHorizon(horizon);
   return new Generator(handle, model, steering);
+}
+
+/**
+ * Refuses what `ask` does not take, before its message is added to the context.
+ * @internal
+ */
+export function checkAsk(sampler: Sampler, options: GenerateOptions): void {
+  if (Object.getPrototypeOf(Object(sampler)) === Object.prototype) {
+    // They stand where the sampler belongs.
+    checkOptions(sampler, NAMES, 'ask()');
+    const given = Object.keys(sampler).join(', ');
+    throw wrongType(`ask() takes its options (${given}) behind the sampler: ctx.ask(text, Sampler.argmax(), { maxTokens: 64 })`);
+  }
+  samplerRecord(sampler);
+  checkOptions(options, NAMES, 'ask()');
 }
 
 /** What a reader makes of an option, where it is given. */

@@ -43,6 +43,7 @@ declare module 'pie:host' {
   export interface Options {
     readonly maxTokens: number | undefined;
     readonly stop: Uint32Array;
+    readonly stopTexts: string[];
     readonly seed: bigint | undefined;
     readonly autoFlush: boolean;
     readonly ignoreEos: boolean;

@@ -6,6 +6,7 @@
 
 import * as host from 'pie:host';
 import { toText } from './arguments.js';
+import { refuseInPlainLoops } from './errors.js';
 import { toJson } from './json.js';
 import { Pending } from './pending.js';
 
@@ -88,6 +89,8 @@ export class Subscription implements AsyncIterable<string>, Disposable {
     this.unsubscribe();
   }
 }
+
+refuseInPlainLoops(Subscription, 'for await (const message of subscription)');
 
 function textOf(message: unknown): string {
   return typeof message === 'string' ? toText(message, 'message') : toJson(message, 'the message', 'invalid-argument');

@@ -1,6 +1,7 @@
 /** The text of a generation, piece by piece. */
 
 import type { Decoder, Event } from './chat.js';
+import { refuseInPlainLoops } from './errors.js';
 import type { Output } from './output.js';
 
 /** The steps of a generator. */
@@ -55,3 +56,5 @@ export class TextStream implements AsyncIterableIterator<string, undefined> {
     return undefined;
   }
 }
+
+refuseInPlainLoops(TextStream, 'for await (const text of g.texts())');

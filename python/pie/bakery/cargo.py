@@ -25,7 +25,8 @@ def build(folder: Path, *, locked: bool = False) -> bytes:
     """The component of the project in `folder`; with `locked`, of the crates that `Cargo.lock` names and no others.
 
     Builds in a folder that all programs share, so that the SDK and the standard library are built once. Raises PieError
-    `build-failed` with every error of the compiler, with what cargo said, or with what is missing to build for wasm.
+    `build-failed` with every error of the compiler, with what cargo said, or with what is missing to build for wasm;
+    and for futures that the program drops, since what they would do is never done.
     """
     if find("cargo") is None:
         raise PieError("build-failed", "building a Rust program needs cargo, which is not there; install Rust 1.95 or newer with rustup")
@@ -50,6 +51,9 @@ def _built(folder: Path, target: Path, environment: Mapping[str, str], *, locked
             said = run(command, folder=folder, environment={**environment, "CARGO_TARGET_DIR": str(target)})
         except CommandError as error:
             raise PieError("build-failed", _failure(error, folder)) from error
+        if dropped := list(_dropped_futures(said, folder)):
+            first = f"{str(folder)!r} drops what has to be awaited, so that it is never done; write `.await` behind the call"
+            raise PieError("build-failed", "\n\n".join([first, *dropped])[:_SHOWN_CHARS])
         components = list(_components(said, folder))
         if len(components) != 1:
             names = ", ".join(path.name for path in components) or "none"
@@ -98,11 +102,26 @@ def _errors(said: str) -> Iterator[str]:
             yield rendered
 
 
+def _dropped_futures(said: str, folder: Path) -> Iterator[str]:
+    """The warnings of the compiler, as it would print them, of futures that the project itself makes and drops."""
+    for message in _messages(said):
+        inner = message.get("message")
+        if message.get("reason") != "compiler-message" or not isinstance(inner, dict) or not _is_own(message, folder):
+            continue
+        lint = inner.get("code")
+        if isinstance(lint, dict) and lint.get("code") == "unused_must_use" and "Future" in str(inner.get("message")):
+            yield str(inner.get("rendered") or inner["message"]).strip()
+
+
+def _is_own(message: Mapping[str, Any], folder: Path) -> bool:
+    """Whether a message of cargo is of the project itself."""
+    return Path(message.get("manifest_path", "/")).is_relative_to(folder.resolve())
+
+
 def _components(said: str, folder: Path) -> Iterator[Path]:
     """The components of the project itself in cargo's messages."""
     for message in _messages(said):
-        is_own = Path(message.get("manifest_path", "/")).is_relative_to(folder.resolve())
-        if message.get("reason") == "compiler-artifact" and is_own:
+        if message.get("reason") == "compiler-artifact" and _is_own(message, folder):
             yield from (Path(name) for name in message["filenames"] if name.endswith(".wasm"))
 
 

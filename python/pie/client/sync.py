@@ -27,7 +27,7 @@ from pie.client import client as awaited
 from pie.client import process as awaited_process
 from pie.client.signing import PrivateKey
 from pie.errors import PieError
-from pie.events import AnyEvent
+from pie.events import EventIterator
 
 __all__ = ["Client", "Events", "Process", "connect"]
 
@@ -258,20 +258,11 @@ class Process:
     detach = _process_verb(awaited_process.Process.detach)
 
 
-class Events:
+class Events(EventIterator):
     """The events of a process in order, up to its last. Leaving the loop loses no event that it was not given."""
 
     def __init__(self, process: Process) -> None:
-        self._process = process
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> AnyEvent:
-        event = self._process.next_event()
-        if event is None:
-            raise StopIteration
-        return event
+        super().__init__(process.next_event)
 
 
 def connect(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack, cast
 
 from pie import checks
 from pie.config import Flags, load
@@ -46,6 +46,23 @@ class LaunchOptions(TypedDict, total=False):
     """Programs that it can start as children, by the names that it calls them by."""
     username: str | None
     """Whose process it is: its snapshots, files and topics are that user's. `anonymous` if not given."""
+
+
+class EngineOptions(TypedDict, total=False):
+    """How an engine of a run's own is opened, by the arguments of `Engine`; each may be left out."""
+
+    model: Model | Sequence[Model] | None
+    """The name of a configured model or a folder, or a list of those, of which the first is the default."""
+    dummy: bool
+    """Has the dummy driver answer in the place of models."""
+    config: str | PathLike[str] | None
+    """The file of the configuration; `~/.pie/config.toml` if not given."""
+    settings: Mapping[str, object] | None
+    """Values that go before it, by names as in `{"limits.cpu_s": 10}`."""
+
+
+class RunOptions(EngineOptions, LaunchOptions, total=False):
+    """How an engine is opened for one program, and how that is launched; each may be left out."""
 
 
 class Engine:
@@ -191,17 +208,13 @@ class Engine:
         return Process(raw, self)
 
 
-def run(  # noqa: PLR0913  # those of an engine, and those of a launch
+def run(
     program: Program,
     input: Any = None,  # noqa: A002
     *,
-    model: Model | Sequence[Model] | None = None,
-    dummy: bool = False,
-    config: str | PathLike[str] | None = None,
-    settings: Mapping[str, object] | None = None,
     messages: Iterable[Message] = (),
     on_event: OnEvent | None = None,
-    **options: Unpack[LaunchOptions],
+    **options: Unpack[RunOptions],
 ) -> Any:
     """Runs a program in an engine of its own, to its end, and returns what it returned, as `pie run` does.
 
@@ -210,30 +223,35 @@ def run(  # noqa: PLR0913  # those of an engine, and those of a launch
     """
     made = opened(program)
     checks.json_value("input", input)
-    with Engine(model, dummy=dummy, config=config, settings=settings) as engine:
-        return followed(engine._launch(made, input, **options, alone=True), messages, on_event)
+    opening, launch = _apart(options)
+    with Engine(**opening) as engine:
+        return followed(engine._launch(made, input, **launch, alone=True), messages, on_event)
 
 
-async def run_async(  # noqa: PLR0913
+async def run_async(
     program: Program,
     input: Any = None,  # noqa: A002
     *,
-    model: Model | Sequence[Model] | None = None,
-    dummy: bool = False,
-    config: str | PathLike[str] | None = None,
-    settings: Mapping[str, object] | None = None,
     messages: Iterable[Message] = (),
     on_event: OnEvent | None = None,
-    **options: Unpack[LaunchOptions],
+    **options: Unpack[RunOptions],
 ) -> Any:
     """As `run`, and other tasks run meanwhile, also while the model loads. To cancel the task ends the program."""
     made = await asyncio.to_thread(opened, program)
     checks.json_value("input", input)
-    engine = await asyncio.to_thread(lambda: Engine(model, dummy=dummy, config=config, settings=settings))
+    opening, launch = _apart(options)
+    engine = await asyncio.to_thread(lambda: Engine(**opening))
     try:
-        return await followed_async(engine._launch(made, input, **options, alone=True), messages, on_event)
+        return await followed_async(engine._launch(made, input, **launch, alone=True), messages, on_event)
     finally:
         await asyncio.to_thread(engine.close)  # it waits for threads, and other tasks run meanwhile
+
+
+def _apart(options: RunOptions) -> tuple[EngineOptions, LaunchOptions]:
+    """What opens the engine, and what launches the program."""
+    opening = {name: value for name, value in options.items() if name in EngineOptions.__optional_keys__}
+    launch = {name: value for name, value in options.items() if name not in opening}
+    return cast(EngineOptions, opening), cast(LaunchOptions, launch)
 
 
 def _close(engine: _Engine) -> None:

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 from pie.errors import PieError
-from pie.events import AnyEvent, Event, LastEvent, failure
+from pie.events import AnyEvent, Event, EventIterator, LastEvent, failure
 
 if TYPE_CHECKING:
     from pie import _engine
@@ -158,20 +158,12 @@ class Process:
         return last.value
 
 
-class Events:
+class Events(EventIterator):
     """The events of a process in order, up to its last. Leaving the loop loses no event that it was not given."""
 
     def __init__(self, process: Process) -> None:
+        super().__init__(process._take)
         self._process = process
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> AnyEvent:
-        event = self._process._take()
-        if event is None:
-            raise StopIteration
-        return event
 
     def __aiter__(self) -> Self:
         return self

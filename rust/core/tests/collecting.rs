@@ -178,6 +178,10 @@ fn a_context_is_busy_until_its_collection_is_taken() {
     for (what, call) in refused {
         let error = call(&mut world, context, generator).expect_err(what);
         assert_eq!(error.code, ErrorCode::ContextBusy, "{what}: {error}");
+        assert!(
+            error.message.contains("fork the context for each of them"),
+            "{what}: {error}"
+        );
     }
     world.engine.drop_collection(generator);
     world.engine.append(context, &[5]).unwrap();

@@ -5,6 +5,7 @@
 
 import * as host from 'pie:host';
 import * as sdk from 'pie:inferlet/index.js';
+import { callees, declares, giverIn, giverOf, isPlain } from './calls.js';
 import { inSource, nearest, type Place } from './nearest.js';
 
 /** What programs import from `inferlet`, by name. */
@@ -16,6 +17,7 @@ const KNOWN: readonly (readonly [RegExp, (found: RegExpExecArray, place: Place |
   [/^'?([\w$]+)'? is not defined$/, ([, name]) => notDefined(name!)],
   [/^Could not find export '(.+)' in module '(.+)'$/, ([, name, module]) => notExported(name!, module!)],
   [/^cannot read propert(?:y|ies) .*\bundefined$/, ([message], place) => notAwaited(message!, place)],
+  [/^value is not iterable$/, (_, place) => notIterable(place)],
 ];
 
 /** Longer messages and lines are no common mistakes. */
@@ -87,29 +89,82 @@ function notDefined(name: string): string {
   return `${name} is not defined; did you mean ${near}${source}?`;
 }
 
-/** Functions of the SDK whose promises are often read before they are awaited. */
-const ASYNC = /\.(?:execute|collect\w*|receive\w*|flush)\([^()]*\)\s*(?:\.|\[)/;
-
+/** What is read of a promise is undefined: says so where the source reads a promise at the place, or in its line. */
 function notAwaited(message: string, place: Place | undefined): string | undefined {
-  if (!ASYNC.test(place?.line ?? '')) return undefined;
-  return `${message}; a promise has to be awaited before it is read: (await step.execute()).tokens`;
+  if (place === undefined || place.line.length > MAX_CHARS) return undefined;
+  const lineBegin = place.text.lastIndexOf('\n', place.offset - 1) + 1;
+  for (const { 1: root, 2: read, index } of place.line.matchAll(/([\w$]+|\))((?:\s*\??\.\s*[\w$]+)+|\s*(?:\?\.)?\[)/g)) {
+    const begin = lineBegin + index;
+    const giver = root === ')' ? giverOf('..', begin + 1, place.text) : giverOf(root!, begin, place.text);
+    if (giver === undefined) continue;
+    return root === ')' ? `${message}; ${awaitIn(giver, read!.trim())}` : `${message}; ${awaitFor(root!, giver)}`;
+  }
+  return undefined;
+}
+
+/** What a loop or a spread reads is a promise, or is read by `for await`. */
+function notIterable(place: Place | undefined): string | undefined {
+  if (place === undefined || place.line.length > MAX_CHARS) return undefined;
+  const lineBegin = place.text.lastIndexOf('\n', place.offset - 1) + 1;
+  for (const { 0: head, index } of place.line.matchAll(/(?:\bof\s+|\.\.\.|=\s*)(?=[\w$])/g)) {
+    const begin = lineBegin + index + head!.length;
+    const name = /^[\w$]+/.exec(place.text.slice(begin))![0]!;
+    const given = giverIn(place.text, begin);
+    if (given !== undefined) return `value is not iterable: ${given}(...) gives a promise; write \`await\` before it`;
+    const giver = giverOf(name, begin, place.text);
+    if (giver !== undefined) return `value is not iterable: ${awaitFor(name, giver)}`;
+  }
+  return undefined;
+}
+
+function awaitFor(name: string, giver: string): string {
+  return `${name} is a promise, which ${giver}(...) gave; write \`await\` before that call: \`${name} = await ${giver}(...)\``;
+}
+
+function awaitIn(giver: string, read: string): string {
+  return `${giver}(...) gives a promise; write \`await\` before it: \`(await ${giver}(...))${read}\``;
 }
 
 /** Names the function that is none, by the source at the place of the error. */
 function notAFunction(place: Place | undefined): string | undefined {
-  if (place === undefined) return undefined;
-  let fallback: string | undefined;
-  for (const { owner, name } of callees(place)) {
+  if (place === undefined || place.line.length > MAX_CHARS) return undefined;
+  let [fallback, guess] = [undefined as string | undefined, undefined as string | undefined];
+  for (const { owner, name, begin, isNear } of callees(place)) {
+    if (!isNear && (fallback ?? guess) !== undefined) break;
     const whole = owner === undefined ? name : `${owner}.${name}`;
     const found = owner === undefined ? undefined : known(owner);
     if (found !== undefined) {
       if (typeof (found as Record<string, unknown>)[name] === 'function') continue;
-      return `${whole} is not a function${meant(name, Object.getOwnPropertyNames(found))}`;
+      return `${whole} is not a function${meantIn(found, owner!, name)}`;
     }
-    if (owner !== undefined && methods().includes(name)) continue;
-    fallback ??= `${whole} is not a function${owner === undefined ? '' : meant(name, methods())}`;
+    if (owner === undefined) {
+      if (!isFunction(name) && !declares(name, place.text)) fallback ??= `${whole} is not a function`;
+      continue;
+    }
+    const giver = name in Promise.prototype ? undefined : giverOf(owner, begin, place.text);
+    if (giver !== undefined) {
+      return `${whole} is not a function; ${owner === '..' ? awaitIn(giver, `.${name}(...)`) : awaitFor(owner, giver)}`;
+    }
+    if (!methods().includes(name)) fallback ??= `${whole} is not a function${meant(name, methods())}`;
+    else if (isNear && !isPlain(owner, begin, place.text)) guess ??= `${whole} is not a function; where ${plainOwner(owner)} is a promise, write \`await\` before the call that gives it`;
   }
-  return fallback;
+  return fallback ?? guess;
+}
+
+/** What stands before the dot, in words. */
+function plainOwner(owner: string): string {
+  return owner.startsWith('..') ? 'what stands before the dot' : owner;
+}
+
+/** Whether a name is a function of every program. */
+function isFunction(name: string): boolean {
+  return typeof (globalThis as unknown as Record<string, unknown>)[name] === 'function' || typeof exported[name] === 'function';
+}
+
+/** What was meant by a name that something known does not have. */
+function meantIn(found: object, owner: string, name: string): string {
+  if (typeof found === 'function' && 'prototype' in found && ['create', 'new'].includes(name)) return `; write \`new ${owner}(...)\``;
+  return meant(name, Object.getOwnPropertyNames(found));
 }
 
 function meant(name: string, candidates: readonly string[]): string {
@@ -135,33 +190,6 @@ function methods(): string[] {
   const classes = [...own, Array, String, Map, Set, Promise, Uint32Array] as { readonly prototype?: object }[];
   const names = classes.flatMap((one) => [one, one.prototype ?? {}].flatMap((owner) => Object.getOwnPropertyNames(owner)));
   return [...new Set(names)].filter((name) => !['constructor', 'length', 'name', 'prototype'].includes(name));
-}
-
-interface Callee {
-  /** What stands before the last dot; undefined where there is none, `...` where it is no plain name. */
-  readonly owner: string | undefined;
-  readonly name: string;
-}
-
-const NO_CALLEES = new Set(['catch', 'for', 'function', 'if', 'return', 'super', 'switch', 'while', 'with']);
-
-/** What is called in the line of a place, the call at the place first. */
-function callees({ line, column }: Place): Callee[] {
-  if (line.length > MAX_CHARS) return [];
-  const found = [...line.matchAll(/([A-Za-z_$][\w$]*(?:\s*\??\.\s*[A-Za-z_$][\w$]*)*)\s*(?:\?\.)?\(/g)];
-  const distance = (match: RegExpExecArray): number => {
-    const [first, last] = [match.index + 1, match.index + match[0]!.length];
-    return column < first ? first - column : Math.max(column - last, 0);
-  };
-  const sorted = found.toSorted((one, other) => distance(one) - distance(other));
-  return sorted.flatMap((match) => {
-    const parts = match[1]!.split('.').map((part) => part.replace('?', '').trim());
-    const name = parts.pop()!;
-    if (parts.length === 0 && NO_CALLEES.has(name)) return [];
-    const follows = /\.\s*$/.test(line.slice(0, match.index));
-    const owner = [...(follows ? ['..'] : []), ...parts].join('.');
-    return [{ owner: owner === '' ? undefined : owner, name }];
-  });
 }
 
 /** Where a name is imported that a module does not export, and which name was meant. */

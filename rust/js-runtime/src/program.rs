@@ -211,6 +211,35 @@ fn no_main(ctx: &Ctx<'_>, entry: &str) -> String {
     }
 }
 
+/// What to do about a module that exports no `main`, by what its default export is.
+fn without_main<'js>(
+    ctx: &Ctx<'js>,
+    entry: &str,
+    module: &Object<'js>,
+) -> rquickjs::Result<String> {
+    if http_server::is_serving() {
+        return Ok(no_main(ctx, entry));
+    }
+    let default: Value = module.get("default")?;
+    let is_function = default.is_function();
+    if let Some(handler) = default.into_object() {
+        let fetch: Value = handler.get("fetch")?;
+        if fetch.is_function() {
+            return Ok(format!(
+                "{entry} exports no function `main`; its default export answers requests by HTTP: serve it with --port, \
+                 as in `pie run {entry} --port 8000`"
+            ));
+        }
+    }
+    if is_function {
+        return Ok(format!(
+            "{entry} exports a function as its default, and the engine calls the export `main`: leave `default` out, as \
+             in `export async function main(input) {{ ... }}`"
+        ));
+    }
+    Ok(no_main(ctx, entry))
+}
+
 /// What `main` answers. The engine calls it with one value: of another parameter nothing would ever come.
 fn call_main<'js>(
     ctx: &Ctx<'js>,
@@ -220,7 +249,8 @@ fn call_main<'js>(
 ) -> Result<Value<'js>, Fault<'js>> {
     let main: Value = module.get("main")?;
     let Some(main) = main.as_function() else {
-        return Err(failure::raise(ctx, "invalid-program", no_main(ctx, entry)));
+        let message = without_main(ctx, entry, module)?;
+        return Err(failure::raise(ctx, "invalid-program", message));
     };
     let n_parameters: u32 = main.get("length")?;
     if n_parameters > 1 {

@@ -278,7 +278,10 @@ pub(super) fn pass_under_way(what: &str) -> Error {
 fn busy(what: &str) -> Error {
     Error::new(
         ErrorCode::ContextBusy,
-        format!("the context cannot be {what}; take or drop the result of the pass first"),
+        format!(
+            "the context cannot be {what}; take or drop the result of the pass first. To generate several at once, \
+             fork the context for each of them before the first one begins"
+        ),
     )
 }
 

@@ -288,7 +288,8 @@ impl Generator {
         if self.state == StepState::Running {
             return Err(Error::new(
                 ErrorCode::ContextBusy,
-                "a step of this generator is under way; take or drop its result first",
+                "a step of this generator is under way; take or drop its result first. To generate several at once, \
+                 fork the context for each of them before the first one begins",
             ));
         }
         Ok(())

@@ -26,6 +26,7 @@ use crate::futures::Future;
 use crate::model::conversation::Context;
 use crate::model::draft_model::DraftModel;
 use crate::model::generator::Generator;
+use crate::model::stopping::Stopping;
 use crate::process::handles::HandleTable;
 use crate::process::joined::Joined;
 use crate::process::mistakes::Mistake;
@@ -163,15 +164,17 @@ impl HostGenerator for Generators<'_> {
             token_mask: options.logit_mask,
             drafting,
         };
-        // Charged first, so that one that is refused leaves the context and its older generator as they were.
+        // Charged and checked first: one that is refused leaves the context and its older generator as they were.
         let n_bytes = stop_bytes + made.n_bytes() as u64;
         let charge = self.record.account.charge(Purpose::Options, n_bytes)?;
+        let stopping = Stopping::of(&chat, options.stop_texts, &self.record.account)?;
         let (model, threads) = (&context.model, &self.surroundings.foreground);
         let id = match draft_model {
             Some(drafts) => model.new_drafted_generator(context.id, made, drafts, threads)?,
             None => model.with_engine(|engine| engine.new_generator(context.id, made))?,
         };
         let generator = Generator::new(context, id, sampler, charge);
+        generator.stop_by(stopping);
         generator.note_mask(has_static_mask);
         generator.with_engine(|engine, id| engine.ignore_eos(id, options.ignore_eos))?;
         generator.recharge()?;

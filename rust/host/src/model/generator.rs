@@ -181,6 +181,11 @@ impl Generator {
         Ok(())
     }
 
+    /// Stops at the texts that it is made with, before it has run.
+    pub(crate) fn stop_by(&self, stopping: Stopping) {
+        *lock(&self.stopping) = stopping;
+    }
+
     /// Stops at these texts in place of the template's stop tokens, and of those that it was given so before.
     ///
     /// # Errors

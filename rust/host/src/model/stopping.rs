@@ -45,6 +45,20 @@ pub(crate) struct Reread {
 }
 
 impl Stopping {
+    /// Those that a generator is made with, beside others.
+    ///
+    /// # Errors
+    /// `invalid-argument`, `limit-engine-memory`.
+    pub(crate) fn of(
+        chat: &Arc<Chat>,
+        texts: Vec<String>,
+        account: &Account,
+    ) -> Result<Self, Error> {
+        let mut stopping = Self::default();
+        stopping.add(chat, texts, account)?;
+        Ok(stopping)
+    }
+
     /// Puts texts in place of those that were put so before.
     ///
     /// # Errors

@@ -57,6 +57,7 @@ impl Machine {
         let options = raw::Options {
             max_tokens: None,
             stop: Vec::new(),
+            stop_texts: Vec::new(),
             seed: None,
             auto_flush: true,
             ignore_eos: false,

@@ -1509,6 +1509,7 @@ impl Read for generation::Options {
         Ok(Self {
             max_tokens: field(ctx, &object, "maxTokens")?,
             stop: field(ctx, &object, "stop")?,
+            stop_texts: field(ctx, &object, "stopTexts")?,
             seed: field(ctx, &object, "seed")?,
             auto_flush: field(ctx, &object, "autoFlush")?,
             ignore_eos: field(ctx, &object, "ignoreEos")?,
