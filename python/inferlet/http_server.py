@@ -167,7 +167,7 @@ def is_serving() -> bool:
     return _http_server.is_serving()
 
 
-tell_failure: Callable[[BaseException], None] = traceback.print_exception
+_tell_failure: Callable[[BaseException], None] = traceback.print_exception
 """Tells, on standard error, what went wrong with an answer."""
 
 
@@ -216,7 +216,7 @@ async def _ended(answering: asyncio.Future[None]) -> None:
             return
         flush_output()
         sys.stderr.flush()
-        tell_failure(error)
+        _tell_failure(error)
 
 
 class _Exchange:

@@ -408,11 +408,16 @@ def test_a_coroutine_that_a_variable_held_is_told_of_with_the_lines_of_its_calls
     async def ask():
         return 1
 
-    leftovers.forget({"p.py": b"async def main():\n    answer = ask()\n    print(f'{answer}')\n    await ask()\n    go(ask())\n"})
-    # As where no frame of the program is left: those of this test are of an absolute path.
-    coroutine = ask()
-    leftovers.note(coroutine)
-    coroutine.close()
+    source = b"async def main():\n    answer = ask()\n    print(f'{answer}')\n    await ask()\n    go(ask())\n"
+    bundle = Bundle({"p.py": source}, "p.py")
+    bundle.install()
+    try:
+        # As where no frame of the program is left: those of this test are of an absolute path.
+        coroutine = ask()
+        leftovers.note(coroutine)
+        coroutine.close()
+    finally:
+        bundle.remove()
     with pytest.raises(RuntimeError, match=r"^p\.py:2: .*ask\(\) was never awaited"):
         leftovers.check()
 

@@ -14,6 +14,7 @@ from types import CoroutineType, FrameType
 from typing import Any
 
 from inferlet import _wait
+from inferlet._runtime.bundle import Bundle
 
 # What coroutines of the SDK are called in programs, by their names here.
 _CALLS = {
@@ -35,8 +36,6 @@ _MAX_PLACES = 3
 
 _never_awaited: list[str] = []
 _told_at_once: list[bool] = []
-_files: dict[str, bytes] = {}
-"""The files of the program, in which calls are looked for."""
 
 
 def install() -> None:
@@ -63,11 +62,8 @@ def tell_at_once() -> None:
     _wait.lost_errors = None
 
 
-def forget(files: Mapping[str, bytes] | None = None) -> None:
-    """Begins anew, with the program that has these files."""
-    _files.clear()
-    if files is not None:
-        _files.update(files)
+def forget() -> None:
+    """Begins anew."""
     if _told_at_once:
         _told_at_once.clear()
         _wait.lost_errors = []
@@ -98,13 +94,18 @@ def _place() -> str:
     return ""
 
 
+def _files() -> Mapping[str, bytes]:
+    """The files of the program, which nothing here keeps: most launches leave nothing behind, and write nothing here."""
+    return next((finder.files for finder in sys.meta_path if isinstance(finder, Bundle)), {})
+
+
 def _calls_of(names: Container[str]) -> str:
     """Where the program calls a function of these names and does not await it.
 
     A coroutine that a variable held dies when its function has ended, and then no frame tells of the line.
     """
     places = []
-    for path, content in _files.items():
+    for path, content in _files().items():
         if path.endswith(".py"):
             places += [f"{path}:{line}" for line in _unawaited(content, names)]
     shown = " or ".join(places[:_MAX_PLACES]) + (" or another line" if len(places) > _MAX_PLACES else "")

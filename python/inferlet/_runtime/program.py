@@ -34,7 +34,7 @@ _SENDS = ("send", "send_file", "message")
 
 def run_program(bundle: Bundle, input_json: str) -> str:
     """Runs the program once and returns the JSON text of its answer."""
-    leftovers.forget(bundle.files)
+    leftovers.forget()
     value = _parse(input_json)
     inferlet.input = value
     code = bundle.get_code("__main__")
@@ -94,8 +94,7 @@ def _serve(module: ModuleType, bundle: Bundle) -> None:
             f"fetch in {bundle.entry!r} is of type {type(fetch).__name__}; it must be a function, as in: async def fetch(request)",
         )
     leftovers.tell_at_once()
-    bundle.remember_lines()
-    http_server.tell_failure = lambda error: stdio.report(report.told(error, bundle.files))
+    http_server._tell_failure = lambda error: _tell(error, bundle)
     with asyncio.Runner(loop_factory=EventLoop) as runner:
         runner.run(http_server.serve(fetch))
 
@@ -126,6 +125,11 @@ def _defines(code: CodeType, name: str) -> bool:
             return True
         extended = 0
     return False
+
+
+def _tell(error: BaseException, bundle: Bundle) -> None:
+    bundle.remember_lines()
+    stdio.report(report.told(error, bundle.files))
 
 
 def _warn(message: str | None) -> None:
