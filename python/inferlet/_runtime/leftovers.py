@@ -95,7 +95,7 @@ def _place() -> str:
 
 
 def _files() -> Mapping[str, bytes]:
-    """The files of the program, which nothing here keeps: most launches leave nothing behind, and write nothing here."""
+    """The files of the program. Nothing here keeps them: most launches leave nothing behind, and write nothing here."""
     return next((finder.files for finder in sys.meta_path if isinstance(finder, Bundle)), {})
 
 

@@ -86,7 +86,7 @@ def _parse(input_json: str) -> object:
 
 
 def _serve(module: ModuleType, bundle: Bundle) -> None:
-    """Answers requests until no more come. What goes wrong with one is told by the lines of the program, as of `main`."""
+    """Answers requests until no more come. What goes wrong with one is told as a failure of `main` is."""
     fetch = getattr(module, "fetch", None)
     if not callable(fetch):
         raise new_error(

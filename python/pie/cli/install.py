@@ -39,8 +39,8 @@ def install(  # noqa: PLR0913  # options of one command
 ) -> int:
     """Installs the program at a path, and prints what it is called at the server; returns the exit code.
 
-    Sources are built first where they have to be. With `http` it gets a table `[http]`, unless its manifest has one, and
-    is refused where it has nothing to answer requests with.
+    Sources are built first where they have to be. With `http` it gets a table `[http]`, unless its manifest has one. It
+    is refused then where it has nothing to answer requests with.
     """
     project = open_project(program, None if manifest is None else read_manifest(manifest))
     ready = made_ready(project)
