@@ -38,7 +38,8 @@ INTRODUCTION = """# Configuration
 Four layers, of which the later wins: defaults, a file, the environment, flags. `pie config show` prints what holds, in
 the form of a file, with the origin of each value; `pie config path` prints where the file is.
 
-- **File**: `~/.pie/config.toml`, or the one that `--config FILE` or `PIE_CONFIG` names. TOML.
+- **File**: `$XDG_CONFIG_HOME/pie/config.toml` or `~/.pie/config.toml`, or the one that `--config FILE` or `PIE_CONFIG`
+  names. TOML.
 - **Environment**: `PIE_SECTION__KEY`, as in `PIE_SERVER__PORT=9000`; of a model `PIE_MODEL__NAME__KEY`, its name in
   upper case with `_` for what is neither letter nor digit: `PIE_MODEL__PIE_TINY__KV_BYTES=64MiB`. It sets models that
   the file names, or the embedded one.

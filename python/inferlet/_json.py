@@ -1,16 +1,46 @@
-"""JSON as it leaves a program: compact, UTF-8, in insertion order, and nothing that is not JSON."""
+"""JSON as it leaves a program: compact, UTF-8, in insertion order, and nothing that is not JSON.
+
+The types that `collect_json` makes values of leave it as they came: a dataclass is the object of its fields, an Enum is
+its value. A model of pydantic, or whatever has its `model_dump(mode="json")`, is what that gives.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import json
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from inferlet.errors import ErrorCode, new_error
 
 _MAX_DEPTH = 100
 _MAX_PATH_CHARS = 80
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_NOTHING = object()
+
+
+def _stand_in(value: Any) -> Any:
+    """What JSON holds in the place of a value of another type; `_NOTHING` where it holds none."""
+    if isinstance(value, type):
+        return _NOTHING
+    if isinstance(value, enum.Enum):
+        return value.value
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    # Asked of the type: an object may claim any attribute.
+    dump = getattr(type(value), "model_dump", None)
+    return dump(value, mode="json") if callable(dump) else _NOTHING
+
+
+def _plain(value: object) -> object:
+    stand_in = _stand_in(value)
+    if stand_in is _NOTHING:
+        raise TypeError(f"a value of type {type(value).__qualname__} is not JSON")
+    return stand_in
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
 
 
 def dumps(value: object, what: str, code: ErrorCode) -> str:
@@ -37,7 +67,7 @@ def _remedy(reason: str) -> str:
     return next((remedy for kind, remedy in _REMEDIES.items() if reason == f"of type {kind}"), _PLAIN_VALUES)
 
 
-_PLAIN_VALUES = "JSON holds strings, finite numbers, booleans, None, lists and dicts with string keys"
+_PLAIN_VALUES = "JSON holds strings, finite numbers, booleans, None, lists and dicts with string keys, and dataclasses and Enums of those"
 _AWAIT = "did you forget `await`? Write it before the call that gives this"
 _REMEDIES = {
     "coroutine": _AWAIT,
@@ -69,7 +99,18 @@ def _faults(value: object, path: str, above: tuple[int, ...]) -> Iterator[tuple[
             return
         yield from _faults_within(value, path, (*above, id(value)))
     elif value is not None and not isinstance(value, int):
+        yield from _faults_of_object(value, path, above)
+
+
+def _faults_of_object(value: object, path: str, above: tuple[int, ...]) -> Iterator[tuple[str, str]]:
+    if id(value) in above:
+        yield path, f"a {type(value).__qualname__} that contains itself"
+    elif len(above) >= _MAX_DEPTH:
+        yield path, f"nested more than {_MAX_DEPTH} deep"
+    elif (stand_in := _stand_in(value)) is _NOTHING:
         yield path, f"of type {type(value).__qualname__}"
+    else:
+        yield from _faults(stand_in, path, (*above, id(value)))
 
 
 def _faults_within(

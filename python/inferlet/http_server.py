@@ -167,6 +167,10 @@ def is_serving() -> bool:
     return _http_server.is_serving()
 
 
+_tell_failure: Callable[[BaseException], None] = traceback.print_exception
+"""Tells, on standard error, what went wrong with an answer."""
+
+
 async def serve(fetch: Handler) -> None:
     """Answers requests by `fetch` until no more come, side by side. A module with that function needs no call of it.
 
@@ -210,9 +214,9 @@ async def _ended(answering: asyncio.Future[None]) -> None:
     except Exception as error:
         if isinstance(error, InferletError) and error.code == ErrorCode.CLIENT_GONE:
             return
-        traceback.print_exception(error)
         flush_output()
         sys.stderr.flush()
+        _tell_failure(error)
 
 
 class _Exchange:

@@ -81,6 +81,13 @@ def init_logging(level: str, *, programs: bool = True) -> None:
     without, it has none of them at any level. Lines below `warn` are left out, and counted, where stderr is not read.
     """
 
+def drain_log(patience_s: float) -> bool:
+    """Waits until the lines below `warn` that were logged before are written to stderr.
+
+    False where some are not within `patience_s` seconds, as where stderr is not read. A time that is negative or not
+    finite is PieError `invalid-argument`.
+    """
+
 def compile_worker() -> NoReturn:
     """Works on a program as an engine orders on standard input, answers on standard output, and ends the process."""
 

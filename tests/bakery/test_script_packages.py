@@ -150,6 +150,7 @@ def test_a_package_that_is_not_there_is_named(tmp_path: Path, wheels: Path) -> N
     with pytest.raises(PieError, match=r"main\.py: the dependency 'greetings-of-pie-tests' has no release in pure Python") as caught:
         files(tmp_path / "p/main.py")
     assert caught.value.code == "build-failed"
+    assert "No index was asked, since PIP_NO_INDEX=1 is set in the environment: unset it" in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pie import _engine
-from pie.config import Config, Flags, load
+from pie.config import Config, Flags, config_file, load, own_file
 
 
 def at(config: Config, key: str) -> Any:
@@ -175,6 +175,22 @@ def test_the_folders_of_the_user_are_the_defaults(home: Path, monkeypatch: pytes
     assert (engine.data_dir, engine.cache_dir) == (home / ".pie", home / ".cache/pie")
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
     assert load(variables={}).engine.cache_dir == Path("/elsewhere/pie")
+
+
+def test_the_file_of_the_user_is_where_the_user_wants_configuration(home: Path, tmp_path: Path) -> None:
+    variables = {"XDG_CONFIG_HOME": str(tmp_path / "wanted")}
+    usual, wanted = home / ".pie/config.toml", tmp_path / "wanted/pie/config.toml"
+    assert own_file({}) == usual
+    assert own_file({"XDG_CONFIG_HOME": "relative"}) == usual
+    assert own_file(variables) == wanted
+    assert config_file(Flags(), variables) is None
+    for port, path in ((1, usual), (2, wanted)):
+        path.parent.mkdir(parents=True)
+        path.write_text(f"[server]\nport = {port}\n", encoding="utf-8")
+        assert config_file(Flags(), variables) == path
+        assert load(variables=variables).server.port == port
+    assert load(variables={}).server.port == 1
+    assert config_file(Flags(), {**variables, "PIE_CONFIG": "named.toml"}) == Path("named.toml")
 
 
 def test_every_limit_of_the_engine_is_there_with_its_default() -> None:

@@ -122,6 +122,16 @@ def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     assert "Traceback" not in stderr
 
 
+def test_ctrl_c_ends_a_run_whose_output_nobody_reads(tmp_path: Path) -> None:
+    """The thread that prints waits for a reader then, and holds stdout."""
+    (tmp_path / "flood.py").write_text("def main(input):\n    while True:\n        print('x' * 1000)\n")
+    with start(["run", "flood.py", "--dummy"], tmp_path) as running:
+        assert running.stdout is not None
+        assert running.stdout.read(1) == "x"
+        running.send_signal(signal.SIGINT)
+        assert running.wait(PATIENCE_S) == 130
+
+
 def test_a_reader_that_goes_away_ends_the_program(tmp_path: Path) -> None:
     (tmp_path / "flood.py").write_text("def main(input):\n    while True:\n        print('x' * 1000)\n")
     line = f"{sys.executable} -m pie run flood.py --dummy | head -c 100 > /dev/null; exit ${{PIPESTATUS[0]}}"
@@ -195,7 +205,7 @@ def test_a_random_launch_seed_is_reported(tmp_path: Path) -> None:
 
 
 def test_help_needs_neither_torch_nor_the_engine() -> None:
-    code = "import sys; sys.argv = ['pie', '--help']\nfrom pie.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+    code = "import sys; sys.argv = ['pie', '--help']\nfrom pie.cli.entry import run\nrun('pie')\n"
     code += "print([name for name in ('torch', 'numpy', 'pie._engine', 'cffi') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
     assert done.stdout.splitlines()[-1] == "[]"

@@ -24,6 +24,7 @@ def test_a_mistake_is_told_with_what_to_do(tmp_path: Path, case: dict[str, Any])
     assert done.returncode == case.get("exit", 1)
     assert [part for part in case.get("says", ()) if part not in done.stderr] == []
     assert [part for part in case.get("prints", ()) if part not in done.stdout] == []
+    assert [part for part in case.get("never", ()) if part in done.stdout + done.stderr] == []
     assert "tracemalloc" not in done.stderr
     assert "panicked" not in done.stderr
 

@@ -382,6 +382,19 @@ def test_the_command_serves_a_program(language: str) -> None:
         assert process.returncode == 0, errors
 
 
+def test_what_a_handler_raises_is_told_with_the_lines_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text("from inferlet import Context\nasync def fetch(request):\n    Context('no model')\n")
+    with start(["run", "failing.py", "--dummy", "--port", "0"], tmp_path) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().strip().strip("/").rpartition(":")[2])
+        assert ask(port, "/").status == 500
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert 'File "failing.py", line 3, in fetch' in errors
+    assert "invalid-argument" in errors or "it must be a Model" in errors
+    assert "http_server.py" not in errors
+
+
 def test_a_program_that_serves_says_so_where_nobody_asks(tmp_path: Path) -> None:
     (tmp_path / "serving.py").write_text(
         "from inferlet import http_server\nasync def main():\n    await http_server.serve(lambda _: None)\n"

@@ -286,9 +286,76 @@ def test_a_script_that_does_something_is_not_told_of(launch, monkeypatch, source
 )
 def test_arguments_that_nothing_reads_are_told_of(launch, monkeypatch, source, value, words):
     told = silent(monkeypatch)
-    monkeypatch.setattr(sys, "argv", ["main.py", "--some", "argument"])
+    monkeypatch.setattr(sys, "argv", ["main.py", *(f"--{name}=1" for name in value if name != "_positional"), "Ada"])
     launch(source, value=value)
     assert [words in text for text in told] == ([] if words is None else [True])
+
+
+def test_a_default_of_the_manifest_is_not_an_argument_that_nothing_reads(launch, monkeypatch):
+    told = silent(monkeypatch)
+    monkeypatch.setattr(sys, "argv", ["main.py", "--name", "Ada"])
+    assert launch("def main(input): return input['name']", value={"name": "Ada", "n_words": 3}) == "Ada"
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("last", "answer"),
+    [
+        ("asyncio.run(main())", 1),
+        ("with asyncio.Runner() as runner:\n    runner.run(main())", 1),
+        ("try:\n    asyncio.run(main())\nfinally:\n    runs.append('end')", 1),
+        ("given = asyncio.run(main())", None),
+        ("print(asyncio.run(main()))", None),
+        ("if __name__ == '__main__':\n    asyncio.run(main())", 1),
+        ("def start():\n    asyncio.run(main())", 1),
+    ],
+)
+def test_a_main_that_the_module_runs_itself_runs_once(launch, monkeypatch, last, answer):
+    monkeypatch.setattr(inferlet, "runs", [], raising=False)
+    source = f"import asyncio\nfrom inferlet import runs\nasync def main():\n    runs.append('main')\n    return 1\n{last}\n"
+    assert launch(source) == answer
+    assert inferlet.runs.count("main") == 1
+
+
+def test_a_plain_main_that_the_module_calls_runs_once(launch, monkeypatch):
+    monkeypatch.setattr(inferlet, "runs", [], raising=False)
+    assert launch("from inferlet import runs\ndef main(n=2):\n    runs.append(n)\n    return n\nmain(3)\n", value={}) == 3
+    assert inferlet.runs == [3]
+
+
+def test_a_main_that_computes_something_for_its_module_is_called_by_the_engine_too(launch):
+    assert launch("def main(n): return n * 2\nFOUR = main(2)\n", value=5) == 10
+
+
+def test_an_input_that_a_main_which_runs_itself_does_not_get_is_told_of(launch, monkeypatch):
+    told = silent(monkeypatch)
+    launch("import asyncio\nasync def main():\n    return 1\nasyncio.run(main())\n", value={"name": "Ada"})
+    assert ["main.py:4 calls `main` itself" in text for text in told] == [True]
+
+
+@pytest.mark.parametrize(
+    ("source", "told_as"),
+    [
+        ("async def main(topic: str = 'x'): return topic", "async def main(*, topic: str)"),
+        ("def main(n: int | None): return n", "def main(*, n: int | None)"),
+        ("from __future__ import annotations\ndef main(n: float): return n", "def main(*, n: float)"),
+        ("def main(topic): return topic", None),
+        ("def main(topic: dict): return topic", None),
+        ("def main(topic: str | dict): return topic", None),
+        ("def main(topic: Absent): return topic", None),
+    ],
+)
+def test_a_parameter_that_the_whole_input_does_not_fit_is_told_of(launch, monkeypatch, source, told_as):
+    told = silent(monkeypatch)
+    if "Absent" in source and sys.version_info < (3, 14):
+        source = f"from __future__ import annotations\n{source}"
+    assert launch(source, value={"topic": "y"}) == {"topic": "y"}
+    assert [told_as in text for text in told] == ([] if told_as is None else [True])
+
+
+def test_a_parameter_behind_a_star_is_bound_by_its_name(launch):
+    assert launch("async def main(*, topic: str = 'x'): return topic", value={"topic": "y"}) == "y"
+    assert launch("async def main(*, topic: str = 'x'): return topic", value={}) == "x"
 
 
 @pytest.fixture
@@ -334,6 +401,24 @@ def test_a_coroutine_that_nothing_awaited_is_an_error_with_its_name(leftover):
     leftovers.note(coroutine)
     coroutine.close()
     with pytest.raises(RuntimeError, match=r"ask\(\) was never awaited, so that nothing came of it; write `await` before the call"):
+        leftovers.check()
+
+
+def test_a_coroutine_that_a_variable_held_is_told_of_with_the_lines_of_its_calls(leftover):
+    async def ask():
+        return 1
+
+    source = b"async def main():\n    answer = ask()\n    print(f'{answer}')\n    await ask()\n    go(ask())\n"
+    bundle = Bundle({"p.py": source}, "p.py")
+    bundle.install()
+    try:
+        # As where no frame of the program is left: those of this test are of an absolute path.
+        coroutine = ask()
+        leftovers.note(coroutine)
+        coroutine.close()
+    finally:
+        bundle.remove()
+    with pytest.raises(RuntimeError, match=r"^p\.py:2: .*ask\(\) was never awaited"):
         leftovers.check()
 
 

@@ -1,5 +1,9 @@
 """What crosses to the engine: JSON, samplers and arguments, each refused with one message that names what is wrong."""
 
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
 import pytest
 from wit_world.imports import sampling
 
@@ -10,6 +14,28 @@ RECURSIVE: list = []
 RECURSIVE.append(RECURSIVE)
 
 
+class Mood(Enum):
+    GLAD = "glad"
+
+
+@dataclass
+class City:
+    name: str
+    mood: Mood | None = None
+    near: Any = None
+
+
+class Dumped:
+    """As a model of pydantic."""
+
+    def model_dump(self, *, mode):
+        return {"mode": mode, "city": City("Bern")}
+
+
+ROUND = City("Rome")
+ROUND.near = [ROUND]
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -18,6 +44,9 @@ RECURSIVE.append(RECURSIVE)
         ((1, (2,)), "[1,[2]]"),
         ({1: "x"}, '{"1":"x"}'),
         (2**70, "1180591620717411303424"),
+        (City("Rome", Mood.GLAD, [City("Ostia")]), '{"name":"Rome","mood":"glad","near":[{"name":"Ostia","mood":null,"near":null}]}'),
+        ({"mood": Mood.GLAD}, '{"mood":"glad"}'),
+        ([Dumped()], '[{"mode":"json","city":{"name":"Bern","mood":null,"near":null}}]'),
     ],
 )
 def test_json_is_compact_and_ordered(value, text):
@@ -34,6 +63,9 @@ def test_json_is_compact_and_ordered(value, text):
         ({(1, 2): 3}, "answer is a dict with a key of type tuple"),
         (["\ud800"], "answer at [0] is text with a lone surrogate"),
         ({"a": RECURSIVE}, "answer at a[0] is a list that contains itself"),
+        (ROUND, "answer at near[0] is a City that contains itself"),
+        ([City("Rome", near={1})], "answer at [0].near is of type set"),
+        (City, "answer is of type type"),
     ],
 )
 def test_what_is_not_json_is_refused_by_its_place(value, message):

@@ -106,7 +106,8 @@ def _missing_module(error: ModuleNotFoundError, files: Collection[str]) -> str |
     meant = f"did you mean {near[0]!r}? " if near else ""
     return (
         f"{meant}{top!r} is neither in the standard library nor among the files of the program. A package is named under "
-        "`python` of [dependencies] in Pie.toml or in requirements.txt, and installed where the folder is run: `pie run .`"
+        "`python` of [dependencies] in Pie.toml or in requirements.txt, and installed where the folder is run: `pie run .`. "
+        f'A lone file names it in a comment at its top: `# /// script`, `# dependencies = ["{top}"]`, `# ///`, a line each'
     )
 
 

@@ -5,13 +5,16 @@ Both are errors of the program, as a rejected promise that nothing handled is in
 
 from __future__ import annotations
 
+import ast
 import gc
 import sys
 import warnings
+from collections.abc import Container, Iterator, Mapping
 from types import CoroutineType, FrameType
 from typing import Any
 
 from inferlet import _wait
+from inferlet._runtime.bundle import Bundle
 
 # What coroutines of the SDK are called in programs, by their names here.
 _CALLS = {
@@ -19,7 +22,17 @@ _CALLS = {
     "failed": "a call of the SDK",
     "resolve": "a call of the SDK",
 }
+_SDK_CALLS = frozenset(
+    """
+    ask body collect_json collect_text collect_tokens commit_working_pages execute flush json next pull receive receive_file
+    receive_signal text wait
+    """.split()  # noqa: SIM905
+)
+"""Methods of the SDK that are awaited."""
+_KEPT_BY = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Expr, ast.FormattedValue)
+"""What stands around a call whose `await` was forgotten; a call within another one may be for `asyncio.gather`."""
 _MAX_TOLD = 8
+_MAX_PLACES = 3
 
 _never_awaited: list[str] = []
 _told_at_once: list[bool] = []
@@ -32,8 +45,11 @@ def install() -> None:
 
 def note(coroutine: CoroutineType[Any, Any, Any]) -> None:
     """Notes a coroutine that was never awaited."""
-    name = _CALLS.get(coroutine.__qualname__, f"{coroutine.__qualname__}()")
-    message = f"{_place()}{name} was never awaited, so that nothing came of it; write `await` before the call"
+    qualified = coroutine.__qualname__
+    place = _place() or _calls_of(_SDK_CALLS if qualified in _CALLS else frozenset({coroutine.__name__}))
+    message = (
+        f"{place}{_CALLS.get(qualified, f'{qualified}()')} was never awaited, so that nothing came of it; write `await` before the call"
+    )
     if _told_at_once:
         print(f"warning: {message}", file=sys.stderr)
     elif len(_never_awaited) < _MAX_TOLD:
@@ -76,3 +92,34 @@ def _place() -> str:
             return f"{frame.f_code.co_filename}:{frame.f_lineno}: "
         frame = frame.f_back
     return ""
+
+
+def _files() -> Mapping[str, bytes]:
+    """The files of the program. Nothing here keeps them: most launches leave nothing behind, and write nothing here."""
+    return next((finder.files for finder in sys.meta_path if isinstance(finder, Bundle)), {})
+
+
+def _calls_of(names: Container[str]) -> str:
+    """Where the program calls a function of these names and does not await it.
+
+    A coroutine that a variable held dies when its function has ended, and then no frame tells of the line.
+    """
+    places = []
+    for path, content in _files().items():
+        if path.endswith(".py"):
+            places += [f"{path}:{line}" for line in _unawaited(content, names)]
+    shown = " or ".join(places[:_MAX_PLACES]) + (" or another line" if len(places) > _MAX_PLACES else "")
+    return f"{shown}: " if places else ""
+
+
+def _unawaited(content: bytes, names: Container[str]) -> Iterator[int]:
+    """The lines of a file in which a call of a function of these names is kept, printed into a text or dropped."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # a file that is not imported may be anything
+    for node in ast.walk(tree):
+        if isinstance(node, _KEPT_BY) and isinstance(call := node.value, ast.Call):
+            called = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+            if called in names:
+                yield call.lineno

@@ -1,13 +1,15 @@
 """What `main` is called with: the whole input, or its parts by the names of the parameters.
 
-A `main` with one parameter gets the whole input, whatever the parameter is called. One with several is bound by name
-from the keys of the input. One without any gets nothing.
+A `main` with one parameter gets the whole input, whatever the parameter is called. One with several, or with one behind
+a `*`, is bound by name from the keys of the input. One without any gets nothing.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
+import types
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter
@@ -21,6 +23,8 @@ _NAMED = (*_POSITIONAL, Parameter.KEYWORD_ONLY)
 _UNNAMED_KEY = "_positional"
 """Where the command line puts arguments without a name."""
 _MAX_SHOWN_CHARS = 40
+_SCALARS = ("str", "int", "float", "bool")
+"""Types that an object of JSON never has, by the names that annotations have for them."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,43 @@ def bind(main: Callable[..., Any], value: object, entry: str) -> Arguments:
         if takes_whole or not named:
             return Arguments((value,) if takes_whole else ())
     return _bind_by_name(named, {} if value is None else value, entry, takes_rest=takes_rest)
+
+
+def doubt(main: Callable[..., Any], value: object, entry: str) -> str | None:
+    """What to say of a `main` with one parameter that seems to want a field of the input, and gets the whole input."""
+    if not isinstance(value, dict) or not isinstance(main, FunctionType) or hasattr(main, "__wrapped__"):
+        return None
+    code = main.__code__
+    is_plain = not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) and code.co_kwonlyargcount == 0
+    if not is_plain or code.co_argcount != 1:
+        return None
+    name = code.co_varnames[0]
+    kind = _scalar(main, name)
+    if kind is None:
+        return None
+    star = "async def" if inspect.iscoroutinefunction(main) else "def"
+    return (
+        f"main in {entry!r} has one parameter, which gets the whole input, {_shown(value)} of type dict, and `{name}` is annotated as "
+        f"{kind}; write `{star} main(*, {name}: {kind})`, and it is bound by its name, or `{star} main(input)` and input[{name!r}]"
+    )
+
+
+def _scalar(main: FunctionType, name: str) -> str | None:
+    """How a parameter is annotated, where no object of JSON fits that; None where one may."""
+    try:
+        annotation = main.__annotations__.get(name)
+    except Exception:
+        # Annotations are looked at when somebody asks for them, and may name what is imported for type checkers alone.
+        return None
+    if isinstance(annotation, str):
+        parts = [part.strip() for part in annotation.split("|")]
+    elif isinstance(annotation, types.UnionType):
+        parts = ["None" if part is types.NoneType else getattr(part, "__name__", "") for part in typing.get_args(annotation)]
+    else:
+        parts = [annotation.__name__] if isinstance(annotation, type) else []
+    if not parts or not all(part in _SCALARS or part == "None" for part in parts) or parts == ["None"]:
+        return None
+    return " | ".join(parts)
 
 
 def _bind_by_name(named: Sequence[Parameter], value: object, entry: str, *, takes_rest: bool) -> Arguments:

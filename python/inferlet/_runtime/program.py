@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import inferlet
 from inferlet import _json, http_server
-from inferlet._runtime import leftovers, parameters, stdio, unused
+from inferlet._runtime import leftovers, own_call, parameters, report, stdio, unused
 from inferlet._runtime.bundle import Bundle
 from inferlet._wait import EventLoop
 from inferlet.errors import ErrorCode, new_error
@@ -39,10 +39,16 @@ def run_program(bundle: Bundle, input_json: str) -> str:
     inferlet.input = value
     code = bundle.get_code("__main__")
     serves = _defines(code, "fetch") and http_server.is_serving()
-    module = _load_entry(bundle, code, is_script=not serves and not _defines(code, "main"))
+    has_main = _defines(code, "main")
+    if has_main and not serves:
+        code = own_call.noted(code, bundle.files[bundle.entry], bundle.entry)
+    module = _load_entry(bundle, code, is_script=not serves and not has_main)
     if serves:
-        _serve(module, bundle.entry)
+        _serve(module, bundle)
         return "null"
+    if own_call.has_run(vars(module)):
+        _warn(unused.unasked(bundle.files[bundle.entry], value, bundle.entry))
+        return _answer(own_call.take_result(vars(module)))
     main = getattr(module, "main", None)
     if main is None:
         leftovers.check()
@@ -55,13 +61,18 @@ def run_program(bundle: Bundle, input_json: str) -> str:
             f"main in {bundle.entry!r} is of type {type(main).__name__}; it must be a function, as in: async def main(input)",
         )
     arguments = parameters.bind(main, value, bundle.entry)
+    _warn(parameters.doubt(main, value, bundle.entry))
     if len(sys.argv) > 1 and sys.argv[0] == bundle.entry:
-        _warn(unused.unread(bundle.files[bundle.entry], value, bundle.entry))
+        _warn(unused.unread(bundle.files[bundle.entry], value, bundle.entry, sys.argv[1:]))
     answer = main(*arguments.by_position, **arguments.by_name)
     if inspect.isawaitable(answer):
         with asyncio.Runner(loop_factory=EventLoop) as runner:
             answer = runner.run(answer if inspect.iscoroutine(answer) else _awaited(answer))
-    text = _json.dumps(answer, "what main returned", ErrorCode.INVALID_OUTPUT)
+    return _answer(answer)
+
+
+def _answer(value: object) -> str:
+    text = _json.dumps(value, "what main returned", ErrorCode.INVALID_OUTPUT)
     leftovers.check()
     return text
 
@@ -74,15 +85,16 @@ def _parse(input_json: str) -> object:
     return value
 
 
-def _serve(module: ModuleType, entry: str) -> None:
-    """Answers requests until no more come."""
+def _serve(module: ModuleType, bundle: Bundle) -> None:
+    """Answers requests until no more come. What goes wrong with one is told as a failure of `main` is."""
     fetch = getattr(module, "fetch", None)
     if not callable(fetch):
         raise new_error(
             ErrorCode.INVALID_PROGRAM,
-            f"fetch in {entry!r} is of type {type(fetch).__name__}; it must be a function, as in: async def fetch(request)",
+            f"fetch in {bundle.entry!r} is of type {type(fetch).__name__}; it must be a function, as in: async def fetch(request)",
         )
     leftovers.tell_at_once()
+    http_server._tell_failure = lambda error: _tell(error, bundle)
     with asyncio.Runner(loop_factory=EventLoop) as runner:
         runner.run(http_server.serve(fetch))
 
@@ -113,6 +125,11 @@ def _defines(code: CodeType, name: str) -> bool:
             return True
         extended = 0
     return False
+
+
+def _tell(error: BaseException, bundle: Bundle) -> None:
+    bundle.remember_lines()
+    stdio.report(report.told(error, bundle.files))
 
 
 def _warn(message: str | None) -> None:

@@ -42,6 +42,14 @@ def describe(error: BaseException, own_files: Collection[str]) -> Report:
     return Report(kind, message, code or None, _ask(lambda: _traceback(error, own_files), f"{kind}: {message}\n"))
 
 
+def told(error: BaseException, own_files: Collection[str]) -> str:
+    """The report of an exception for people: its traceback, and what to do about it where that does not say so."""
+    described = describe(error, own_files)
+    if described.message in described.traceback:
+        return described.traceback
+    return f"{described.traceback.rstrip()}\n{described.kind}: {described.message}\n"
+
+
 def _ask(question: Callable[[], str | None], otherwise: str) -> str:
     """The answer as text that can cross to the engine, else `otherwise`.
 

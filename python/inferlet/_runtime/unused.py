@@ -12,6 +12,8 @@ import opcode
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, ModuleType
 
+from inferlet._runtime import own_call
+
 _EXTENDED_ARG = opcode.opmap["EXTENDED_ARG"]
 _LOAD_NAME = opcode.opmap["LOAD_NAME"]
 _UNNAMED_KEY = "_positional"
@@ -52,15 +54,29 @@ def _loaded(code: CodeType) -> Iterator[str]:
             yield from constant.co_names
 
 
-def unread(source: bytes, value: object, entry: str) -> str | None:
-    """What to say of arguments of the command line that no line of the entry reads; None where it may read them all."""
+def unasked(source: bytes, value: object, entry: str) -> str | None:
+    """What to say of an input of a program that calls its `main` itself; None where it may read it in another way."""
+    if not value or any(way in source for way in _OTHER_WAYS):
+        return None
+    return (
+        f"{entry}:{own_call.line_of(source)} calls `main` itself, so the engine did not call it, and nothing read the input; leave that "
+        'line out, or put it behind `if __name__ == "__main__":`, and the engine calls `main` with the input'
+    )
+
+
+def unread(source: bytes, value: object, entry: str, arguments: Sequence[str]) -> str | None:
+    """What to say of `arguments` of the command line that no line of the entry reads; None where it may read them all.
+
+    Of a field of the input that none of them gave, as one that a manifest has a default for, there is nothing to say.
+    """
     if not isinstance(value, dict) or not value or any(way in source for way in _OTHER_WAYS):
         return None
     read = _keys_read(source)
     if read is None:
         return None
+    given = {argument.partition("=")[0].lstrip("-").replace("-", "_") for argument in arguments if argument.startswith("-")}
     for key, item in value.items():
-        if key in read:
+        if key in read or (key != _UNNAMED_KEY and key not in given):
             continue
         if key == _UNNAMED_KEY:
             unnamed = item[0] if isinstance(item, list) and item else item

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from pie.bakery.command import CommandError, run, temporary_folder
 from pie.bakery.lock import Pin, plain_package_name
+from pie.config.environment import environment
 from pie.errors import PieError
 from pie.folder import Folder, read_file
 from pie.programs import MAX_DEPENDENCY_BYTES
@@ -32,6 +33,9 @@ _UNREACHABLE = re.compile(
     r"|Name or service not known|Network is unreachable|Connection (?:refused|reset|broken|aborted)"
     r"|error sending request|dns error|tcp connect error|Failed to fetch|Could not connect|operation timed out"
 )
+_NO_INDEX = re.compile(r"Ignoring indexes: |index lookups were disabled")
+"""What an installer says, in its log or to the user, where it is not to ask any index."""
+_NO_INDEX_VARIABLES = ("PIP_NO_INDEX", "UV_NO_INDEX")
 _OUTSIDE = re.compile(r"^(?:\.\./)+")
 """How pip lists what a wheel puts beside its modules (`data`); it lies among them where a target is given."""
 _LOCK_OF_UV = PurePosixPath(".lock")
@@ -97,9 +101,19 @@ def _failure(error: CommandError, noted: str, wanted: Sequence[str]) -> str:
         return (
             f"the dependency {found[1] or found[2]!r} has no release in pure Python where packages come from, or none by that name and "
             "version; programs run in a sandbox that cannot load compiled extensions: check the name, choose another package, or a "
-            f"version that is pure\n{error.message}"
+            f"version that is pure{_note_no_index(said + noted)}\n{error.message}"
         )
     return error.message
+
+
+def _note_no_index(said: str) -> str:
+    """That the installer asked no index, and what forbids it to, where that is so."""
+    if _NO_INDEX.search(said) is None:
+        return ""
+    variables = environment()
+    given = next((f"{name}={variables[name]}" for name in _NO_INDEX_VARIABLES if variables.get(name)), None)
+    by = f"{given} is set in the environment" if given is not None else "its own settings say no-index (`pip config list`)"
+    return f". No index was asked, since {by}: unset it, or put a wheel of the package into the folder of PIP_FIND_LINKS"
 
 
 def _installer(target: Path, log: Path) -> list[str]:

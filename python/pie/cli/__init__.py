@@ -27,8 +27,25 @@ def _run(name: str) -> None:
     from pie.cli.entry import run
 
     exit_code = run(name)
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # what is left is the end of the interpreter
-    sys.exit(exit_code)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # what is left is the end of the process
+    _leave(exit_code)
+
+
+def _leave(exit_code: int) -> None:
+    """Ends the process, once what asked to be called at its end was called. The interpreter is not taken apart.
+
+    Threads may still be in a call: one waits for a line of stdin, another for a reader of stdout who has stopped. The
+    end of the interpreter would wait for them, or for a lock that one of them holds, as long as they do.
+    """
+    import atexit
+    import contextlib
+
+    atexit._run_exitfuncs()
+    if exit_code != EXIT_INTERRUPTED:  # whoever interrupts a command does not wait for the reader of its output
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # it was told, or nobody is there to be told
+                stream.flush()
+    os._exit(exit_code)
 
 
 def _end(_number: int, _frame: object) -> None:

@@ -26,7 +26,7 @@ def set_config(flags: Flags, name: str, text: str) -> int:
     from pie.config.environment import environment
     from pie.config.settings import settings
 
-    path = config_file(flags, environment()) or own_file()
+    path = config_file(flags, environment()) or own_file(environment())
     line = change_setting(path, name, text)
     section, _, rest = name.partition(".")
     is_secret = settings()[section][rest.rpartition(".")[2]].is_secret
@@ -39,5 +39,5 @@ def print_path(flags: Flags) -> int:
     from pie.config import config_file, own_file
     from pie.config.environment import environment
 
-    print(config_file(flags, environment()) or own_file())
+    print(config_file(flags, environment()) or own_file(environment()))
     return 0

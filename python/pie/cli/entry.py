@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 
+from pie.cli import EXIT_INTERRUPTED
 from pie.cli.terminal import EXIT_ERROR, give_up_stdout, make_streams_sturdy, report
 from pie.errors import PieError
 
 _SHOWN_CHARS = 100
+_LOG_PATIENCE_S = 2.0
+"""How long the end of a command waits for a reader of its log."""
 
 
 def run(name: str) -> int:
@@ -18,7 +21,8 @@ def run(name: str) -> int:
     make_streams_sturdy()
     try:
         exit_code = _run(name)
-        sys.stdout.flush()
+        if exit_code != EXIT_INTERRUPTED:
+            sys.stdout.flush()
         return exit_code
     except PieError as error:
         report(error.code, error.message)
@@ -40,4 +44,14 @@ def _run(name: str) -> int:
         {"pie": app.app, "bakery": app.bakery_app}[name](prog_name=name)
     except SystemExit as end:  # commands end so, after an error of their usage too
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        _drain_log()
     return 0
+
+
+def _drain_log() -> None:
+    """Has the log written, where the command has one, before an error or the end of the process."""
+    if "pie._engine" in sys.modules:
+        from pie._engine import drain_log
+
+        drain_log(_LOG_PATIENCE_S)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from pie.bakery.manifest import new_manifest, parse_manifest, read_manifest, with_http
 from pie.bakery.project import open_project
-from pie.cli.program import packaged
+from pie.cli.handlers import check_answers
+from pie.cli.program import made_ready
 from pie.cli.remote import Server, talk
 from pie.cli.tables import age, print_json, print_table, short_digest, size
 from pie.config.suggest import shortened
@@ -38,9 +39,17 @@ def install(  # noqa: PLR0913  # options of one command
 ) -> int:
     """Installs the program at a path, and prints what it is called at the server; returns the exit code.
 
-    Sources are built first where they have to be. With `http` it gets a table `[http]`, unless its manifest has one.
+    Sources are built first where they have to be. With `http` it gets a table `[http]`, unless its manifest has one. It
+    is refused then where it has nothing to answer requests with.
     """
-    package = packaged(open_project(program, None if manifest is None else read_manifest(manifest)))
+    project = open_project(program, None if manifest is None else read_manifest(manifest))
+    ready = made_ready(project)
+    if http is not None:
+        check_answers(project, ready)
+
+    from pie.client.programs import package as packaged  # with a client, which mistakes above do not wait for
+
+    package = packaged(project, ready)
     text = package.manifest
     if http is not None:
         described = new_manifest(package.name) if text is None else parse_manifest(text)

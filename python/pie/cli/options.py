@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="The configuration file; ~/.pie/config.toml if not given.", show_default=False),
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The configuration file; ~/.pie/config.toml, or that in XDG_CONFIG_HOME, if not given.",
+        show_default=False,
+    ),
 ]
 ModelOption = Annotated[
     list[str] | None,

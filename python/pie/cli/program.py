@@ -76,7 +76,7 @@ def help_of(arguments: Sequence[str], project: Project) -> str | None:
 
 
 def _parameters(source: Source) -> list[str]:
-    """The parameters of a `main` in Python that has several, which are bound by their names: a line each.
+    """The parameters of a `main` in Python that are bound by their names, as of one that has several: a line each.
 
     Of one that has a single one, which gets the whole input, there is nothing to say.
     """
@@ -94,7 +94,7 @@ def _parameters(source: Source) -> list[str]:
     named = [*given.posonlyargs, *given.args]
     defaults: list[ast.expr | None] = [*[None] * (len(named) - len(given.defaults)), *given.defaults, *given.kw_defaults]
     named += given.kwonlyargs
-    if len(named) <= 1:
+    if len(named) <= 1 and not given.kwonlyargs:
         return []
     rows = []
     for one, default in zip(named, defaults, strict=True):

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from pie.engine import Engine
 
 
+_READER_PATIENCE_S = 1.0
+"""How long a run that was interrupted waits for the reader of its output, who may have stopped."""
+
+
 def run_program(launch: Launch, flags: Flags) -> int:
     """Runs the program to its end; returns the exit code."""
     if launch.detach:
@@ -50,12 +54,17 @@ def run_program(launch: Launch, flags: Flags) -> int:
         threading.Thread(target=_forward_stdin, args=(process,), name="pie-stdin", daemon=True).start()
         try:
             engine.drive()
-        except KeyboardInterrupt:
-            process.cancel()
-            raise
-        finally:
             engine.stop()
             events.join()
+        except KeyboardInterrupt:
+            process.cancel()
+            engine.stop()
+            events.join(_READER_PATIENCE_S)
+            raise
+        except BaseException:
+            engine.stop()
+            events.join()
+            raise
         if launch.verbose:
             print(json.dumps({"launch_seed": process.launch_seed, **engine.models[0].stats()}), file=sys.stderr)
         elif launch.seed is None:
@@ -66,11 +75,12 @@ def run_program(launch: Launch, flags: Flags) -> int:
 class _Events(threading.Thread):
     """Prints the events of a process as they come, and stops the engine after the last one.
 
-    A thread of its own, so that a slow terminal holds up the program and never the driver.
+    A thread of its own, so that a slow terminal holds up the program and never the driver. One that waits for a reader
+    who has stopped does not hold up the end of the process.
     """
 
     def __init__(self, engine: Engine, process: Process, printer: Printer) -> None:
-        super().__init__(name="pie-events")
+        super().__init__(name="pie-events", daemon=True)
         self.printer = printer
         self._engine = engine
         self._process = process

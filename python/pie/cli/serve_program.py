@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from pie.cli.handlers import check_answers
 from pie.cli.interrupts import raised
 from pie.cli.preparing import opened, ready
 from pie.cli.serve import Ending
@@ -29,6 +30,7 @@ def serve_program(launch: Launch, flags: Flags, port: int, *, shared: bool) -> i
     prepared = ready(launch)
     if prepared is None:
         return 0
+    check_answers(prepared.project, prepared.program)
     manifest = prepared.project.manifest
     is_shared = shared or (manifest is not None and manifest.http_instance == "shared")
 

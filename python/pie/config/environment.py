@@ -15,6 +15,7 @@ from pie.errors import PieError
 PREFIX = "PIE_"
 SEPARATOR = "__"
 CONFIG_FILE = "PIE_CONFIG"
+CONFIG_HOME = "XDG_CONFIG_HOME"
 KEY = "PIE_KEY"
 
 
@@ -27,7 +28,12 @@ class Variable:
 
 
 VARIABLES = (
-    Variable(CONFIG_FILE, "The configuration file, in place of `~/.pie/config.toml`; `--config` wins over it."),
+    Variable(CONFIG_FILE, "The configuration file, in place of the user's own one; `--config` wins over it."),
+    Variable(
+        CONFIG_HOME,
+        "The folder in which the user's own configuration file is `pie/config.toml`. Where that is missing, or the variable is not set "
+        "to an absolute path, it is `~/.pie/config.toml`.",
+    ),
     Variable(KEY, "The API key of the commands that talk to a server: another name of `PIE_CLIENT__KEY`, which wins over it."),
     Variable(
         "XDG_CACHE_HOME",
@@ -85,6 +91,15 @@ def cache_folder() -> Path:
 def data_folder() -> Path:
     """Where what a server keeps for its users lies unless configured, and the configuration file: `~/.pie`."""
     return home() / ".pie"
+
+
+def config_folder(variables: Mapping[str, str]) -> Path | None:
+    """Where the user wants configuration files: `$XDG_CONFIG_HOME/pie`; None where that is not set.
+
+    A relative path counts as none, as the specification of the variable wants it.
+    """
+    base = Path(variables.get(CONFIG_HOME, ""))
+    return base / "pie" if base.is_absolute() else None
 
 
 def models_folder() -> Path:

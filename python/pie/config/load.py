@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pie.config.environment import CONFIG_FILE, KEY, PREFIX, SEPARATOR, data_folder, environment
+from pie.config.environment import CONFIG_FILE, KEY, PREFIX, SEPARATOR, config_folder, data_folder, environment
 from pie.config.file import File, read_file
 from pie.config.mcp import written_servers
 from pie.config.models import chosen_models, written_models
@@ -46,21 +46,34 @@ class Flags:
 
 
 def config_file(flags: Flags, variables: Mapping[str, str]) -> Path | None:
-    """The file that is read: one that is named has to be there, the user's own one, `~/.pie/config.toml`, may be."""
+    """The file that is read: one that is named has to be there, the user's own one may be."""
     if flags.file is not None:
         return flags.file
     if given := variables.get(CONFIG_FILE):
         return Path(given)
-    own = own_file()
+    own = own_file(variables)
+    return own if _may_be_there(own) else None
+
+
+def own_file(variables: Mapping[str, str]) -> Path:
+    """The user's own file, whether it is there or not: that in `$XDG_CONFIG_HOME`, or else `~/.pie/config.toml`.
+
+    Where the variable is set and neither of them is there, it is the first.
+    """
+    usual = data_folder() / FILE_NAME
+    folder = config_folder(variables)
+    if folder is None:
+        return usual
+    wanted = folder / FILE_NAME
+    return usual if not _may_be_there(wanted) and _may_be_there(usual) else wanted
+
+
+def _may_be_there(path: Path) -> bool:
+    """Whether a file is there, or cannot be looked for: whoever reads it says why."""
     try:
-        return own if own.exists() else None
+        return path.exists()
     except OSError:
-        return own  # whoever reads it says why it cannot be
-
-
-def own_file() -> Path:
-    """The user's own file, whether it is there or not."""
-    return data_folder() / FILE_NAME
+        return True
 
 
 def load(flags: Flags | None = None, *, variables: Mapping[str, str] | None = None) -> Config:

@@ -85,7 +85,7 @@ class Engine:
 
         `model` is the name of a configured model or a folder, or a list of those, of which the first is the default;
         without it those of the configuration are served, which is `pie-tiny` where there is none. With `dummy` the
-        dummy driver answers in their place. The configuration is that of the file `config` (`~/.pie/config.toml` if not
+        dummy driver answers in their place. The configuration is that of the file `config` (the user's own one if not
         given) and of the environment. `settings` go before both: values by names as in `{"limits.cpu_s": 10}`.
 
         Raises PieError `invalid-config` and `invalid-model`.

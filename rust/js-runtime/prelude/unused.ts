@@ -14,7 +14,12 @@ export function unread(entry: string, main: unknown, input: unknown): string | u
   if (typeof main !== 'function' || typeof input !== 'object' || input === null || Array.isArray(input)) return undefined;
   if (text === undefined || OTHER_WAYS.test(text)) return undefined;
   const read = keysRead(Function.prototype.toString.call(main));
-  const key = read === undefined ? undefined : Object.keys(input).find((name) => !read.includes(name));
+  // A field that no argument gave, as one that a manifest has a default for, is nobody's mistake.
+  const given = new Set(host.args().filter((one) => one.startsWith('-')).map(nameOf));
+  const key =
+    read === undefined
+      ? undefined
+      : Object.keys(input).find((name) => !read.includes(name) && (name === UNNAMED_KEY || given.has(name)));
   if (read === undefined || key === undefined) return undefined;
   if (key === UNNAMED_KEY) {
     const items = (input as Record<string, unknown>)[key];
@@ -23,6 +28,11 @@ export function unread(entry: string, main: unknown, input: unknown): string | u
   }
   const near = nearest(key, read);
   return `nothing in ${entry} reads the argument --${key}${near === undefined ? '' : `; did you mean --${near}?`}`;
+}
+
+/** The key that an argument with a name has in the input. */
+function nameOf(argument: string): string {
+  return argument.split('=')[0]!.replace(/^-+/, '').replaceAll('-', '_');
 }
 
 /** The keys that a function reads of its one parameter; undefined where it uses that otherwise. */

@@ -49,7 +49,7 @@ mod _engine {
     use super::sampling::draw;
 
     #[pymodule_export]
-    use super::server::{PyServer, check_access, check_address, init_logging};
+    use super::server::{PyServer, check_access, check_address, drain_log, init_logging};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,7 +1,7 @@
 //! The server: the engine's models and programs for clients of the network.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pie_host::{Error, ErrorCode, Host};
 use pie_server::{LogWriter, MountedProgram, PROCESS_LOG, PROGRAM_LOG, Server, ServerConfig};
@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::writer::MakeWriterExt as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::boundary::{detached, raise};
+use crate::boundary::{detached, duration, raise};
 use crate::config::{self, SettingValues};
 
 /// A running server; see the stub.
@@ -111,10 +111,11 @@ pub(crate) fn init_logging(py: Python<'_>, level: &str, programs: bool) -> PyRes
     } else {
         level
     };
-    let waiting = LogWriter::start(std::io::stderr()).map_err(|error| {
+    let log = LogWriter::start(std::io::stderr()).map_err(|error| {
         let message = format!("no thread can be started that writes the log: {error}");
         raise(py, Error::new(ErrorCode::Internal, message))
     })?;
+    let waiting = log.clone();
     let writer = std::io::stderr
         .with_max_level(Level::WARN)
         .or_else(move || waiting.clone());
@@ -129,6 +130,18 @@ pub(crate) fn init_logging(py: Python<'_>, level: &str, programs: bool) -> PyRes
         .finish()
         .with(filter);
     // Where a subscriber is installed already, it stays.
-    drop(subscriber.try_init());
+    if subscriber.try_init().is_ok() {
+        drop(LOG.set(log));
+    }
     Ok(())
+}
+
+/// What the subscriber of this process writes to, of which there is one: it is the process that ends.
+static LOG: OnceLock<LogWriter> = OnceLock::new();
+
+/// See the stub.
+#[pyfunction]
+pub(crate) fn drain_log(py: Python<'_>, patience_s: f64) -> PyResult<bool> {
+    let patience = duration(py, "patience_s", patience_s)?;
+    detached(py, || Ok(LOG.get().is_none_or(|log| log.drain(patience))))
 }

@@ -1,11 +1,13 @@
 //! Writes the many lines of the log by a thread of its own, so that a reader of the log who is slow, or has stopped,
-//! holds up nobody. Where it does not keep up, lines are left out and counted.
+//! holds up nobody. Where it does not keep up, lines are left out and counted. Before the process ends, it waits for a
+//! moment until what it has taken is written.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// The target of the log by which launches and ends are told.
 pub const PROCESS_LOG: &str = "pie::process";
@@ -21,6 +23,24 @@ pub struct LogWriter {
     lines: SyncSender<Vec<u8>>,
     /// Lines that were left out, since the last one that told of them.
     n_lost: Arc<AtomicU64>,
+    progress: Arc<Progress>,
+}
+
+/// How far the thread is that writes.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Lines that it was handed.
+    n_taken: AtomicU64,
+    /// Those of them with which it has done.
+    n_done: Mutex<u64>,
+    advanced: Condvar,
+}
+
+impl Progress {
+    fn finish_line(&self) {
+        *self.n_done.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.advanced.notify_all();
+    }
 }
 
 impl LogWriter {
@@ -32,6 +52,8 @@ impl LogWriter {
         let (lines, waiting) = sync_channel::<Vec<u8>>(MAX_WAITING);
         let n_lost = Arc::new(AtomicU64::new(0));
         let lost = n_lost.clone();
+        let progress = Arc::new(Progress::default());
+        let advancing = progress.clone();
         let write = move || {
             for line in waiting {
                 // Whoever read the log may have gone, and then there is nobody to tell.
@@ -43,19 +65,39 @@ impl LogWriter {
                         "({n_lost} lines of the log were left out: its reader was too slow)"
                     ));
                 }
+                advancing.finish_line();
             }
         };
         thread::Builder::new()
             .name("pie-log".to_owned())
             .spawn(write)?;
-        Ok(Self { lines, n_lost })
+        Ok(Self {
+            lines,
+            n_lost,
+            progress,
+        })
+    }
+
+    /// Waits, `patience` at most, until every line is written that was taken before. False where some are not.
+    pub fn drain(&self, patience: Duration) -> bool {
+        let n_taken = self.progress.n_taken.load(Ordering::Acquire);
+        let n_done = self.progress.n_done.lock();
+        let n_done = n_done.unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .progress
+            .advanced
+            .wait_timeout_while(n_done, patience, |n_done| *n_done < n_taken);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }
 
 impl Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // Counted first: nobody waits for a line that is done with before it is counted.
+        self.progress.n_taken.fetch_add(1, Ordering::AcqRel);
         if self.lines.try_send(line.to_vec()).is_err() {
             self.n_lost.fetch_add(1, Ordering::Relaxed);
+            self.progress.finish_line();
         }
         Ok(line.len())
     }
@@ -106,6 +148,22 @@ mod tests {
         }
         assert_eq!(comes.recv().unwrap(), "one\n");
         assert_eq!(comes.recv().unwrap(), "two\n");
+    }
+
+    #[test]
+    fn an_end_waits_for_the_lines_before_it_and_no_longer_than_it_has_patience() {
+        let ((lets, is_let), (taken, comes)) = (channel(), channel());
+        let mut log = LogWriter::start(Slow {
+            lets: is_let,
+            taken,
+        })
+        .unwrap();
+        assert!(log.drain(Duration::ZERO));
+        log.write_all(b"one\n").unwrap();
+        assert!(!log.drain(Duration::from_millis(1)));
+        lets.send(()).unwrap();
+        assert!(log.drain(Duration::from_secs(60)));
+        assert_eq!(comes.try_recv().unwrap(), "one\n");
     }
 
     #[test]

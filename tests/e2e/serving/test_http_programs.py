@@ -88,6 +88,14 @@ def test_what_serves_nothing_is_not_there(server: Served, tmp_path: Path) -> Non
     assert ask(server, "/healthz").status == 200
 
 
+def test_what_has_nothing_to_answer_with_is_not_installed_for_http(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "dumb.py").write_text("def main(input):\n    return 1\n")
+    done = pie("install", "dumb.py", "--server", server.url, "--http", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "'dumb.py' has no function `fetch`" in done.stderr, done.stderr
+    assert ask(server, "/http/dumb/").code == "unknown-program"
+
+
 def test_a_program_speaks_for_itself_alone(server: Served, tmp_path: Path) -> None:
     install(server, tmp_path, SPEAKS_FOR_ALL, "speaks", "--http")
     answer = ask(server, "/http/speaks/")

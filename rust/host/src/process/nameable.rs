@@ -91,8 +91,15 @@ impl Nameable {
         } else {
             given.join(", ")
         };
+        // A name that may be a path is most likely that of the file.
+        let is_plain = |one: char| one.is_ascii_alphanumeric() || "._-/".contains(one);
+        let (called, file) = if shown.contains('.') && shown.chars().all(is_plain) {
+            (shown, shown)
+        } else {
+            ("NAME", "FILE")
+        };
         let message = format!(
-            "there is no program {shown:?} to start: the launch names {given}, no file or folder of this program that can run is called so, and it is not installed; name it by `pie run --program NAME=FILE`, put it into the folder of the program, or install it"
+            "there is no program {shown:?} to start: the launch names {given}, no file or folder of this program that can run is called so, and it is not installed. A program that is run from a lone file has that file and what it imports, and no others beside it: give the child by its path, as in `pie run PROGRAM --program {called}={file}`, or run the folder (`pie run .`), which has all of its files and an entry called main, or the one that Pie.toml names; a server knows installed programs too"
         );
         Error::new(ErrorCode::UnknownProgram, message)
     }
