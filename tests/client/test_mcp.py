@@ -383,6 +383,23 @@ async def test_what_waits_for_all_servers_is_bounded(monkeypatch: pytest.MonkeyP
 
 
 @scenario
+async def test_what_waits_for_a_server_that_is_stopped_before_it_begins_waits_no_more() -> None:
+    said: list[str] = []
+
+    async def say(kind: str, _: dict[str, Any]) -> None:
+        said.append(kind)
+
+    servers = McpServers(say, 1 << 20)
+    servers.register("deaf", Command((sys.executable, "-c", SLEEPING), {}))
+    servers.take(Frame(type="mcp_start", link=1, server="deaf"))
+    servers.take(Frame(type="mcp_line", link=1, text="{}"))
+    assert servers._waiting.n_bytes == 3
+    servers.take(Frame(type="mcp_stop", link=1))
+    await servers.close()
+    assert (servers._waiting.n_bytes, said) == (0, [])
+
+
+@scenario
 async def test_one_link_more_than_a_client_carries_is_refused() -> None:
     may_say = asyncio.Event()
 

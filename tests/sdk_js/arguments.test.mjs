@@ -28,6 +28,7 @@ const CASES = [
   ['a misspelt option of a question in that place', () => fresh().ask('q', { maxToken: 5 }), TypeError, 'invalid-argument', "ask() has no option 'maxToken'; its options are maxTokens"],
   ['a misspelt option of a question', () => fresh().ask('q', Sampler.argmax(), { maxToken: 5 }), TypeError, 'invalid-argument', "ask() has no option 'maxToken'; its options are maxTokens"],
   ['a question with what is no sampler', () => fresh().ask('q', 5), TypeError, 'invalid-argument', 'sampler must be a Sampler, such as Sampler.argmax(), not 5'],
+  ['a question with null for a sampler', () => fresh().ask('q', null), TypeError, 'invalid-argument', 'sampler must be a Sampler, such as Sampler.argmax(), not null'],
   ['a loop over texts that does not wait', () => [...fresh().generate(Sampler.argmax()).texts()], TypeError, 'invalid-argument', 'write `for await (const text of g.texts())`'],
   ['a loop over steps that does not wait', () => [...fresh().generate(Sampler.argmax())], TypeError, 'invalid-argument', 'write `for await (const step of g)`'],
   ['[JS-046] what is no sampler', () => fresh().generate({ kind: 'argmax' }), TypeError, 'invalid-argument', 'sampler must be a Sampler'],

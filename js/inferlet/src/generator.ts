@@ -486,7 +486,7 @@ export function newGenerator(
  * @internal
  */
 export function checkAsk(sampler: Sampler, options: GenerateOptions): void {
-  if (Object.getPrototypeOf(Object(sampler)) === Object.prototype) {
+  if (sampler !== null && Object.getPrototypeOf(Object(sampler)) === Object.prototype) {
     // They stand where the sampler belongs.
     checkOptions(sampler, NAMES, 'ask()');
     const given = Object.keys(sampler).join(', ');

@@ -134,6 +134,8 @@ class _Link:
         self._is_stopping = False
         self._has_ended = False
         self._task = asyncio.create_task(self._run(command), name=f"pie-client-mcp-{number}")
+        # One that is stopped before it has begun does not run at all.
+        self._task.add_done_callback(lambda _: self._drop_lines())
 
     @property
     def is_over(self) -> bool:
@@ -179,13 +181,17 @@ class _Link:
         self._n_bytes += n_bytes
         self._waiting.n_bytes += n_bytes
 
+    def _drop_lines(self) -> None:
+        """Nothing waits for the process any more, which writes nothing more."""
+        self._has_ended = True
+        self._count(-self._n_bytes)
+        self._lines = asyncio.Queue(1)
+
     async def _run(self, command: Command | None) -> None:
         try:
             why = "this client has no such server" if command is None else await self._serve(command)
         finally:
-            self._has_ended = True
-            self._count(-self._n_bytes)
-            self._lines = asyncio.Queue(1)
+            self._drop_lines()
         await self._say("mcp_end", {"link": self._number, "text": why})
 
     async def _serve(self, command: Command) -> str:

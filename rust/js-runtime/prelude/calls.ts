@@ -78,6 +78,9 @@ function openAround(text: string, offset: number): number[] {
 /** Functions of the SDK and of the Web that give promises, by their last names. */
 const GIVE_PROMISES = /^(?:\w+Async|arrayBuffer|ask|blob|bytes|collect[A-Z]\w*|execute|fetch|flush|formData|json|pull|receive\w*|text|wait)$/;
 
+/** Functions of classes with such a name that give what they make at once. */
+const GIVE_AT_ONCE = /^[A-Z]\w*\.json$/;
+
 /** Whether a function gives a promise: one of the SDK, or one that the source declares so. */
 function givesPromise(name: string, text: string): boolean {
   if (GIVE_PROMISES.test(name)) return true;
@@ -122,8 +125,8 @@ export function giverIn(text: string, begin: number): string | undefined {
 /** The function at the end of a text, where it gives a promise: with what stands before its dots, if that is plain. */
 function giverAt(text: string, source: string): string | undefined {
   const whole = /([\w$]+(?:\.[\w$]+)*)(?:<[^()]*>)?\s*$/.exec(text)?.[1];
-  const name = whole?.split('.').at(-1);
-  return name !== undefined && givesPromise(name, source) ? whole : undefined;
+  if (whole === undefined || GIVE_AT_ONCE.test(whole)) return undefined;
+  return givesPromise(whole.split('.').at(-1)!, source) ? whole : undefined;
 }
 
 /** An expression from its beginning on, to where it ends outside of all brackets. */

@@ -1,9 +1,9 @@
 //! Requests by HTTP to a Rust program: `cargo bench --profile release -p pie-server --bench requests`.
 //!
-//! So many connections, which stay open, ask one after another; the figure is how many requests are answered in a second.
-//! Ours are answered by a program that stays, and by an instance for each. The peer is a bare server of axum that gives
-//! the same bytes on threads of its own. Each side has a fixed number of requests in a round, of which a slow machine
-//! answers all within a minute. Needs `build/programs/answering.wasm`. A line of JSON for each case.
+//! So many connections, which stay open, ask one after another; the figure is how many requests are answered in a
+//! second. Ours are answered by a program that stays, and by an instance for each. The peer is a bare server of axum
+//! that gives the same body on threads of its own. Each side has a fixed number of requests in a round, of which a slow
+//! machine answers all within a minute. Needs `build/programs/answering.wasm`. A line of JSON for each case.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -144,8 +144,8 @@ impl From<Error> for Refusal {
     }
 }
 
-/// A program that is asked, and the place of its request. The place is taken first: who finds none makes the server read
-/// nothing of the program.
+/// A program that is asked, and the place of its request. The place is taken first: for a request that finds none,
+/// nothing is read of the program.
 type Placed = (AskedProgram, RequestPlace);
 
 /// What a request asks for.

@@ -1,7 +1,8 @@
 //! How many connections and requests by HTTP there are at once. Whoever finds no place is refused at once: nobody waits
 //! for one, so that what waits is bounded too. Where all connections are taken, the oldest of the address that has the
 //! most ends for one of an address that has fewer. Users share the places for requests: whoever is asked much, as a
-//! program that anybody may ask, leaves some to all others. A server of one program has one user, who has them all.
+//! program that anybody may ask, leaves some to all others. A server of one program has one user, and keeps none for
+//! others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
