@@ -99,7 +99,7 @@ class _Noting(ast.NodeTransformer):
 
 def _is_guard(node: ast.AST) -> bool:
     """Whether a statement is `if __name__ == "__main__":`, whose lines do not run here."""
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
+    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
 
 
 def _name_of(call: ast.Call) -> str:

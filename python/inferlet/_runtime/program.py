@@ -91,9 +91,8 @@ def _serve(module: ModuleType, bundle: Bundle) -> None:
             f"fetch in {bundle.entry!r} is of type {type(fetch).__name__}; it must be a function, as in: async def fetch(request)",
         )
     leftovers.tell_at_once()
-    http_server._tell_failure = lambda error: _tell(error, bundle)
     with asyncio.Runner(loop_factory=EventLoop) as runner:
-        runner.run(http_server.serve(fetch))
+        runner.run(http_server._serve(fetch, lambda error: _tell(error, bundle)))
 
 
 def _load_entry(bundle: Bundle, code: CodeType, *, is_script: bool) -> ModuleType:
