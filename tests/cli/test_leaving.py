@@ -1,4 +1,4 @@
-"""How a command ends its process: what was written comes out, what asked to be called is called, and no thread holds it."""
+"""How a command ends its process: what was written comes out, exit functions are called, and no thread holds it."""
 
 from __future__ import annotations
 

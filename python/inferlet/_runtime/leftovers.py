@@ -30,13 +30,13 @@ _SDK_CALLS = frozenset(
 )
 """Methods of the SDK that are awaited."""
 _KEPT_BY = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
-"""What keeps what a call gives in a variable. Any other coroutine dies in the line that made it, and its frame tells."""
+"""What keeps a coroutine in a variable. Any other one dies in the line that made it, and its frame tells of that."""
 _MAX_TOLD = 8
 _MAX_PLACES = 3
 
 _never_awaited: list[str] = []
 _calls: dict[str, str] = {}
-"""Where functions are called whose coroutines nothing awaited, by their names: files are looked through once for each."""
+"""Where functions are called whose coroutines nothing awaited, by their names: files are read once for each."""
 _told_at_once: list[bool] = []
 
 

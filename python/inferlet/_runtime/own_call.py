@@ -18,7 +18,7 @@ _RUNNERS = frozenset({"run", "run_until_complete"})
 _SHOWS = "print"
 """The function whose argument a call of a plain `main` may be, and is the run of it all the same."""
 _RESULT = "__main_result__"
-"""The global that a module has once its own call of `main` has begun: what it gave, or None where the module used it."""
+"""The global that a module has once its own call of `main` has begun: what it gave; None where the module used it."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _OWN_SCOPES = (*_FUNCTIONS, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
