@@ -77,6 +77,7 @@ _REMEDIES = {
     "async_generator": "collect what it yields: [item async for item in ...]",
     "generator": "collect what it yields: list(...)",
     "Generator": "run it and await what it gives: await g.collect_text()",
+    "Output": "take what it has: output.tokens",
     "GenStep": "execute it and await what it gives: (await step.execute()).tokens",
 }
 """What to do about values of these types."""

@@ -167,19 +167,20 @@ def is_serving() -> bool:
     return _http_server.is_serving()
 
 
-_tell_failure: Callable[[BaseException], None] = traceback.print_exception
-"""Tells, on standard error, what went wrong with an answer."""
-
-
 async def serve(fetch: Handler) -> None:
     """Answers requests by `fetch` until no more come, side by side. A module with that function needs no call of it.
 
     Raises `InferletError` `not-serving` where the program was not launched to answer requests.
     """
+    await _serve(fetch, traceback.print_exception)
+
+
+async def _serve(fetch: Handler, tell: Callable[[BaseException], None]) -> None:
+    """The same; `tell` tells, on standard error, what went wrong with an answer."""
     tasks: set[asyncio.Task[None]] = set()
     try:
         while (raw := await resolve(_http_server.next_request())) is not None:
-            task = asyncio.ensure_future(_answer(fetch, raw))
+            task = asyncio.ensure_future(_answer(fetch, raw, tell))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
         await asyncio.gather(*tasks)
@@ -188,7 +189,7 @@ async def serve(fetch: Handler) -> None:
             task.cancel()
 
 
-async def _answer(fetch: Handler, raw: _http_server.IncomingRequest) -> None:
+async def _answer(fetch: Handler, raw: _http_server.IncomingRequest, tell: Callable[[BaseException], None]) -> None:
     """Answers one request, unless its client goes before."""
     exchange = _Exchange(raw)
     answering = asyncio.ensure_future(exchange.answer(fetch))
@@ -201,11 +202,11 @@ async def _answer(fetch: Handler, raw: _http_server.IncomingRequest) -> None:
             one.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await leaving
-        await _ended(answering)
+        await _ended(answering, tell)
         exchange.close()
 
 
-async def _ended(answering: asyncio.Future[None]) -> None:
+async def _ended(answering: asyncio.Future[None], tell: Callable[[BaseException], None]) -> None:
     """Waits for the end of an answer, and tells what went wrong with it."""
     try:
         await answering
@@ -216,7 +217,7 @@ async def _ended(answering: asyncio.Future[None]) -> None:
             return
         flush_output()
         sys.stderr.flush()
-        _tell_failure(error)
+        tell(error)
 
 
 class _Exchange:

@@ -21,6 +21,10 @@ ANSWERING = {
     "an import": ("p.py", "from app import handler as fetch\n"),
     "an import of everything": ("p.py", "from app import *\n"),
     "requests that main takes": ("p.py", "from inferlet import http_server\nasync def main():\n    await http_server.serve(print)\n"),
+    "requests that main takes by another name": (
+        "p.py",
+        "from inferlet.http_server import serve as go\nasync def main():\n    await go(print)\n",
+    ),
     "what does not parse, as its launch says": ("p.py", "def fetch(:\n"),
     "a default export": ("p.ts", "export default { fetch: () => new Response('') };\n"),
     "a default export by another name": ("p.js", "const app = {};\nexport { app as default };\n"),

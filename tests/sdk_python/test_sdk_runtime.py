@@ -305,6 +305,8 @@ def test_a_default_of_the_manifest_is_not_an_argument_that_nothing_reads(launch,
         ("with asyncio.Runner() as runner:\n    runner.run(main())", 1),
         ("try:\n    asyncio.run(main())\nfinally:\n    runs.append('end')", 1),
         ("given = asyncio.run(main())", None),
+        ("try:\n    asyncio.run(main(fails=True))\nexcept ValueError:\n    pass", None),
+        ("# main()\ntext = 'main()'", 1),
         ("print(asyncio.run(main()))", None),
         ("if __name__ == '__main__':\n    asyncio.run(main())", 1),
         ("def start():\n    asyncio.run(main())", 1),
@@ -312,8 +314,9 @@ def test_a_default_of_the_manifest_is_not_an_argument_that_nothing_reads(launch,
 )
 def test_a_main_that_the_module_runs_itself_runs_once(launch, monkeypatch, last, answer):
     monkeypatch.setattr(inferlet, "runs", [], raising=False)
-    source = f"import asyncio\nfrom inferlet import runs\nasync def main():\n    runs.append('main')\n    return 1\n{last}\n"
-    assert launch(source) == answer
+    source = "import asyncio\nfrom inferlet import runs\n"
+    source += "async def main(*, fails=False):\n    runs.append('main')\n    if fails:\n        raise ValueError\n    return 1\n"
+    assert launch(f"{source}{last}\n") == answer
     assert inferlet.runs.count("main") == 1
 
 
@@ -321,6 +324,16 @@ def test_a_plain_main_that_the_module_calls_runs_once(launch, monkeypatch):
     monkeypatch.setattr(inferlet, "runs", [], raising=False)
     assert launch("from inferlet import runs\ndef main(n=2):\n    runs.append(n)\n    return n\nmain(3)\n", value={}) == 3
     assert inferlet.runs == [3]
+
+
+def test_a_plain_main_that_the_module_prints_runs_once(launch, monkeypatch):
+    monkeypatch.setattr(inferlet, "runs", [], raising=False)
+    assert launch("from inferlet import runs\ndef main():\n    runs.append(1)\n    return 1\nprint(main())\n") is None
+    assert inferlet.runs == [1]
+
+
+def test_a_module_that_is_too_deep_to_be_looked_through_still_runs(launch):
+    assert launch(f"def main(n=3): return n\nx = {'+'.join(['1'] * 1500)}\nmain()\n", value=5) == 5
 
 
 def test_a_main_that_computes_something_for_its_module_is_called_by_the_engine_too(launch):
@@ -408,7 +421,7 @@ def test_a_coroutine_that_a_variable_held_is_told_of_with_the_lines_of_its_calls
     async def ask():
         return 1
 
-    source = b"async def main():\n    answer = ask()\n    print(f'{answer}')\n    await ask()\n    go(ask())\n"
+    source = b"async def main():\n    answer = ask()\n    print(f'{answer}')\n    await ask()\n    go(ask())\n    ask()\n"
     bundle = Bundle({"p.py": source}, "p.py")
     bundle.install()
     try:
@@ -420,6 +433,38 @@ def test_a_coroutine_that_a_variable_held_is_told_of_with_the_lines_of_its_calls
         bundle.remove()
     with pytest.raises(RuntimeError, match=r"^p\.py:2: .*ask\(\) was never awaited"):
         leftovers.check()
+
+
+def test_a_call_of_the_sdk_that_a_variable_held_is_looked_for_among_methods(leftover):
+    async def failed():
+        return 1
+
+    failed.__qualname__ = "failed"
+    source = b"import sys\nasync def main(ctx):\n    line = next(iter('x'))\n    sys.stdout.flush()\n    kept = ctx.flush()\n"
+    bundle = Bundle({"p.py": source}, "p.py")
+    bundle.install()
+    try:
+        coroutine = failed()
+        leftovers.note(coroutine)
+        coroutine.close()
+    finally:
+        bundle.remove()
+    with pytest.raises(RuntimeError, match=r"^p\.py:5: a call of the SDK was never awaited"):
+        leftovers.check()
+
+
+def test_a_flood_of_coroutines_has_the_files_looked_through_once(leftover, monkeypatch):
+    looked = []
+    monkeypatch.setattr(leftovers, "_files", lambda: looked.append(1) or {})
+
+    async def ask():
+        return 1
+
+    for _ in range(100):
+        coroutine = ask()
+        leftovers.note(coroutine)
+        coroutine.close()
+    assert looked == [1]
 
 
 HINTS = {

@@ -29,12 +29,14 @@ _SDK_CALLS = frozenset(
     """.split()  # noqa: SIM905
 )
 """Methods of the SDK that are awaited."""
-_KEPT_BY = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Expr, ast.FormattedValue)
-"""What stands around a call whose `await` was forgotten; a call within another one may be for `asyncio.gather`."""
+_KEPT_BY = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
+"""What keeps a coroutine in a variable. Any other one dies in the line that made it, and its frame tells of that."""
 _MAX_TOLD = 8
 _MAX_PLACES = 3
 
 _never_awaited: list[str] = []
+_calls: dict[str, str] = {}
+"""Where functions are called whose coroutines nothing awaited, by their names: files are read once for each."""
 _told_at_once: list[bool] = []
 
 
@@ -45,14 +47,15 @@ def install() -> None:
 
 def note(coroutine: CoroutineType[Any, Any, Any]) -> None:
     """Notes a coroutine that was never awaited."""
+    if not _told_at_once and len(_never_awaited) >= _MAX_TOLD:
+        return
     qualified = coroutine.__qualname__
-    place = _place() or _calls_of(_SDK_CALLS if qualified in _CALLS else frozenset({coroutine.__name__}))
-    message = (
-        f"{place}{_CALLS.get(qualified, f'{qualified}()')} was never awaited, so that nothing came of it; write `await` before the call"
-    )
+    name = _CALLS.get(qualified, f"{qualified}()")
+    place = _place() or _calls_of(coroutine)
+    message = f"{place}{name} was never awaited, so that nothing came of it; write `await` before the call"
     if _told_at_once:
         print(f"warning: {message}", file=sys.stderr)
-    elif len(_never_awaited) < _MAX_TOLD:
+    else:
         _never_awaited.append(message)
 
 
@@ -71,6 +74,8 @@ def forget() -> None:
         _wait.lost_errors.clear()
     if _never_awaited:
         _never_awaited.clear()
+    if _calls:
+        _calls.clear()
 
 
 def check() -> None:
@@ -99,27 +104,33 @@ def _files() -> Mapping[str, bytes]:
     return next((finder.files for finder in sys.meta_path if isinstance(finder, Bundle)), {})
 
 
-def _calls_of(names: Container[str]) -> str:
-    """Where the program calls a function of these names and does not await it.
+def _calls_of(coroutine: CoroutineType[Any, Any, Any]) -> str:
+    """Where the program calls the function that made a coroutine, and keeps what it gives without `await`.
 
     A coroutine that a variable held dies when its function has ended, and then no frame tells of the line.
     """
-    places = []
-    for path, content in _files().items():
-        if path.endswith(".py"):
-            places += [f"{path}:{line}" for line in _unawaited(content, names)]
-    shown = " or ".join(places[:_MAX_PLACES]) + (" or another line" if len(places) > _MAX_PLACES else "")
-    return f"{shown}: " if places else ""
+    is_of_sdk = coroutine.__qualname__ in _CALLS
+    known_as = "" if is_of_sdk else coroutine.__name__
+    if known_as not in _calls:
+        if len(_calls) >= _MAX_TOLD:
+            return ""
+        names = _SDK_CALLS if is_of_sdk else frozenset({known_as})
+        files = {path: content for path, content in _files().items() if path.endswith(".py")}
+        places = [f"{path}:{line}" for path, content in files.items() for line in sorted(_kept(content, names, methods_only=is_of_sdk))]
+        shown = " or ".join(places[:_MAX_PLACES]) + (" or another line" if len(places) > _MAX_PLACES else "")
+        _calls[known_as] = f"{shown}: " if places else ""
+    return _calls[known_as]
 
 
-def _unawaited(content: bytes, names: Container[str]) -> Iterator[int]:
-    """The lines of a file in which a call of a function of these names is kept, printed into a text or dropped."""
+def _kept(content: bytes, names: Container[str], *, methods_only: bool) -> Iterator[int]:
+    """The lines of a file in which a variable keeps what a call of a function of these names gives."""
     try:
-        tree = ast.parse(content)
+        with warnings.catch_warnings(action="ignore"):  # files that are not the program's own, among others
+            tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return  # a file that is not imported may be anything
     for node in ast.walk(tree):
         if isinstance(node, _KEPT_BY) and isinstance(call := node.value, ast.Call):
-            called = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
-            if called in names:
+            by_name = call.func.id if isinstance(call.func, ast.Name) and not methods_only else ""
+            if (call.func.attr if isinstance(call.func, ast.Attribute) else by_name) in names:
                 yield call.lineno

@@ -1,22 +1,24 @@
 """Programs that call their `main` themselves, in the lines of the module, as `python FILE` needs it.
 
-Such a call is the run: the engine does not call `main` a second time.
+Such a call is the run: the engine does not call `main` a second time, also where the call fails and the module goes on.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-_CALL = re.compile(rb"(?<!def )\bmain *\(")
+from inferlet._runtime import names
+
 _RUNNERS = frozenset({"run", "run_until_complete"})
 """What runs a coroutine to its end, by the last part of its name."""
+_SHOWS = "print"
+"""The function whose argument a call of a plain `main` may be, and is the run of it all the same."""
 _RESULT = "__main_result__"
-"""The global in which the module leaves whether it used what its own call of `main` gave, and what that was."""
+"""The global that a module has once its own call of `main` has begun: what it gave; None where the module used it."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _OWN_SCOPES = (*_FUNCTIONS, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -24,19 +26,21 @@ _OWN_SCOPES = (*_FUNCTIONS, ast.ListComp, ast.SetComp, ast.DictComp, ast.Generat
 def noted(code: CodeType, source: bytes, entry: str) -> CodeType:
     """The code of the entry, which leaves what its own calls of `main` give where `take_result` finds it.
 
-    Code that has no such call stays as it is.
+    Code that has no such call stays as it is, and so does code that is nested too deeply to be looked through.
     """
-    if _CALL.search(source) is None:
+    if "main" not in names.loaded(code):
         return code
     with warnings.catch_warnings(action="ignore"):  # whatever there is to say of the source has been said
-        tree = ast.parse(source)
-    is_plain = any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body)
-    noting = _Noting(calls_main=is_plain)
-    tree.body = [noting.visit(node) for node in tree.body]
-    if not noting.has_found:
-        return code
-    with warnings.catch_warnings(action="ignore"):
-        noted_code: CodeType = compile(ast.fix_missing_locations(tree), entry, "exec", dont_inherit=True)
+        try:
+            tree = ast.parse(source)
+            is_plain = any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body)
+            noting = _Noting(calls_main=is_plain)
+            noting.generic_visit(tree)
+            if not noting.has_found:
+                return code
+            noted_code: CodeType = compile(ast.fix_missing_locations(tree), entry, "exec", dont_inherit=True)
+        except RecursionError:
+            return code
     return noted_code
 
 
@@ -46,15 +50,14 @@ def line_of(source: bytes) -> int:
     return next((node.lineno for node in _outside(tree) if isinstance(node, ast.Call) and _is_main(node)), 1)
 
 
-def has_run(names: dict[str, Any]) -> bool:
-    """Whether the lines of a module, whose names these are, have run its `main` to the end."""
-    return _RESULT in names
+def has_run(module: dict[str, Any]) -> bool:
+    """Whether the lines of a module, whose names these are, have run its `main`."""
+    return _RESULT in module
 
 
-def take_result(names: dict[str, Any]) -> object:
+def take_result(module: dict[str, Any]) -> object:
     """What `main` returned, where the lines of the module did nothing with it; None where they used it."""
-    is_used, value = names.pop(_RESULT)
-    return None if is_used else value
+    return module.pop(_RESULT)
 
 
 class _Noting(ast.NodeTransformer):
@@ -69,27 +72,40 @@ class _Noting(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         """The node, or what takes its place."""
-        return node if isinstance(node, _OWN_SCOPES) else super().visit(node)
+        return node if isinstance(node, _OWN_SCOPES) or _is_guard(node) else super().visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """A statement that does nothing with what the call gives."""
+        """A statement that does nothing with what the call gives, or prints it."""
         call = node.value
-        if isinstance(call, ast.Call) and (_runs_main(call) or (self._calls_main and _is_main(call))):
-            self.has_found = True
-            return ast.copy_location(ast.Assign([ast.Name(_RESULT, ast.Store())], _as_pair(call, is_used=False)), node)
+        if not isinstance(call, ast.Call):
+            return self.generic_visit(node)
+        if _runs_main(call) or (self._calls_main and _is_main(call)):
+            return ast.copy_location(ast.Assign([ast.Name(_RESULT, ast.Store())], self._marked(call)), node)
+        if self._calls_main and _name_of(call) == _SHOWS:
+            call.args = [self._marked(one) if isinstance(one, ast.Call) and _is_main(one) else one for one in call.args]
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call whose value goes on: to a name, to `print`, to `sys.exit`."""
-        if not _runs_main(node):
-            return self.generic_visit(node)
+        return self._marked(node) if _runs_main(node) else self.generic_visit(node)
+
+    def _marked(self, call: ast.Call) -> ast.Subscript:
+        """`(__main_result__ := None, CALL)[1]`: what the call gives, marked as begun before it."""
         self.has_found = True
-        kept = ast.NamedExpr(ast.Name(_RESULT, ast.Store()), _as_pair(node, is_used=True))
-        return ast.copy_location(ast.Subscript(kept, ast.Constant(1), ast.Load()), node)
+        begun = ast.NamedExpr(ast.Name(_RESULT, ast.Store()), ast.Constant(None))
+        pair = ast.Tuple([begun, call], ast.Load())
+        return ast.copy_location(ast.Subscript(pair, ast.Constant(1), ast.Load()), call)
 
 
-def _as_pair(call: ast.Call, *, is_used: bool) -> ast.Tuple:
-    return ast.Tuple([ast.Constant(is_used), call], ast.Load())
+def _is_guard(node: ast.AST) -> bool:
+    """Whether a statement is `if __name__ == "__main__":`, whose lines do not run here."""
+    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
+
+
+def _name_of(call: ast.Call) -> str:
+    """The last part of the name of what is called; empty where it has none."""
+    called = call.func
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
 
 
 def _is_main(call: ast.Call) -> bool:
@@ -98,8 +114,7 @@ def _is_main(call: ast.Call) -> bool:
 
 def _runs_main(call: ast.Call) -> bool:
     """Whether a call is as `asyncio.run(main())`."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
-    return name in _RUNNERS and bool(call.args) and isinstance(call.args[0], ast.Call) and _is_main(call.args[0])
+    return _name_of(call) in _RUNNERS and bool(call.args) and isinstance(call.args[0], ast.Call) and _is_main(call.args[0])
 
 
 def _outside(node: ast.AST) -> Iterator[ast.AST]:

@@ -40,12 +40,9 @@ def bind(main: Callable[..., Any], value: object, entry: str) -> Arguments:
 
     A key that is missing or unknown is the error `invalid-input`.
     """
-    if isinstance(main, FunctionType) and not hasattr(main, "__wrapped__"):
-        # Most are of these kinds, and `inspect` takes its time.
-        code = main.__code__
-        is_plain = not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) and code.co_kwonlyargcount == 0
-        if is_plain and code.co_argcount < 2:
-            return Arguments((value,) if code.co_argcount else ())
+    plain = _plain_parameters(main)
+    if plain is not None and len(plain) < 2:
+        return Arguments((value,) if plain else ())
     try:
         parameters = list(inspect.signature(main).parameters.values())
     except ValueError:
@@ -62,13 +59,10 @@ def bind(main: Callable[..., Any], value: object, entry: str) -> Arguments:
 
 def doubt(main: Callable[..., Any], value: object, entry: str) -> str | None:
     """What to say of a `main` with one parameter that seems to want a field of the input, and gets the whole input."""
-    if not isinstance(value, dict) or not isinstance(main, FunctionType) or hasattr(main, "__wrapped__"):
+    plain = _plain_parameters(main)
+    if not isinstance(value, dict) or plain is None or len(plain) != 1:
         return None
-    code = main.__code__
-    is_plain = not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) and code.co_kwonlyargcount == 0
-    if not is_plain or code.co_argcount != 1:
-        return None
-    name = code.co_varnames[0]
+    name = plain[0]
     kind = _scalar(main, name)
     if kind is None:
         return None
@@ -79,10 +73,23 @@ def doubt(main: Callable[..., Any], value: object, entry: str) -> str | None:
     )
 
 
-def _scalar(main: FunctionType, name: str) -> str | None:
+def _plain_parameters(main: Callable[..., Any]) -> tuple[str, ...] | None:
+    """The parameters of a function that has no others than these, by position; None of anything else.
+
+    Most are of this kind, and `inspect` takes its time.
+    """
+    if not isinstance(main, FunctionType) or hasattr(main, "__wrapped__"):
+        return None
+    code = main.__code__
+    if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount:
+        return None
+    return code.co_varnames[: code.co_argcount]
+
+
+def _scalar(main: Callable[..., Any], name: str) -> str | None:
     """How a parameter is annotated, where no object of JSON fits that; None where one may."""
     try:
-        annotation = main.__annotations__.get(name)
+        annotation = getattr(main, "__annotations__", {}).get(name)
     except Exception:
         # Annotations are looked at when somebody asks for them, and may name what is imported for type checkers alone.
         return None

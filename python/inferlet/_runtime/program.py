@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import opcode
 import sys
 from collections.abc import Awaitable
 from importlib.machinery import ModuleSpec
@@ -20,14 +19,12 @@ from typing import TypeVar
 
 import inferlet
 from inferlet import _json, http_server
-from inferlet._runtime import leftovers, own_call, parameters, report, stdio, unused
+from inferlet._runtime import leftovers, names, own_call, parameters, report, stdio, unused
 from inferlet._runtime.bundle import Bundle
 from inferlet._wait import EventLoop
 from inferlet.errors import ErrorCode, new_error
 
 _T = TypeVar("_T")
-_EXTENDED_ARG = opcode.opmap["EXTENDED_ARG"]
-_STORE_NAME = opcode.opmap["STORE_NAME"]
 _SENDS = ("send", "send_file", "message")
 """What a script may tell its client by, beside printing."""
 
@@ -94,9 +91,8 @@ def _serve(module: ModuleType, bundle: Bundle) -> None:
             f"fetch in {bundle.entry!r} is of type {type(fetch).__name__}; it must be a function, as in: async def fetch(request)",
         )
     leftovers.tell_at_once()
-    http_server._tell_failure = lambda error: _tell(error, bundle)
     with asyncio.Runner(loop_factory=EventLoop) as runner:
-        runner.run(http_server.serve(fetch))
+        runner.run(http_server._serve(fetch, lambda error: _tell(error, bundle)))
 
 
 def _load_entry(bundle: Bundle, code: CodeType, *, is_script: bool) -> ModuleType:
@@ -112,19 +108,8 @@ def _load_entry(bundle: Bundle, code: CodeType, *, is_script: bool) -> ModuleTyp
 
 
 def _defines(code: CodeType, name: str) -> bool:
-    """Whether the body of a module binds a name: by a definition, an import or an assignment."""
-    if name not in code.co_names:
-        return False
-    # `dis` would tell the same in a quarter of a launch.
-    wanted, extended = code.co_names.index(name), 0
-    for operation, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
-        if operation == _EXTENDED_ARG:
-            extended = (extended | argument) << 8
-            continue
-        if operation == _STORE_NAME and extended | argument == wanted:
-            return True
-        extended = 0
-    return False
+    """Whether the body of a module binds a name."""
+    return name in code.co_names and name in names.stored(code)
 
 
 def _tell(error: BaseException, bundle: Bundle) -> None:

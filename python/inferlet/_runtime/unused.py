@@ -8,14 +8,12 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-import opcode
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, ModuleType
 
+from inferlet._runtime import names as names_of_code
 from inferlet._runtime import own_call
 
-_EXTENDED_ARG = opcode.opmap["EXTENDED_ARG"]
-_LOAD_NAME = opcode.opmap["LOAD_NAME"]
 _UNNAMED_KEY = "_positional"
 _OTHER_WAYS = (b"argv", b"argparse", b"runtime.args", b"inferlet.input")
 """How a program may read its arguments beside the parameter of `main`."""
@@ -41,14 +39,7 @@ def uncalled(code: CodeType, module: ModuleType, entry: str) -> str | None:
 
 def _loaded(code: CodeType) -> Iterator[str]:
     """The names that the body of a module reads, with those of its classes and of what runs at once."""
-    extended = 0
-    for operation, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
-        if operation == _EXTENDED_ARG:
-            extended = (extended | argument) << 8
-            continue
-        if operation == _LOAD_NAME:
-            yield code.co_names[extended | argument]
-        extended = 0
+    yield from names_of_code.loaded(code)
     for constant in code.co_consts:
         if isinstance(constant, CodeType) and (constant.co_name.startswith("<") or not constant.co_flags & inspect.CO_OPTIMIZED):
             yield from constant.co_names

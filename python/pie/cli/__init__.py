@@ -9,6 +9,8 @@ import os
 import sys
 
 EXIT_INTERRUPTED = 130
+_READER_PATIENCE_S = 1.0
+"""How long the end of a command that was interrupted waits for the reader of its output, who may have stopped."""
 
 
 def main() -> None:
@@ -38,14 +40,24 @@ def _leave(exit_code: int) -> None:
     end of the interpreter would wait for them, or for a lock that one of them holds, as long as they do.
     """
     import atexit
-    import contextlib
+    import threading
 
     atexit._run_exitfuncs()
-    if exit_code != EXIT_INTERRUPTED:  # whoever interrupts a command does not wait for the reader of its output
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):  # it was told, or nobody is there to be told
-                stream.flush()
+    if exit_code == EXIT_INTERRUPTED:
+        flushing = threading.Thread(target=_flush, name="pie-flush", daemon=True)
+        flushing.start()
+        flushing.join(_READER_PATIENCE_S)
+    else:
+        _flush()
     os._exit(exit_code)
+
+
+def _flush() -> None:
+    import contextlib
+
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # it was told, or nobody is there to be told
+            stream.flush()
 
 
 def _end(_number: int, _frame: object) -> None:

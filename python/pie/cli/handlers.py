@@ -18,8 +18,8 @@ _SERVING = (b"http-server", b"incoming-handler")
 """What a component that answers requests has in the names of its imports or exports."""
 _DEFAULT = re.compile(rb"\bexport\s+default\b|\bas\s+['\"]?default\b|\bexport\s*\{[^{}]*\bdefault\b")
 """What a module of JavaScript has that exports something as its default."""
-_SERVES_ITSELF = re.compile(rb"\bserve\s*\(")
-"""How a program calls the function of the SDK by which it takes requests itself."""
+_SERVES_ITSELF = re.compile(rb"\bserve\b")
+"""The function of the SDK by which a program takes requests itself; it may be imported by another name."""
 _SOURCES = (".py", ".js", ".mjs", ".ts")
 _PYTHON = (
     "add `async def fetch(request: Request) -> Response` to it, with both from inferlet.http_server; it is called for each request, and "

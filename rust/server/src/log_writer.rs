@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -29,17 +29,21 @@ pub struct LogWriter {
 /// How far the thread is that writes.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Lines that it was handed.
-    n_taken: AtomicU64,
-    /// Those of them with which it has done.
-    n_done: Mutex<u64>,
+    counts: Mutex<Counts>,
     advanced: Condvar,
 }
 
+#[derive(Debug, Default)]
+struct Counts {
+    /// Lines that it was handed.
+    n_taken: u64,
+    /// The first of them, with which it has done.
+    n_done: u64,
+}
+
 impl Progress {
-    fn finish_line(&self) {
-        *self.n_done.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.advanced.notify_all();
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -65,7 +69,8 @@ impl LogWriter {
                         "({n_lost} lines of the log were left out: its reader was too slow)"
                     ));
                 }
-                advancing.finish_line();
+                advancing.counts().n_done += 1;
+                advancing.advanced.notify_all();
             }
         };
         thread::Builder::new()
@@ -80,24 +85,25 @@ impl LogWriter {
 
     /// Waits, `patience` at most, until every line is written that was taken before. False where some are not.
     pub fn drain(&self, patience: Duration) -> bool {
-        let n_taken = self.progress.n_taken.load(Ordering::Acquire);
-        let n_done = self.progress.n_done.lock();
-        let n_done = n_done.unwrap_or_else(PoisonError::into_inner);
+        let counts = self.progress.counts();
+        let n_taken = counts.n_taken;
         let waited = self
             .progress
             .advanced
-            .wait_timeout_while(n_done, patience, |n_done| *n_done < n_taken);
+            .wait_timeout_while(counts, patience, |counts| counts.n_done < n_taken);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }
 
 impl Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // Counted first: nobody waits for a line that is done with before it is counted.
-        self.progress.n_taken.fetch_add(1, Ordering::AcqRel);
-        if self.lines.try_send(line.to_vec()).is_err() {
+        let copied = line.to_vec();
+        // Held until the line is handed over: lines are counted in the order in which they are written.
+        let mut counts = self.progress.counts();
+        if self.lines.try_send(copied).is_ok() {
+            counts.n_taken += 1;
+        } else {
             self.n_lost.fetch_add(1, Ordering::Relaxed);
-            self.progress.finish_line();
         }
         Ok(line.len())
     }
