@@ -57,7 +57,7 @@ class FakedEngine:
             "Pollable.block": lambda pollable: None,
             "Model.load": lambda name: self._handle(model.Model),
             "Model.tokenizer": lambda model: self._handle(tokenizer.Tokenizer),
-            "Tokenizer.encode": lambda tokenizer, text: list(text.encode()),
+            "Tokenizer.try_encode": lambda tokenizer, text: list(text.encode()),
             "Context.create": lambda model: self._handle(context.Context),
             "Context.fork": lambda one: self._handle(context.Context),
             "Context.append": lambda context, tokens: None,
