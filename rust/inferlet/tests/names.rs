@@ -151,7 +151,6 @@ mod present {
         named(inferlet::Sampler::top_p);
         named(inferlet::Tokenizer::decode);
         named(inferlet::Tokenizer::encode);
-        named(inferlet::Tokenizer::try_encode);
         named(inferlet::Tokenizer::special_tokens);
         named(inferlet::Tokenizer::split_regex);
         named(inferlet::Tokenizer::vocabs);

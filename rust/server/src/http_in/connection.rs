@@ -408,7 +408,10 @@ impl Client {
 
     /// The program of a user that serves HTTP, and a place for a request to it.
     async fn program(&self, user: &str, name: &str) -> Result<Placed, Error> {
-        let (host, label) = (&self.shared.host, self.shared.registry.find(user, name)?.label);
+        let (host, label) = (
+            &self.shared.host,
+            self.shared.registry.find(user, name)?.label,
+        );
         let place = self.shared.http.places.ask(user, &label)?;
         let named = host.find_program(user, &label).await?;
         let service = named.program.http_service(host.limits()).await?;

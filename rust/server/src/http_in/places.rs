@@ -268,7 +268,10 @@ mod tests {
         );
         let (n, message) = most(false);
         assert_eq!(n, 258);
-        assert!(message.contains("what others leave to one user"), "{message}");
+        assert!(
+            message.contains("what others leave to one user"),
+            "{message}"
+        );
     }
 
     fn address(last: u8) -> Address {
