@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Files and folders (with a slash), the ground first. A file of a folder may have a layer of its own.
 CORE_LAYERS = [
     {"ids.rs", "slab.rs", "hash.rs", "errors/"},
-    {"brle.rs", "budget.rs", "settings.rs", "command.rs", "bus/"},
+    {"brle.rs", "budget.rs", "settings.rs", "command.rs", "bus/", "market/"},
     {"masks.rs"},
     {"sampling/"},
     {"batch/"},
