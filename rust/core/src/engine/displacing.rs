@@ -4,12 +4,12 @@
 //! another can so never keep the pool. Then those of requests that come later, in the order of `sched/precedence.rs`. A
 //! prefill that began is spared until it is done, and so is what was passed over too often: who is displaced runs again
 //! before others can be displaced for it. Who had to compute again what was lost is spared for several times as long as
-//! that took, so that the work is worth it.
+//! that took, so that the work is worth it. Bids (`bidding`) are looked at from here on alone, where pages are short.
 
 use super::Engine;
 use super::planner::Planner;
 use crate::context::Pass;
-use crate::ids::ContextId;
+use crate::ids::{ContextId, UserId};
 use crate::kv::{Obstacle, PageCopy};
 use crate::sched::{Claimant, Holder, Ticket};
 
@@ -103,9 +103,12 @@ impl Planner<'_> {
             if reserved != Err(Obstacle::Short) {
                 return reserved;
             }
-            if ticket.is_ahead
-                || !self.displace(missing, ticket, others) && !self.give_up_shared(ticket)
-            {
+            if ticket.is_ahead {
+                return Err(Obstacle::Short);
+            }
+            if !self.displace(missing, ticket, others) && !self.give_up_shared(ticket) {
+                self.auction(others).lose(ticket.context);
+                self.note_outbidding(missing, ticket, others);
                 return Err(Obstacle::Short);
             }
         }
@@ -137,19 +140,11 @@ impl Planner<'_> {
 
     /// Suspends one of the requests that wait and come later.
     fn displace_waiting(&mut self, n: u32, ticket: &Ticket, others: &[Ticket]) -> bool {
-        let share = self.device.store.n_pages() / self.device.store.n_users().max(1);
-        let exceeds = |user, n| self.device.store.n_used_by(user).saturating_add(n) > share;
-        let claimant = Claimant {
-            ticket,
-            is_urgent: self.urgent == Some(ticket.pass),
-            exceeds: exceeds(ticket.user, n),
-        };
+        self.auction(others);
+        let claimant = self.claimant(n, ticket);
         let holders = || {
             let others = others.iter().filter(|other| other.pass != ticket.pass);
-            let holders = others.map(|other| Holder {
-                ticket: other,
-                exceeds: exceeds(other.user, 0),
-            });
+            let holders = others.map(|other| self.holder(other));
             holders.filter(|holder| claimant.may_displace(holder))
         };
         let mut victim = holders()
@@ -163,13 +158,64 @@ impl Planner<'_> {
                 .max_by_key(Holder::rank)
                 .or(victim);
         }
-        let victim = victim.map(|holder| holder.ticket.context);
-        let Some(context) = victim.and_then(|victim| self.owned.contexts.get_mut(victim.0)) else {
+        let Some(victim) = victim.map(|holder| holder.ticket.context) else {
+            return false;
+        };
+        let Some(context) = self.owned.contexts.get_mut(victim.0) else {
             return false;
         };
         context.suspend(&mut self.device.store);
         self.totals.n_suspended += 1;
+        self.auction(others).lose(victim);
         true
+    }
+
+    /// A request that needs `n` pages more.
+    fn claimant<'t>(&self, n: u32, ticket: &'t Ticket) -> Claimant<'t> {
+        Claimant {
+            ticket,
+            bid: self.bid(ticket),
+            is_urgent: self.urgent == Some(ticket.pass),
+            exceeds: self.exceeds(ticket.user, n),
+        }
+    }
+
+    fn holder<'t>(&self, ticket: &'t Ticket) -> Holder<'t> {
+        Holder {
+            ticket,
+            bid: self.bid(ticket),
+            exceeds: self.exceeds(ticket.user, 0),
+        }
+    }
+
+    fn bid(&self, ticket: &Ticket) -> u64 {
+        let auction = self.auction.as_ref();
+        auction.map_or(0, |auction| auction.bid(ticket.context))
+    }
+
+    /// Whether a user would have more than an equal share of the pool with `n` pages more.
+    fn exceeds(&self, user: UserId, n: u32) -> bool {
+        let share = self.device.store.n_pages() / self.device.store.n_users().max(1);
+        self.device.store.n_used_by(user).saturating_add(n) > share
+    }
+
+    /// A request lacks `n` pages, and those who were offered a place before it may hold them. Where its program bade
+    /// for it, and more than they, it comes before them in the next plan.
+    fn note_outbidding(&mut self, n: u32, ticket: &Ticket, others: &[Ticket]) {
+        let contexts = &self.owned.contexts;
+        let context = contexts.get(ticket.context.0);
+        if !context.is_some_and(|context| context.offer.is_given()) {
+            return;
+        }
+        let claimant = self.claimant(n, ticket);
+        let has_place = |other: &&Ticket| {
+            let context = contexts.get(other.context.0);
+            context.is_some_and(|context| context.lease == Some(self.demand.batch))
+        };
+        let mut placed = others.iter().filter(has_place);
+        if placed.any(|other| claimant.outbids(&self.holder(other))) {
+            self.fates.outbidding.push(ticket.pass);
+        }
     }
 
     /// Whether the context of a request that waits holds pages that may be taken away; also where it owes tokens, if
