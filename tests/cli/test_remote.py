@@ -82,7 +82,7 @@ def test_ps_prints_a_line_for_each_process() -> None:
         done = pie("ps", "--all", "--server", address)
     assert (done.returncode, done.stderr, asked) == (0, "", [True])
     head, first, second = (line.split() for line in done.stdout.splitlines())
-    assert head == ["PID", "PROGRAM", "STATE", "CLIENT", "STARTED", "TIME", "CPU", "DROPPED"]
+    assert head == ["PID", "PROGRAM", "STATE", "CLIENT", "STARTED", "TIME", "CPU", "CREDITS", "BID", "DROPPED"]
     assert first[:4] == ["4", "chat@1.0", "running", "attached"]
     assert second[:4] == ["5", "chat@1.0", "ended", "(limit-cpu)"]
     assert second[5:] == ["d", "ago", "1", "min", "1.2", "s", "12"]

@@ -38,6 +38,9 @@ pub struct ConnectOptions {
     pub timeout: Option<Duration>,
 }
 
+/// The most credits that a process begins with.
+const MAX_CREDITS: f64 = 1e9;
+
 /// How to launch a program.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchOptions {
@@ -49,6 +52,8 @@ pub struct LaunchOptions {
     pub seed: Option<u64>,
     /// Tokens that may enter the contexts of the process.
     pub token_budget: Option<u64>,
+    /// What the process begins with in each model, to bid for pages where those are short: 0 to 1e9 credits.
+    pub credits: Option<f64>,
     /// Limits by their names, as in `cpu_s`; only lower than the server's. None is no limit.
     pub limits: BTreeMap<String, Option<f64>>,
     /// Programs that the process can start, by the names that it calls them by; each is given as the program itself.
@@ -530,11 +535,17 @@ fn launch_fields(program: &str, options: LaunchOptions) -> Result<Value, Error> 
         args,
         seed,
         token_budget,
+        credits,
         limits,
         programs,
         detached,
         window_bytes,
     } = options;
+    if let Some(given) = credits.filter(|credits| !(0.0..=MAX_CREDITS).contains(credits)) {
+        let message =
+            format!("credits is {given:?}; give a number of credits from 0 to {MAX_CREDITS}");
+        return Err(Error::argument("credits", message));
+    }
     for (name, limit) in &limits {
         if limit.is_some_and(|limit| !limit.is_finite()) {
             let message = format!(
@@ -548,6 +559,7 @@ fn launch_fields(program: &str, options: LaunchOptions) -> Result<Value, Error> 
     });
     set(&mut asked, "seed", seed);
     set(&mut asked, "token_budget", token_budget);
+    set(&mut asked, "credits", credits);
     set(&mut asked, "window_bytes", window_bytes);
     set(
         &mut asked,
