@@ -38,7 +38,7 @@ INFERLET_LAYERS = [
     {"sample.rs", "kept.rs", "bridge.rs", "brle.rs", "tokenizer.rs", "matcher.rs", "output.rs", "task/", "typed.rs"},
     {"model.rs", "session.rs", "messaging.rs", "runtime.rs", "files.rs", "http.rs", "http_server.rs", "mcp.rs", "shared.rs"},
     {"decoding.rs"},
-    {"adapter.rs", "chat.rs", "reasoning.rs", "tools.rs", "constrain.rs", "grammar.rs", "pages.rs", "inference.rs"},
+    {"adapter.rs", "chat.rs", "reasoning.rs", "tools.rs", "constrain.rs", "grammar.rs", "pages.rs", "inference.rs", "scheduling.rs"},
     {"forward.rs", "generation/"},
     {"context.rs"},
     {"entry.rs"},

@@ -78,6 +78,7 @@ fn first_of(world: &mut World, requests: &mut Vec<(u64, RequestId)>) -> (u64, Ve
     }
 }
 
+// rows: RS-191
 #[test]
 fn who_bids_ten_times_its_neighbours_finishes_first() {
     // Whichever of the four it is, and though it comes last.
@@ -325,6 +326,7 @@ fn nothing_is_bid_within_a_scope() {
     assert_eq!(error.code, ErrorCode::ContextReleased);
 }
 
+// rows: RS-200
 #[test]
 fn the_default_bid_follows_balance_horizon_cap_and_pages() {
     let mut world = world_of(narrow(200), &[1], 1000 * MICRO);
