@@ -145,9 +145,9 @@ impl Engine {
     /// A process pays for pages that a context filled, `n_before` of which it had before.
     pub(super) fn charge_pages(&mut self, process: ProcessId, n_before: u32, n_after: u32) {
         let n_new = u128::from(n_after.saturating_sub(n_before));
-        if n_new > 0 {
-            let price = u128::from(self.config.page_price);
-            self.market.charge(process, n_new * price);
+        let price = n_new * u128::from(self.config.page_price);
+        if price > 0 {
+            self.market.charge(process, price);
         }
     }
 }
