@@ -611,6 +611,22 @@ mod tests {
     }
 
     #[test]
+    fn credits_that_are_no_amount_are_refused() {
+        let launch = |credits| {
+            let credits = Some(credits);
+            let options = LaunchOptions::default();
+            launch_fields("p", LaunchOptions { credits, ..options })
+        };
+        assert_eq!(launch(2.5).unwrap()["credits"], 2.5);
+        for credits in [f64::NAN, f64::INFINITY, -1.0, 9_223_372_036_854_775_808.0] {
+            let error = launch(credits).unwrap_err();
+            assert_eq!(error.code(), "invalid-argument");
+            let named = format!("credits is {credits:?}; give a number of credits from 0 to");
+            assert!(error.message().starts_with(&named), "{error}");
+        }
+    }
+
+    #[test]
     fn a_limit_that_is_not_a_number_is_refused() {
         let options = LaunchOptions {
             limits: BTreeMap::from([("cpu_s".to_owned(), Some(f64::NAN))]),
