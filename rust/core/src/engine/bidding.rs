@@ -13,8 +13,8 @@ use crate::sched::Ticket;
 
 impl Engine {
     /// Opens the account of a process with an endowment in micro-credits. A child has its endowment from its parent:
-    /// what is `wanted`, or half of what the parent has and `usual` at most; never more than the parent has. One that is
-    /// open stays as it is. A process without an account bids nothing.
+    /// what is `wanted`, or half of what the parent has and `usual` at most; never more than the parent has. One that
+    /// is open stays as it is. A process without an account bids nothing.
     pub fn open_account(
         &mut self,
         process: ProcessId,
@@ -54,9 +54,9 @@ impl Engine {
         self.waiting.costs.tick_ns()
     }
 
-    /// What the program bids for each page of the next pass of a context, in micro-credits. In a generation it holds for
-    /// one step, or for all where the generator keeps it ([`Engine::rebid_each_step`]). Under shortage contexts that bid
-    /// less give way to those that bid more. A program bids no more than it can pay. No token depends on it.
+    /// What the program bids for each page of the next pass of a context, in micro-credits. In a generation it holds
+    /// for one step, or for all where the generator keeps it ([`Engine::rebid_each_step`]). Under shortage contexts
+    /// that bid less give way to those that bid more. A program bids no more than it can pay. No token depends on it.
     ///
     /// # Errors
     /// `context-busy`, `context-released`.
@@ -80,8 +80,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends a scope in which a context bids nothing: with the last one it bids what it did before. One that was released
-    /// has none.
+    /// Ends a scope in which a context bids nothing: with the last one it bids what it did before. One that was
+    /// released has none.
     pub fn end_idle(&mut self, context: ContextId) {
         if let Ok(state) = self.owned.live_mut(context) {
             state.offer.end_idle();
