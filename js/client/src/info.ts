@@ -125,7 +125,7 @@ export function processOf(fields: Fields): ProcessInfo {
 
 /** Numbers by the names of models; none where an older server tells none. */
 function amountsOf(fields: Fields, name: string): Record<string, number> {
-  const amounts = fields[name] == null ? {} : fieldsOf(fields[name], name);
+  const amounts: Fields = fields[name] == null ? {} : fieldsOf(fields[name], name);
   return Object.fromEntries(Object.keys(amounts).map((model) => [model, numberOf(amounts, model)]));
 }
 
