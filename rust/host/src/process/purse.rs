@@ -85,3 +85,32 @@ impl Drop for Purse {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::testing::{PROCESS, undriven};
+
+    #[test]
+    fn accounts_last_as_long_as_the_purse_and_what_is_left_returns() {
+        let model = undriven();
+        let open = |process, wanted, parent| {
+            let endowment = Endowment {
+                wanted,
+                usual: 1000,
+                parent,
+            };
+            Purse::open(process, vec![model.clone()], endowment)
+        };
+        let balance = |purse: &Purse| purse.holdings().first().map(|holding| holding.balance);
+        let parent = open(PROCESS, Some(3_000_000), None);
+        let child = open(ProcessId(2), None, Some(PROCESS));
+        assert_eq!(balance(&child), Some(0.001));
+        assert_eq!(balance(&parent), Some(2.999));
+        drop(child);
+        assert_eq!(balance(&parent), Some(3.0));
+        drop(parent);
+        let left = model.with_engine(|engine| engine.account(PROCESS).cloned());
+        assert_eq!(left, None);
+    }
+}
