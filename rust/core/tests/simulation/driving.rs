@@ -43,7 +43,7 @@ pub struct Simulation {
 }
 
 /// What processes begin with, in micro-credits; none: the usual.
-const ENDOWMENTS: [Option<u64>; 5] = [Some(0), Some(7), None, Some(5000), Some(900_000_000)];
+const ENDOWMENTS: [Option<u64>; 5] = [Some(7), Some(900_000_000), None, Some(5000), Some(0)];
 const USUAL_ENDOWMENT: u64 = 1000;
 
 /// Contexts that live at once.
