@@ -233,15 +233,16 @@ impl Queue {
             first.push(n_steps);
         }
         first.sort_unstable();
-        let mut n_first = first.len();
+        let n_first = first.len();
         for (place, index) in first.into_iter().enumerate() {
             order[place..=index].rotate_right(1);
         }
         if !self.outbidding.is_empty() {
+            let mut place = n_first;
             for index in n_first..order.len() {
                 if self.outbidding.contains(&order[index].pass) {
-                    order[n_first..=index].rotate_right(1);
-                    n_first += 1;
+                    order[place..=index].rotate_right(1);
+                    place += 1;
                 }
             }
         }
