@@ -123,8 +123,12 @@ impl Engine {
         };
         let price = auction.clearing_price();
         let n_pages = self.device.store.n_pages();
-        let residents = if price == 0 { Vec::new() } else { self.residents() };
-        self.market.settle(price, &rents(price, n_pages, &residents));
+        let residents = match price {
+            0 => Vec::new(),
+            _ => self.residents(),
+        };
+        self.market
+            .settle(price, &rents(price, n_pages, &residents));
     }
 
     /// The contexts that hold pages, in the order of their numbers.

@@ -163,7 +163,9 @@ impl Ledger {
     pub(crate) fn check(&self) -> Result<(), String> {
         for (process, account) in &self.accounts {
             if !account.is_exact() {
-                return Err(format!("the account of {process:?} is not exact: {account:?}"));
+                return Err(format!(
+                    "the account of {process:?} is not exact: {account:?}"
+                ));
             }
             let parent = account.parent.and_then(|id| self.accounts.get(&id));
             let knows = |parent: &Account| parent.children.contains(process);

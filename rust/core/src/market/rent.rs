@@ -16,11 +16,7 @@ pub(crate) struct Resident {
 /// What each process owes for the pages of its contexts, at this price a page. The contexts that share a page pay for
 /// it together, each an equal part; where the price cannot be divided, the first pay one micro-credit more. Nobody pays
 /// more than a part of its own bid.
-pub(crate) fn rents(
-    price: u64,
-    n_pages: u32,
-    residents: &[Resident],
-) -> BTreeMap<ProcessId, u128> {
+pub(crate) fn rents(price: u64, n_pages: u32, residents: &[Resident]) -> BTreeMap<ProcessId, u128> {
     let mut n_left = vec![0u32; n_pages as usize];
     for page in residents.iter().flat_map(|resident| &resident.pages) {
         if let Some(n) = n_left.get_mut(page.0 as usize) {
@@ -65,13 +61,15 @@ mod tests {
 
     #[test]
     fn a_page_costs_the_price() {
-        check(7, &[resident(1, 9, &[0, 3]), resident(2, 7, &[5])], &[(1, 14), (2, 7)]);
+        let both = [resident(1, 9, &[0, 3]), resident(2, 7, &[5])];
+        check(7, &both, &[(1, 14), (2, 7)]);
         check(0, &[resident(1, 9, &[0, 3])], &[(1, 0)]);
     }
 
     #[test]
     fn nobody_pays_more_than_it_bids() {
-        check(7, &[resident(1, 4, &[0, 3]), resident(2, 0, &[5])], &[(1, 8), (2, 0)]);
+        let both = [resident(1, 4, &[0, 3]), resident(2, 0, &[5])];
+        check(7, &both, &[(1, 8), (2, 0)]);
     }
 
     #[test]
