@@ -8,7 +8,7 @@ use crate::context::{Context, Pass};
 use crate::errors::Result;
 use crate::ids::{ContextId, GeneratorId, ProcessId};
 use crate::kv::pages_for;
-use crate::market::{Account, Auction, Ledger, Outlook, Resident, rents};
+use crate::market::{Account, Auction, Bid, Ledger, Outlook, Resident, rents};
 use crate::sched::Ticket;
 
 impl Engine {
@@ -105,7 +105,7 @@ impl Engine {
     pub fn bid(&self, context: ContextId) -> Result<u64> {
         let state = self.owned.live(context)?;
         let page_size = self.config.driver.page_size;
-        Ok(bid_of(state, &self.owned, &self.market, page_size))
+        Ok(bid_of(state, &self.owned, &self.market, page_size).amount)
     }
 
     /// The highest bid of the contexts of a process, in micro-credits a page; 0 where it has none.
@@ -140,7 +140,7 @@ impl Engine {
         sorted.sort_unstable_by_key(|(id, _)| *id);
         let resident = |(_, context): (u64, &Context)| Resident {
             process: context.process,
-            bid: bid_of(context, &self.owned, &self.market, page_size),
+            bid: bid_of(context, &self.owned, &self.market, page_size).amount,
             pages: context.lane.pages(&self.device.store).collect(),
         };
         sorted.into_iter().map(resident).collect()
@@ -171,10 +171,10 @@ impl Planner<'_> {
     }
 }
 
-/// What a context bids for each of its pages, in micro-credits.
-fn bid_of(context: &Context, owned: &Owned, market: &Ledger, page_size: u32) -> u64 {
+/// What a context bids for each of its pages.
+fn bid_of(context: &Context, owned: &Owned, market: &Ledger, page_size: u32) -> Bid {
     let Some(account) = market.account(context.process) else {
-        return 0;
+        return Bid::default();
     };
     let pass = context.pass.as_ref();
     let generator = pass.and_then(|pass| pass.kind.generator());

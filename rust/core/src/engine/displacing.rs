@@ -4,13 +4,15 @@
 //! another can so never keep the pool. Then those of requests that come later, in the order of `sched/precedence.rs`. A
 //! prefill that began is spared until it is done, and so is what was passed over too often: who is displaced runs again
 //! before others can be displaced for it. Who had to compute again what was lost is spared for several times as long as
-//! that took, so that the work is worth it. Bids (`bidding`) are looked at from here on alone, where pages are short.
+//! that took, so that the work is worth it; a program that bade more by itself takes these pages all the same. Bids
+//! (`bidding`) are looked at from here on alone, where pages are short.
 
 use super::Engine;
 use super::planner::Planner;
 use crate::context::Pass;
 use crate::ids::{ContextId, UserId};
 use crate::kv::{Obstacle, PageCopy};
+use crate::market::Bid;
 use crate::sched::{Claimant, Holder, Ticket};
 
 /// How many times its usual time a program may take to come back before the pages of its context go.
@@ -172,9 +174,11 @@ impl Planner<'_> {
 
     /// A request that needs `n` pages more.
     fn claimant<'t>(&self, n: u32, ticket: &'t Ticket) -> Claimant<'t> {
+        let bid = self.bid(ticket);
         Claimant {
             ticket,
-            bid: self.bid(ticket),
+            bid: bid.amount,
+            insists: bid.is_given,
             is_urgent: self.urgent == Some(ticket.pass),
             exceeds: self.exceeds(ticket.user, n),
         }
@@ -183,14 +187,14 @@ impl Planner<'_> {
     fn holder<'t>(&self, ticket: &'t Ticket) -> Holder<'t> {
         Holder {
             ticket,
-            bid: self.bid(ticket),
+            bid: self.bid(ticket).amount,
             exceeds: self.exceeds(ticket.user, 0),
         }
     }
 
-    fn bid(&self, ticket: &Ticket) -> u64 {
+    fn bid(&self, ticket: &Ticket) -> Bid {
         let auction = self.auction.as_ref();
-        auction.map_or(0, |auction| auction.bid(ticket.context))
+        auction.map_or_else(Bid::default, |auction| auction.bid(ticket.context))
     }
 
     /// Whether a user would have more than an equal share of the pool with `n` pages more.
@@ -202,18 +206,16 @@ impl Planner<'_> {
     /// A request lacks `n` pages, and those who were offered a place before it may hold them. Where its program bade
     /// for it, and more than they, it comes before them in the next plan.
     fn note_outbidding(&mut self, n: u32, ticket: &Ticket, others: &[Ticket]) {
-        let contexts = &self.owned.contexts;
-        let context = contexts.get(ticket.context.0);
-        if !context.is_some_and(|context| context.offer.is_given()) {
+        let claimant = self.claimant(n, ticket);
+        if !claimant.insists {
             return;
         }
-        let claimant = self.claimant(n, ticket);
         let has_place = |other: &&Ticket| {
-            let context = contexts.get(other.context.0);
+            let context = self.owned.contexts.get(other.context.0);
             context.is_some_and(|context| context.lease == Some(self.demand.batch))
         };
         let mut placed = others.iter().filter(has_place);
-        if placed.any(|other| claimant.outbids(&self.holder(other))) {
+        if placed.any(|other| claimant.insists_on(&self.holder(other))) {
             self.fates.outbidding.push(ticket.pass);
         }
     }
@@ -231,7 +233,8 @@ impl Planner<'_> {
                 // A user who has less than a share does not wait for more than the time.
                 let is_below = holder.exceeds && !claimant.exceeds;
                 let owes = context.n_owed > 0 && !is_below && !forgives;
-                let repays = (context.spared_until_ns > self.now_ns || owes) && !claimant.is_urgent;
+                let may_wait = !claimant.is_urgent && !claimant.insists_on(holder);
+                let repays = (context.spared_until_ns > self.now_ns || owes) && may_wait;
                 let is_spared = began && has_all || repays;
                 context.lease.is_none() && context.lane.is_resident() && !is_spared
             })

@@ -22,5 +22,5 @@ pub use account::Account;
 pub use amount::{MAX_CREDITS, MICRO, credits, micro_credits};
 pub(crate) use auction::Auction;
 pub(crate) use ledger::Ledger;
-pub(crate) use offer::{Offer, Outlook};
+pub(crate) use offer::{Bid, Offer, Outlook};
 pub(crate) use rent::{Resident, rents};

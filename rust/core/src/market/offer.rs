@@ -7,6 +7,15 @@ const MAX_BID: u128 = (MAX_CREDITS * MICRO) as u128;
 /// Tokens that a pass is thought to draw where nobody says how many.
 const USUAL_TOKENS: u32 = 256;
 
+/// What a context bids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bid {
+    /// Micro-credits for each page.
+    pub(crate) amount: u64,
+    /// Its program said so.
+    pub(crate) is_given: bool,
+}
+
 /// What the program of a context said of its bid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
@@ -43,15 +52,16 @@ impl Offer {
     }
 
     /// What it bids. `holds` tells whether what the program gave is for the pass under way.
-    pub(crate) fn bid(&self, holds: bool, outlook: &Outlook) -> u64 {
+    pub(crate) fn bid(&self, holds: bool, outlook: &Outlook) -> Bid {
         if self.n_idle > 0 {
-            return 0;
+            return Bid::default();
         }
-        let bid = match self.given.filter(|_| holds) {
-            Some(bid) => bid,
-            None => outlook.default_bid(),
-        };
-        bid.min(outlook.affordable())
+        let given = self.given.filter(|_| holds);
+        let amount = given.unwrap_or_else(|| outlook.default_bid());
+        Bid {
+            amount: amount.min(outlook.affordable()),
+            is_given: given.is_some(),
+        }
     }
 }
 
@@ -107,11 +117,19 @@ mod tests {
         page_size: 16,
     };
 
+    fn given(amount: u64) -> Bid {
+        Bid {
+            amount,
+            is_given: true,
+        }
+    }
+
     #[test]
     fn the_default_follows_the_rule() {
         let check = |outlook: Outlook, expected: f64| {
             let bid = Offer::default().bid(true, &outlook);
-            assert_eq!(bid, expected.floor() as u64, "{outlook:?}");
+            assert_eq!(bid.amount, expected.floor() as u64, "{outlook:?}");
+            assert!(!bid.is_given);
         };
         // 256 tokens in all likelihood: (1000 / 256) / (4 + 256 * 2 / 32).
         check(OUTLOOK, 1e9 / 256.0 / 20.0);
@@ -142,14 +160,14 @@ mod tests {
     fn nobody_bids_more_than_it_has() {
         let mut offer = Offer::default();
         offer.give(u64::MAX);
-        assert_eq!(offer.bid(true, &OUTLOOK), 250_000_000);
+        assert_eq!(offer.bid(true, &OUTLOOK), given(250_000_000));
         let ruined = Outlook {
             balance: 0,
             dividend: 7,
             ..OUTLOOK
         };
-        assert_eq!(offer.bid(true, &ruined), 0);
-        assert_eq!(Offer::default().bid(true, &ruined), 0);
+        assert_eq!(offer.bid(true, &ruined), given(0));
+        assert_eq!(Offer::default().bid(true, &ruined), Bid::default());
     }
 
     #[test]
@@ -157,15 +175,15 @@ mod tests {
         let mut offer = Offer::default();
         let default = offer.bid(true, &OUTLOOK);
         offer.give(77);
-        assert_eq!(offer.bid(true, &OUTLOOK), 77);
+        assert_eq!(offer.bid(true, &OUTLOOK), given(77));
         assert_eq!(offer.bid(false, &OUTLOOK), default);
         offer.begin_idle();
         offer.begin_idle();
         offer.end_idle();
-        assert_eq!(offer.bid(true, &OUTLOOK), 0);
+        assert_eq!(offer.bid(true, &OUTLOOK), Bid::default());
         offer.end_idle();
         offer.end_idle();
-        assert_eq!(offer.bid(true, &OUTLOOK), 77);
+        assert_eq!(offer.bid(true, &OUTLOOK), given(77));
         offer.spend();
         assert_eq!(offer.bid(true, &OUTLOOK), default);
     }
@@ -194,7 +212,7 @@ mod tests {
             },
         ] {
             let bid = Offer::default().bid(true, &outlook);
-            assert!(u128::from(bid) <= MAX_BID);
+            assert!(u128::from(bid.amount) <= MAX_BID);
         }
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Claimant<'a> {
     pub(crate) ticket: &'a Ticket,
     /// What its context bids for its pages.
     pub(crate) bid: u64,
+    /// Its program bade so much by itself.
+    pub(crate) insists: bool,
     /// Nothing else can run: it displaces every other.
     pub(crate) is_urgent: bool,
     /// With these pages its user would have more than a share.
@@ -50,9 +52,10 @@ impl Claimant<'_> {
         }
     }
 
-    /// Whether the pages of another request may be taken for this one, because more is bid for it.
-    pub(crate) fn outbids(&self, holder: &Holder<'_>) -> bool {
-        outbids(self.bid, holder.bid) && self.may_displace(holder)
+    /// Whether the pages of another request may be taken for this one because its program bade more for them: also
+    /// those that are spared for others.
+    pub(crate) fn insists_on(&self, holder: &Holder<'_>) -> bool {
+        self.insists && outbids(self.bid, holder.bid) && self.may_displace(holder)
     }
 
     /// Whether it comes before another one of the same standing.
@@ -125,6 +128,7 @@ mod tests {
             let claimant = Claimant {
                 ticket: own,
                 bid: own_bid,
+                insists: false,
                 is_urgent: false,
                 exceeds: own_exceeds,
             };
@@ -191,6 +195,7 @@ mod tests {
         let claimant = Claimant {
             ticket: &younger,
             bid: 0,
+            insists: false,
             is_urgent: true,
             exceeds: true,
         };
@@ -199,6 +204,31 @@ mod tests {
             bid: 9,
             exceeds: false,
         }));
+    }
+
+    #[test]
+    fn who_bade_more_insists_within_its_share() {
+        let (own, sibling, other) = (ticket(2, 1), ticket(1, 1), ticket(1, 2));
+        let insists = |bid, insists, exceeds, holder: &Ticket| {
+            let claimant = Claimant {
+                ticket: &own,
+                bid,
+                insists,
+                is_urgent: false,
+                exceeds,
+            };
+            claimant.insists_on(&Holder {
+                ticket: holder,
+                bid: 5,
+                exceeds: false,
+            })
+        };
+        assert!(insists(6, true, false, &sibling));
+        assert!(insists(6, true, true, &sibling));
+        assert!(insists(6, true, false, &other));
+        assert!(!insists(6, true, true, &other));
+        assert!(!insists(6, false, false, &sibling));
+        assert!(!insists(5, true, false, &sibling));
     }
 
     #[test]
