@@ -23,9 +23,26 @@ TYPINGS = ROOT / "js" / "inferlet" / "src" / "host.d.ts"
 BRIDGE = ROOT / "rust" / "js-runtime" / "src" / "bridge" / "engine.rs"
 HEADER = "Generated from wit/ by tools/gen_js_bridge.py; do not edit."
 
-TS_PRIMITIVES = {"bool": "boolean", "u32": "number", "f32": "number", "u64": "bigint", "s64": "bigint", "string": "string"}
+TS_PRIMITIVES = {
+    "bool": "boolean",
+    "u32": "number",
+    "f32": "number",
+    "f64": "number",
+    "u64": "bigint",
+    "s64": "bigint",
+    "string": "string",
+}
 TS_ARRAYS = {"u8": "Uint8Array", "u32": "Uint32Array", "f32": "Float32Array"}
-RUST_PRIMITIVES = {"bool": "bool", "u8": "u8", "u32": "u32", "f32": "f32", "u64": "u64", "s64": "i64", "string": "String"}
+RUST_PRIMITIVES = {
+    "bool": "bool",
+    "u8": "u8",
+    "u32": "u32",
+    "f32": "f32",
+    "f64": "f64",
+    "u64": "u64",
+    "s64": "i64",
+    "string": "String",
+}
 
 
 def snake(name: str) -> str:

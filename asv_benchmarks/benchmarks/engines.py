@@ -6,7 +6,7 @@ import dataclasses
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -130,8 +130,10 @@ class Generations:
     observe: Callable[[Batch, Any], None] | None = None
     """Sees each batch of the runs that follow, with its logits."""
 
-    def __init__(self, driver: Driver, n_programs: int, folder: Path = EMBEDDED_FOLDER) -> None:
-        """`folder` holds the tokenizer; its vocabulary fits the driver's.
+    def __init__(
+        self, driver: Driver, n_programs: int, folder: Path = EMBEDDED_FOLDER, *, settings: Mapping[str, int] | None = None
+    ) -> None:
+        """`folder` holds the tokenizer; its vocabulary fits the driver's. `settings` are those of the section `engine`.
 
         A driver may note its times as `Timed` does.
         """
@@ -139,7 +141,7 @@ class Generations:
         cache = BUILD / "cache"
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._engine = _engine.Engine(
-            cache_dir=str(cache), runtimes_dir=str(RUNTIMES), compiler=COMMAND, settings={"max_processes": n_programs}
+            cache_dir=str(cache), runtimes_dir=str(RUNTIMES), compiler=COMMAND, settings={"max_processes": n_programs, **(settings or {})}
         )
         serves = driver.capabilities
         self._model = self._engine.add_model(

@@ -24,6 +24,8 @@ export interface RunOptions {
   seed?: number | bigint | string;
   limits?: Record<string, number | null>;
   tokenBudget?: number;
+  /** What it begins with in each model, to bid for pages where those are short. */
+  credits?: number;
   /** Paths of programs that it can start, by their names. */
   programs?: Record<string, string>;
 }

@@ -33,13 +33,14 @@ export class Engine {
   /**
    * Runs a program, the path of a file or a project, to its end; rejects with a PieError where it ends with an error.
    * The options are its input, its arguments, the messages that it receives, its seed (0 unless given), limits that it
-   * has, the most tokens that enter its contexts, and the paths of programs that it can start, by their names.
+   * has, the most tokens that enter its contexts, the credits that it begins with, and the paths of programs that it
+   * can start, by their names.
    */
   async run(program, options = {}) {
-    const { input, args, messages, seed, limits, tokenBudget, programs, ...others } = options;
+    const { input, args, messages, seed, limits, tokenBudget, credits, programs, ...others } = options;
     const [unknown] = Object.keys(others);
     if (unknown !== undefined) {
-      const known = 'input, args, messages, seed, limits, tokenBudget, programs';
+      const known = 'input, args, messages, seed, limits, tokenBudget, credits, programs';
       throw new TypeError(`run() has no option '${unknown}'; its options are ${known}`);
     }
     const id = ++this.#last;
@@ -52,6 +53,7 @@ export class Engine {
       seed: seed === undefined ? undefined : String(seed),
       limits,
       token_budget: tokenBudget,
+      credits,
       programs,
     };
     const line = `${JSON.stringify(request)}\n`;

@@ -17,7 +17,7 @@ except ModuleNotFoundError:
 
     _outside.stand_in()
 
-from inferlet import brle, chat, files, http, http_server, mcp, messaging, reasoning, runtime, session, spec, tools, zo
+from inferlet import brle, chat, files, http, http_server, mcp, messaging, reasoning, runtime, scheduling, session, spec, tools, zo
 from inferlet.adapter import Adapter
 from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
@@ -98,6 +98,7 @@ __all__ = [
     "messaging",
     "reasoning",
     "runtime",
+    "scheduling",
     "session",
     "spec",
     "tools",

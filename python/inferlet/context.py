@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Literal, Unpack, overload
 
@@ -135,6 +136,19 @@ class Context:
     def suspend(self) -> None:
         """Gives up all pages, so that others have room. Nothing else changes, and the next pass takes pages again."""
         host(self._raw.suspend)
+
+    def set_bid(self, value: float) -> None:
+        """Bids for each page of the next pass, in credits, in place of the bid by default.
+
+        Where pages are short, contexts that bid less give way to those that bid more; nobody bids more than the program
+        can pay. In a generation it holds for one step, or with `rebid_each_step=False` for all. Errors:
+        `invalid-argument` for what is not a number from 0 on, `context-busy`.
+        """
+        host(self._raw.set_bid, _arguments.number("value", value))
+
+    def idle(self) -> AbstractContextManager[None]:
+        """Bids nothing inside of the block, `with ctx.idle():`, and what it did before behind it."""
+        return _Idle(self._raw)
 
     def release(self) -> None:
         """Frees the pages now.
@@ -306,6 +320,19 @@ class Context:
 
     def __repr__(self) -> str:
         return f"Context({self._model!r}, name={self._name!r})"
+
+
+class _Idle(AbstractContextManager[None]):
+    """A block in which a context bids nothing."""
+
+    def __init__(self, raw: _context.Context) -> None:
+        self._raw = raw
+
+    def __enter__(self) -> None:
+        host(self._raw.begin_idle)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._raw.end_idle()
 
 
 def _of_snapshot(make: Callable[[_model.Model, str], _context.Context], model: Model, name: str) -> Context | None:

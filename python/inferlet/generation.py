@@ -68,7 +68,11 @@ class GenerateOptions(TypedDict, total=False):
     zo_seed: int | None
     """Perturbs the adapter by this seed; without an adapter the first step fails with `invalid-argument`."""
     horizon: int | None
-    """How long the text is thought to become, for planning; it never ends the generation."""
+    """How long the text is thought to become: the bid by default for its pages follows from it. It never ends the
+    generation.
+    """
+    rebid_each_step: bool
+    """False: a bid that `Context.set_bid` gave holds for all steps. Default: True, for one."""
 
 
 def check_options(options: GenerateOptions, callee: str = "generate()") -> None:
@@ -214,6 +218,7 @@ class Generator:
         # A generator that is made retires the one before: nothing is refused behind that.
         speculator, adapter = options.get("speculator"), options.get("adapter")
         zo_seed, horizon = options.get("zo_seed"), options.get("horizon")
+        rebids = bool(options.get("rebid_each_step", True))
         if speculator is not None:
             check_speculator(speculator)
         if adapter is not None:
@@ -235,6 +240,8 @@ class Generator:
             made.zo_seed(zo_seed)
         if horizon is not None:
             made.horizon(horizon)
+        if not rebids:
+            made.rebid_each_step(False)
         return made
 
     def max_tokens(self, n: int) -> Generator:
@@ -306,8 +313,13 @@ class Generator:
         return self
 
     def horizon(self, n: int) -> Generator:
-        """How long the text is thought to become, at least 1, for planning; it never ends the generation."""
+        """How long the text is thought to become, at least 1: the bid by default follows from it. It ends nothing."""
         host(self._raw.set_horizon, _arguments.count("n", n))
+        return self
+
+    def rebid_each_step(self, rebid: bool = True) -> Generator:
+        """False keeps a bid that `Context.set_bid` gave for all steps that follow; True has each step bid anew."""
+        host(self._raw.rebid_each_step, bool(rebid))
         return self
 
     def probe_each_step(self, idx: int, probe: Probe) -> ProbeHandle:

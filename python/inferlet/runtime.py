@@ -54,6 +54,7 @@ def spawn(  # noqa: PLR0913  # keywords of one launch
     detached: bool = False,
     seed: int | None = None,
     token_budget: int | None = None,
+    credits: float | None = None,  # noqa: A002  # what all clients call it
 ) -> Child:
     """Starts a program as a child, with a JSON value as its input.
 
@@ -65,7 +66,8 @@ def spawn(  # noqa: PLR0913  # keywords of one launch
     and sends becomes output of this program with `output`; its standard error always does. A `detached` one goes on
     when this program has ended, which only a server allows. Without a `seed` its launch seed follows from that of this
     program and from how many children it had before. At most `token_budget` tokens enter its contexts and those of its
-    own children; they count for this program too.
+    own children; they count for this program too. It begins with `credits` in each model, which come from those of this
+    program, or without them with half of what there is; what is left at its end returns.
 
     Raises `InferletError` with the code `unknown-program`, or `limit-child-depth`, `limit-children` or `limit-spawns`
     where there are too many.
@@ -75,6 +77,7 @@ def spawn(  # noqa: PLR0913  # keywords of one launch
         detached=bool(detached),
         seed=None if seed is None else _arguments.seed("seed", seed),
         token_budget=None if token_budget is None else _arguments.seed("token_budget", token_budget),
+        credits=None if credits is None else _arguments.number("credits", credits),
     )
     arguments = [_arguments.text(f"argv[{index}]", argument) for index, argument in enumerate(argv)]
     text = _json.dumps(args, "args", ErrorCode.INVALID_ARGUMENT)

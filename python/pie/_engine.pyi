@@ -313,9 +313,9 @@ class Engine:
         JSON text (any other text becomes `{"input": text}`), `args` are the unparsed arguments, `seed` is the launch
         seed (random if not given), 0 to 2^64 - 1. `manifest` is the text of a `Pie.toml`, in the place of the one that
         the program carries: the input is checked against its parameters. At most `token_budget` tokens enter the
-        contexts of the process. `limits` lowers those of the engine for this process, by the names of `limit_settings`.
-        `programs` are those that it can start by their names. With `is_alone` nothing else is launched while it lives.
-        What is wrong with the program itself is its last event.
+        contexts of the process, which begins with `credits` in each model. `limits` lowers those of the engine for this
+        process, by the names of `limit_settings`. `programs` are those that it can start by their names. With
+        `is_alone` nothing else is launched while it lives. What is wrong with the program itself is its last event.
 
         Raises PieError `limit-processes`, `limit-message`, `invalid-argument`, `invalid-config`, `invalid-manifest`,
         `invalid-name` or `engine-stopped`.

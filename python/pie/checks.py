@@ -15,6 +15,7 @@ from typing import Any, SupportsIndex
 from pie.errors import PieError
 
 MAX_WHOLE = 2**64 - 1
+MAX_CREDITS = 1_000_000_000
 
 _MAX_DEPTH = 500
 _shortened = Repr()
@@ -62,6 +63,13 @@ def time_s(name: str, value: float) -> float:
     if not _is_number(value) or not value > 0:
         raise refused(name, value, "a number of seconds above 0")
     return value
+
+
+def amount(name: str, value: float) -> float:
+    """An amount of credits."""
+    if not (_is_number(value) and 0 <= value <= MAX_CREDITS):
+        raise refused(name, value, f"a number of credits from 0 to {MAX_CREDITS}")
+    return float(value)
 
 
 def texts(name: str, value: Sequence[str]) -> list[str]:

@@ -287,6 +287,7 @@ class Engine:
         args: Sequence[str] = (),
         seed: int | None = None,
         token_budget: int | None = None,
+        credits: float | None = None,  # noqa: A002  # what all clients call it
         programs: Mapping[str, Program] | None = None,
     ) -> _engine.Server:
         """Answers requests by HTTP on this machine by one program, until `Server.stop`; port 0 picks a free one.
@@ -298,7 +299,7 @@ class Engine:
         settings = replace(config.server, host=LOOPBACK, port=port, auth="off", trusted_proxies=(), operators=())
         text = _as_json(input)
         named = {name: (_content(named), named.manifest) for name, named in (programs or {}).items()}
-        launch = Launch(text, args, seed, _NOBODY, program.manifest, token_budget, None, named)
+        launch = Launch(text, args, seed, _NOBODY, program.manifest, token_budget, None, named, credits=credits)
         return self._engine.serve_program(
             _content(program), launch, label=label, data_dir=str(data_dir), shared=shared, settings=of_engine("server", settings)
         )
@@ -312,20 +313,21 @@ class Engine:
         seed: int | None = None,
         username: str | None = None,
         token_budget: int | None = None,
+        credits: float | None = None,  # noqa: A002  # what all clients call it
         limits: Mapping[str, float | None] | None = None,
         programs: Mapping[str, Program] | None = None,
         alone: bool = False,
     ) -> _engine.Process:
         """Launches a program with a JSON value as its input; everything that it does comes as events of the process.
 
-        At most `token_budget` tokens enter its contexts, and `limits` lowers those of the engine for it. It can start
-        `programs` as children, by their names. `alone` says that nothing else will be launched while it lives, so that
-        the engine can tell when nothing could wake it and its children: then one of them ends with the error
-        `deadlock`.
+        At most `token_budget` tokens enter its contexts, it begins with `credits` in each model, and `limits` lowers
+        those of the engine for it. It can start `programs` as children, by their names. `alone` says that nothing else
+        will be launched while it lives, so that the engine can tell when nothing could wake it and its children: then
+        one of them ends with the error `deadlock`.
         """
         text = _as_json(input)
         named = {name: (_content(named), named.manifest) for name, named in (programs or {}).items()}
-        launch = Launch(text, args, seed, username, program.manifest, token_budget, limits, named, alone)
+        launch = Launch(text, args, seed, username, program.manifest, token_budget, limits, named, alone, credits)
         return self._engine.launch(_content(program), launch)
 
     def start(self, *, daemon: bool = False) -> None:

@@ -37,3 +37,5 @@ class Launch:
 
     Where nothing could wake any of them, one ends with the error `deadlock`.
     """
+    credits: float | None = None
+    """What it begins with in each model, to bid for pages where those are short; None: as configured."""

@@ -111,6 +111,17 @@ class ModelStats(TypedDict):
     n_suspended: int
     """Times that a context gave up its pages because others needed them."""
 
+    n_auctions: int
+    """Batches for which pages were short, so that contexts bade for them."""
+
+    rent_microcredits: int
+    """The highest bid that lost when the last batch was planned, in micro-credits a page; 0 where pages were not
+    short.
+    """
+
+    rented_microcredits: int
+    """Rent that was paid so far, in micro-credits. It returned to all processes."""
+
     n_ahead_used: int
     """Steps that had run ahead of their program when it asked."""
 

@@ -82,7 +82,7 @@ def test_ps_prints_a_line_for_each_process() -> None:
         done = pie("ps", "--all", "--server", address)
     assert (done.returncode, done.stderr, asked) == (0, "", [True])
     head, first, second = (line.split() for line in done.stdout.splitlines())
-    assert head == ["PID", "PROGRAM", "STATE", "CLIENT", "STARTED", "TIME", "CPU", "DROPPED"]
+    assert head == ["PID", "PROGRAM", "STATE", "CLIENT", "STARTED", "TIME", "CPU", "CREDITS", "BID", "DROPPED"]
     assert first[:4] == ["4", "chat@1.0", "running", "attached"]
     assert second[:4] == ["5", "chat@1.0", "ended", "(limit-cpu)"]
     assert second[5:] == ["d", "ago", "1", "min", "1.2", "s", "12"]
@@ -299,7 +299,7 @@ def test_run_sends_a_program_and_prints_as_a_run_here_does(tmp_path: Path) -> No
         await peer.answer(upload)
         launch = await peer.expect("launch")
         assert (launch["program"], launch["input"], launch["args"], launch["seed"]) == (upload["digest"], {"n": 2}, ["--n", "2"], 3)
-        assert (launch["limits"], launch["token_budget"]) == ({"cpu_s": 5}, 100)
+        assert (launch["limits"], launch["token_budget"], launch["credits"]) == ({"cpu_s": 5}, 100, 2.5)
         await peer.answer(launch, pid=1, launch_seed=3)
         is_full = True
         while (message := await peer.receive())["type"] != "close_input":
@@ -318,7 +318,7 @@ def test_run_sends_a_program_and_prints_as_a_run_here_does(tmp_path: Path) -> No
         await peer.serve_forever()
 
     with serving(script) as address:
-        options = ["--server", address, "--seed", "3", "--limit", "cpu_s=5", "--token-budget", "100", "--files", "got"]
+        options = ["--server", address, "--seed", "3", "--limit", "cpu_s=5", "--token-budget", "100", "--credits", "2.5", "--files", "got"]
         done = pie("run", "p.wasm", *options, "--", "--n", "2", cwd=tmp_path, stdin="a\nb\n")
     assert (done.returncode, done.stdout) == (0, "out\nvalue\n")
     assert done.stderr.splitlines()[:2] == ["err", "5 events were dropped"]

@@ -4,6 +4,7 @@ sent.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from pathlib import Path
@@ -27,6 +28,11 @@ MISTAKES: dict[str, tuple[Call, str, str]] = {
     "truth as a seed": (lambda c, _: c.launch("a", seed=True), "seed", "seed is True (bool); "),
     "text as a seed": (lambda c, _: c.launch("a", seed="7"), "seed", "seed is '7' (str); "),  # type: ignore[arg-type]
     "negative budget": (lambda c, _: c.launch("a", token_budget=-5), "token_budget", f"token_budget is -5 (int); {WHOLE} 0"),
+    "no number of credits": (lambda c, _: c.launch("a", credits=math.nan), "credits", "credits is nan (float); give a number of credits"),
+    "negative credits": (lambda c, _: c.launch("a", credits=-0.5), "credits", "credits is -0.5 (float); "),
+    "endless credits": (lambda c, _: c.launch("a", credits=math.inf), "credits", "credits is inf (float); "),
+    "credits of 64 bits": (lambda c, _: c.launch("a", credits=2**63), "credits", "from 0 to 1000000000"),
+    "truth as credits": (lambda c, _: c.launch("a", credits=True), "credits", "credits is True (bool); "),
     "number as a program": (lambda c, _: c.launch(3), "program", "program is 3 (int); give a str: NAME@VERSION, NAME, or what `upload`"),  # type: ignore[arg-type]
     "path as a program": (lambda c, _: c.launch(Path("a.py")), "program", "(PosixPath); give a str"),  # type: ignore[arg-type]
     "no program": (lambda c, _: c.launch(None), "program", "program is None (NoneType); give a str"),  # type: ignore[arg-type]
@@ -151,11 +157,11 @@ async def test_what_fits_is_sent_as_it_is() -> None:
 
     async with fake_server(script) as address, connect(address) as client:
         limits, programs = {"cpu_s": 0.5, "wall_s": None}, {"b": "b@1.0.0"}
-        options = {"args": ("x", ""), "seed": Index(), "token_budget": 2**64 - 1, "limits": limits, "programs": programs}
+        options = {"args": ("x", ""), "seed": Index(), "token_budget": 2**64 - 1, "credits": 2, "limits": limits, "programs": programs}
         await client.launch("a", input=value, **options)  # type: ignore[arg-type]
     assert seen[0]["input"] == {"a": [1, 2.5, None, True, "ü"], "b": [{"c": 10**30}], "": deep}
     assert (seen[0]["args"], seen[0]["seed"], seen[0]["token_budget"], seen[0]["limits"]) == (["x", ""], 7, 2**64 - 1, limits)
-    assert seen[0]["programs"] == programs
+    assert (seen[0]["programs"], seen[0]["credits"]) == (programs, 2.0)
 
 
 @pytest.mark.parametrize(

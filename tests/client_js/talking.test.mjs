@@ -20,11 +20,11 @@ test('a client says who it is and learns who it is taken for', async () => {
 test('a launch keeps all digits, and its events come in order up to the last', async () => {
   const { client, peer } = await connected();
   const input = { n: 2n ** 64n - 1n, list: [1.5, null, true, 'ü'], left: undefined };
-  const options = { input, seed: 2n ** 64n - 1n, tokenBudget: 7, args: ['--x', ''], limits: { cpu_s: 0.5, wall_s: null }, programs: { b: 'b@1' } };
+  const options = { input, seed: 2n ** 64n - 1n, tokenBudget: 7, credits: 2.5, args: ['--x', ''], limits: { cpu_s: 0.5, wall_s: null }, programs: { b: 'b@1' } };
   const launching = client.launch('p@1', options);
   const launch = await peer.expect('launch');
   assert.ok(launch.raw.includes('"input":{"n":18446744073709551615,"list":[1.5,null,true,"ü"]}'), launch.raw);
-  assert.ok(launch.raw.includes('"seed":18446744073709551615,"token_budget":7'), launch.raw);
+  assert.ok(launch.raw.includes('"seed":18446744073709551615,"token_budget":7,"credits":2.5'), launch.raw);
   const { args, limits, programs, attach, detached } = launch;
   assert.deepEqual({ args, limits, programs, attach, detached }, { ...{ args: options.args, limits: options.limits }, programs: { b: 'b@1' }, attach: true, detached: false });
   peer.tell(`{"id":${launch.id},"ok":{"pid":5,"launch_seed":18446744073709551615}}`);
@@ -155,7 +155,7 @@ test('messages, signals, files and the end of input reach the server', async () 
 
 test('lists are read field by field', async () => {
   const { client, peer } = await connected();
-  const process = { pid: 1, program: 'a@1', name: 'a.ts', state: 'ended', attached: false, detached: true, started: 1.5, ended: 2, cpu_s: 0.1, exit: 'return', dropped: 0, tokens: 3, user: 'bob' };
+  const process = { pid: 1, program: 'a@1', name: 'a.ts', state: 'ended', attached: false, detached: true, started: 1.5, ended: 2, cpu_s: 0.1, exit: 'return', dropped: 0, tokens: 3, user: 'bob', credits: { tiny: 2.5 }, bids: { tiny: 0 } };
   const { cpu_s: cpuS, ...same } = process;
   const topic = { topic: 't', queued: 1, queued_bytes: 2, waiting_pushes: 3, waiting_pulls: 4, subscriptions: 5 };
   const connection = { connection: 7, user: 'a', role: 'user', key: null, address: '::1', client: 'c', since: 1 };

@@ -247,7 +247,7 @@ def test_node_runs_programs_and_ends_by_itself(tmp_path: Path) -> None:
         f'[["hey"],["hey",{{"n":1}}],"told\\n",1,"{2**64 - 1}"]',
         "data",
         "true program-error, true unknown-program, false run() has no option 'sed'; its options are input, args, messages, seed, "
-        "limits, tokenBudget, programs",
+        "limits, tokenBudget, credits, programs",
         "It falls.",
     ]
 

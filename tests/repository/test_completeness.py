@@ -85,6 +85,8 @@ WITHOUT_VECTOR = {
 
 OPERATIONS = {
     "context.context.create": "context",
+    "context.context.begin-idle": "idle",
+    "context.context.end-idle": "idle",
     "forward.forward-pass.create": "forward",
     "forward.forward-pass.logit-mask": "mask",
     "forward.forward-pass.set-zo-seed": "pass_zo_seed",

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Files and folders (with a slash), the ground first. A file of a folder may have a layer of its own.
 CORE_LAYERS = [
     {"ids.rs", "slab.rs", "hash.rs", "errors/"},
-    {"brle.rs", "budget.rs", "settings.rs", "command.rs", "bus/"},
+    {"brle.rs", "budget.rs", "settings.rs", "command.rs", "bus/", "market/"},
     {"masks.rs"},
     {"sampling/"},
     {"batch/"},
@@ -38,7 +38,7 @@ INFERLET_LAYERS = [
     {"sample.rs", "kept.rs", "bridge.rs", "brle.rs", "tokenizer.rs", "matcher.rs", "output.rs", "task/", "typed.rs"},
     {"model.rs", "session.rs", "messaging.rs", "runtime.rs", "files.rs", "http.rs", "http_server.rs", "mcp.rs", "shared.rs"},
     {"decoding.rs"},
-    {"adapter.rs", "chat.rs", "reasoning.rs", "tools.rs", "constrain.rs", "grammar.rs", "pages.rs", "inference.rs"},
+    {"adapter.rs", "chat.rs", "reasoning.rs", "tools.rs", "constrain.rs", "grammar.rs", "pages.rs", "inference.rs", "scheduling.rs"},
     {"forward.rs", "generation/"},
     {"context.rs"},
     {"entry.rs"},

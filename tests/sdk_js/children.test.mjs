@@ -9,12 +9,12 @@ beforeEach(() => host.reset());
 
 test('a child is started with the defaults, or with what is given', () => {
   runtime.spawn('.');
-  const options = { args: ['-v'], output: true, detached: true, seed: 7, tokenBudget: 100n };
+  const options = { args: ['-v'], output: true, detached: true, seed: 7, tokenBudget: 100n, credits: 2.5 };
   assert.equal(runtime.spawn('count', { text: 'a' }, options).pid, 8);
-  const left = { output: false, detached: false, seed: undefined, tokenBudget: undefined };
+  const left = { output: false, detached: false, seed: undefined, tokenBudget: undefined, credits: undefined };
   assert.deepEqual(host.calls, [
     ['spawn', '.', 'null', [], left],
-    ['spawn', 'count', '{"text":"a"}', ['-v'], { output: true, detached: true, seed: 7n, tokenBudget: 100n }],
+    ['spawn', 'count', '{"text":"a"}', ['-v'], { output: true, detached: true, seed: 7n, tokenBudget: 100n, credits: 2.5 }],
   ]);
 });
 

@@ -81,7 +81,7 @@ const STATED = {
   'errors.ts': ['details = {}'],
   // Stated in the tests of requests.
   'fetch.ts': ['init = {}'],
-  'generator.ts': ['ignore = true', 'options = {}', 'proposer = true'],
+  'generator.ts': ['ignore = true', 'options = {}', 'proposer = true', 'rebid = true'],
   // Stated in the tests of programs that serve.
   'http-server.ts': ["data = ''", 'init = {}'],
   // Stated in the tests of requests.

@@ -195,6 +195,11 @@ function opened(how, name) {
   return context();
 }
 
+export const balance = () => (record('balance'), 1000);
+export const rent = () => (record('rent'), 2.5);
+export const dividend = () => (record('dividend'), 0.25);
+export const latency = () => (record('latency'), 0.01);
+export const price = () => (record('price'), 1);
 export const contextCreate = () => (record('contextCreate'), context());
 export const contextOpen = (_model, name) => opened('contextOpen', name);
 export const contextTake = (_model, name) => opened('contextTake', name);

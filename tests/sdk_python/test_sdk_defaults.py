@@ -26,6 +26,7 @@ DEFAULTS = {
     "Generator.collect_json": {"schema": None, "parse": None},
     "Generator.decoder": {"hide_thoughts": False, "hide_calls": False},
     "Generator.ignore_eos": {"ignore": True},
+    "Generator.rebid_each_step": {"rebid": True},
     "Generator.system_speculation": {"proposer": True},
     "InferletError.__init__": {"details": None},
     "Output.__init__": {"finish_reason": None},
@@ -45,6 +46,7 @@ DEFAULTS = {
         "detached": False,
         "seed": None,
         "token_budget": None,
+        "credits": None,
     },
     "tools.answer_prefix": {"id": None},
     "tools.native_grammar": {"choice": "required"},
@@ -52,6 +54,7 @@ DEFAULTS = {
     "TokenStream.collect_json": {"schema": None, "parse": None},
     "TokenStream.decoder": {"hide_thoughts": False, "hide_calls": False},
     "TokenStream.ignore_eos": {"ignore": True},
+    "TokenStream.rebid_each_step": {"rebid": True},
     "TokenStream.system_speculation": {"proposer": True},
 }
 

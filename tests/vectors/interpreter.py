@@ -25,6 +25,7 @@ from inferlet import (
     messaging,
     reasoning,
     runtime,
+    scheduling,
     session,
     tools,
 )
@@ -115,6 +116,7 @@ OPTIONS = (
     "system_speculation",
     "zo_seed",
     "horizon",
+    "rebid_each_step",
     "tool_choice",
 )
 
@@ -231,6 +233,29 @@ class Interpreter:
 
     async def op_suspend(self, a):
         self.contexts[a["ctx"]].suspend()
+
+    async def op_set_bid(self, a):
+        self.contexts[a["ctx"]].set_bid(a["bid"])
+
+    async def op_idle(self, a):
+        with self.contexts[a["ctx"]].idle():
+            self.contexts[a["ctx"]].suspend()
+            return await self.run(a["within"])
+
+    async def op_balance(self, a):
+        return scheduling.balance(self.model)
+
+    async def op_dividend(self, a):
+        return scheduling.dividend(self.model)
+
+    async def op_price(self, a):
+        return scheduling.price()
+
+    async def op_rent(self, a):
+        return scheduling.rent(self.contexts[a["ctx"]])
+
+    async def op_latency(self, a):
+        return scheduling.latency(self.contexts[a["ctx"]]) >= 0
 
     async def op_release(self, a):
         self.contexts[a["ctx"]].release()
@@ -444,7 +469,7 @@ class Interpreter:
         return list(await session.receive_file())
 
     async def op_spawn(self, a):
-        options = {name: a[name] for name in ("output", "detached", "seed", "token_budget") if name in a}
+        options = {name: a[name] for name in ("output", "detached", "seed", "token_budget", "credits") if name in a}
         self.children[a["as"]] = runtime.spawn(a["program"], a["input"], **options)
 
     async def op_wait(self, a):
@@ -640,6 +665,9 @@ class Interpreter:
 
     async def op_horizon(self, a):
         self.generators[a["gen"]].horizon(a["n"])
+
+    async def op_rebid_each_step(self, a):
+        self.generators[a["gen"]].rebid_each_step(a["value"])
 
     async def op_zo_seed(self, a):
         self.generators[a["gen"]].zo_seed(a["seed"])

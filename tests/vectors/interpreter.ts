@@ -6,7 +6,7 @@
 import {
   type Child, type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Grammar, InferletError, Logits, Logprob,
   Logprobs, Matcher, type McpSession, Model, type Output, type Probe, ProbeHandle, SampleHandle, Sampler, type Schema, type Speculator, type Subscription, anyJson, brle, chat, ebnf, jsonSchema,
-  mcp, messaging, reasoning, regex, runtime, session, tools,
+  mcp, messaging, reasoning, regex, runtime, scheduling, session, tools,
 } from 'inferlet';
 
 /** Any of the three decoders. */
@@ -128,12 +128,15 @@ interface Arguments {
   value: boolean | string;
   sampler: SamplerSpec;
   ops: Op[][];
+  within: Op[];
   program: string;
   input: unknown;
   child: string;
   output?: boolean;
   detached?: boolean;
   token_budget?: number;
+  credits?: number;
+  bid: number;
   max_tokens?: number;
   stop?: string | (number | string)[];
   seed?: number;
@@ -143,6 +146,7 @@ interface Arguments {
   system_speculation?: boolean | string;
   zo_seed?: number;
   horizon?: number;
+  rebid_each_step?: boolean;
   constrain?: ConstraintSpec[];
   kind: SourceSpec['kind'];
   source: string;
@@ -249,7 +253,7 @@ function constraintOf(spec: ConstraintSpec): Masks | Schema {
 function optionsOf(a: Arguments): GenerateOptions {
   return {
     maxTokens: a.max_tokens, stop: a.stop, seed: a.seed, autoFlush: a.auto_flush, ignoreEos: a.ignore_eos,
-    logitMask: a.logit_mask, systemSpeculation: a.system_speculation, zoSeed: a.zo_seed, horizon: a.horizon,
+    logitMask: a.logit_mask, systemSpeculation: a.system_speculation, zoSeed: a.zo_seed, horizon: a.horizon, rebidEachStep: a.rebid_each_step,
     toolChoice: a.tool_choice,
   };
 }
@@ -336,6 +340,17 @@ class Interpreter {
     snapshots: () => Context.snapshots(this.model),
     snapshot: (a: Arguments) => this.opened(a, Context.take(this.model, this.context(a).snapshot())),
     suspend: (a: Arguments) => this.context(a).suspend(),
+    set_bid: (a: Arguments) => this.context(a).setBid(a.bid),
+    idle: async (a: Arguments) => {
+      using _ = this.context(a).idle();
+      this.context(a).suspend();
+      return await this.run(a.within);
+    },
+    balance: () => scheduling.balance(this.model),
+    dividend: () => scheduling.dividend(this.model),
+    price: () => scheduling.price(),
+    rent: (a: Arguments) => scheduling.rent(this.context(a)),
+    latency: (a: Arguments) => scheduling.latency(this.context(a)) >= 0,
     release: (a: Arguments) => this.context(a).release(),
     system: (a: Arguments) => void this.context(a).system(a.text),
     user: (a: Arguments) => void this.context(a).user(a.text),
@@ -386,6 +401,7 @@ class Interpreter {
       this.handles.set(a.as, this.generator(a).probeEachStep(a.index, probeOf(a.probe)));
     },
     horizon: (a: Arguments) => void this.generator(a).horizon(a.n),
+    rebid_each_step: (a: Arguments) => void this.generator(a).rebidEachStep(a.value === true),
     zo_seed: (a: Arguments) => void this.generator(a).zoSeed(a.seed!),
     constrain: (a: Arguments) => {
       const constrain = (a.constrain ?? []).map(constraintOf);
@@ -467,8 +483,8 @@ class Interpreter {
     send_file: (a: Arguments) => session.sendFile(Uint8Array.from(a.data)),
     receive_file: async () => Array.from(await session.receiveFile()),
     spawn: (a: Arguments) => {
-      const { output, detached, seed, token_budget: tokenBudget } = a;
-      const options = Object.entries({ output, detached, seed, tokenBudget }).filter(([, value]) => value !== undefined);
+      const { output, detached, seed, token_budget: tokenBudget, credits } = a;
+      const options = Object.entries({ output, detached, seed, tokenBudget, credits }).filter(([, value]) => value !== undefined);
       this.children.set(a.as, runtime.spawn(a.program, a.input, Object.fromEntries(options)));
     },
     wait: async (a: Arguments) => await named(this.children, a.child),

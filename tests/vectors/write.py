@@ -13,7 +13,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parents[1]))
 
-from tests.vectors import children, grammars, mcp, messages, passes, serving, stepping, stop_texts, talking  # noqa: E402  # the root of the repository must be on the path first
+from tests.vectors import children, grammars, market, mcp, messages, passes, serving, stepping, stop_texts, talking  # noqa: E402  # the root of the repository must be on the path first
 from tests.vectors.ops import (  # noqa: E402
     ARGMAX,
     MODEL,
@@ -448,6 +448,7 @@ VECTORS |= talking.VECTORS
 VECTORS |= grammars.VECTORS
 VECTORS |= messages.VECTORS
 VECTORS |= children.VECTORS
+VECTORS |= market.VECTORS
 VECTORS |= mcp.VECTORS
 VECTORS |= serving.VECTORS
 SHOWS = (
@@ -485,6 +486,7 @@ SHOWS = (
     | grammars.SHOWS
     | messages.SHOWS
     | children.SHOWS
+    | market.SHOWS
     | mcp.SHOWS
 )
 """The rows of `tests/surface/rows.tsv` that a vector shows."""
@@ -498,6 +500,7 @@ DOCS = (
     | grammars.DOCS
     | messages.DOCS
     | children.DOCS
+    | market.DOCS
     | mcp.DOCS
     | serving.DOCS
     | {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if name in globals()}

@@ -77,6 +77,13 @@ AREAS = (
         ("grammars",),
         ("grammar", "constrain", "constraint", "matcher", "typed"),
     ),
+    Area(
+        "scheduling",
+        "The market for pages",
+        "What a program has to bid for pages, and what pages cost. A context bids by `set_bid`, and bids nothing within `idle`.",
+        ("market",),
+        ("scheduling",),
+    ),
     Area("session", "Session", "The channel to the client that launched the program.", ("messages",), ("session",)),
     Area("messaging", "Messaging", "Messages between the programs of one user.", ("messages",), ("messaging",)),
     Area(

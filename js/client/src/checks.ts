@@ -10,6 +10,7 @@ const MAX_DEPTH = 500;
 const MAX_WHOLE = 2n ** 64n - 1n;
 // Timers of JavaScript count milliseconds in 31 bits; longer ones end at once.
 const MAX_TIME_S = 2_147_483;
+const MAX_CREDITS = 1_000_000_000;
 
 /** The error of an argument that cannot be what it is. */
 export function refused(name: string, value: unknown, expected: string): PieError {
@@ -42,6 +43,14 @@ export function whole(name: string, value: unknown, least = 0n): bigint {
 export function timeS(name: string, value: unknown): number {
   if (typeof value !== 'number' || !(value > 0 && value <= MAX_TIME_S)) {
     throw refused(name, value, `a number of seconds above 0, and up to ${MAX_TIME_S}`);
+  }
+  return value;
+}
+
+/** An amount of credits. */
+export function credits(name: string, value: unknown): number {
+  if (typeof value !== 'number' || !(value >= 0 && value <= MAX_CREDITS)) {
+    throw refused(name, value, `a number of credits from 0 to ${MAX_CREDITS}`);
   }
   return value;
 }

@@ -66,6 +66,8 @@ export interface LaunchOptions extends CallOptions {
   readonly seed?: number | bigint;
   /** Tokens that may enter the contexts of the process. */
   readonly tokenBudget?: number | bigint;
+  /** What the process begins with in each model, to bid for pages where those are short: 0 to 1e9 credits. */
+  readonly credits?: number;
   /** Limits by their names, as in `{ cpu_s: 10 }`; only lower than the server's. */
   readonly limits?: Readonly<Record<string, number | null>>;
   /** Programs that the process can start, by the names that it calls them by; each is given as `program` is. */
@@ -440,7 +442,7 @@ async function identity({ user, key, privateKey }: ConnectOptions): Promise<Iden
 }
 
 function launchFields(program: string, options: LaunchOptions): Fields {
-  const { input = null, args = [], seed, tokenBudget, limits, programs, detached = false, windowBytes } = options;
+  const { input = null, args = [], seed, tokenBudget, credits, limits, programs, detached = false, windowBytes } = options;
   return {
     program: checks.text('program', program, PROGRAM),
     input: new Raw(checks.json('input', input)),
@@ -449,6 +451,7 @@ function launchFields(program: string, options: LaunchOptions): Fields {
     attach: true,
     ...(seed === undefined ? {} : { seed: checks.whole('seed', seed) }),
     ...(tokenBudget === undefined ? {} : { token_budget: checks.whole('tokenBudget', tokenBudget) }),
+    ...(credits === undefined ? {} : { credits: checks.credits('credits', credits) }),
     ...(limits === undefined ? {} : { limits: checks.limits('limits', limits) }),
     ...(programs === undefined ? {} : { programs: checks.programs('programs', programs) }),
     ...windowOf(windowBytes),

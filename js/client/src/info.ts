@@ -1,6 +1,6 @@
 /** What a server tells of what it has: processes, programs, snapshots, topics, connections and logs. */
 
-import { type Fields, flagOf, numberOf, optionalNumber, optionalText, textOf } from './wire.js';
+import { type Fields, fieldsOf, flagOf, numberOf, optionalNumber, optionalText, textOf } from './wire.js';
 
 /** A process in a list. */
 export interface ProcessInfo {
@@ -27,6 +27,10 @@ export interface ProcessInfo {
   readonly tokens: number;
   /** Whose it is, in a list of everybody's. */
   readonly user: string | null;
+  /** What it has of the market for pages, by the name of the model; empty once it has ended. */
+  readonly credits: Readonly<Record<string, number>>;
+  /** The highest bid of its contexts, in credits a page, by the name of the model. */
+  readonly bids: Readonly<Record<string, number>>;
 }
 
 /** An installed program. */
@@ -114,7 +118,15 @@ export function processOf(fields: Fields): ProcessInfo {
     dropped: numberOf(fields, 'dropped'),
     tokens: numberOf(fields, 'tokens'),
     user: optionalText(fields, 'user'),
+    credits: amountsOf(fields, 'credits'),
+    bids: amountsOf(fields, 'bids'),
   };
+}
+
+/** Numbers by the names of models; none where an older server tells none. */
+function amountsOf(fields: Fields, name: string): Record<string, number> {
+  const amounts: Fields = fields[name] == null ? {} : fieldsOf(fields[name], name);
+  return Object.fromEntries(Object.keys(amounts).map((model) => [model, numberOf(amounts, model)]));
 }
 
 /** Reads one of a list. */

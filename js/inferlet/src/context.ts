@@ -1,8 +1,8 @@
 /** Contexts: sequences of tokens with their keys and values in pages. */
 
 import * as host from 'pie:host';
-import { toCount, toText, toTokens, type Tokens } from './arguments.js';
-import { InferletError } from './errors.js';
+import { show, toCount, toNumber, toText, toTokens, type Tokens } from './arguments.js';
+import { InferletError, wrongType } from './errors.js';
 import { Forward } from './forward.js';
 import { checkAsk, Generator, newGenerator, type GenerateOptions } from './generator.js';
 import { refuseInJson } from './json.js';
@@ -10,6 +10,12 @@ import { modelHandle, type Model } from './model.js';
 import { Pending } from './pending.js';
 import { Sampler } from './sampler.js';
 import { toAnswer, toId, toSchemas, type Schema } from './tools.js';
+
+/**
+ * The engine's context behind one of the SDK.
+ * @internal
+ */
+export let contextHandle: (context: Context) => host.ContextHandle;
 
 /**
  * A sequence of tokens that a model continues. What is filled in waits in a buffer until a pass computes it.
@@ -21,6 +27,15 @@ export class Context implements Disposable {
   /** The model that it is bound to. */
   readonly model: Model;
   readonly #handle: host.ContextHandle;
+
+  static {
+    contextHandle = (context) => {
+      if (typeof context !== 'object' || context === null || !(#handle in context)) {
+        throw wrongType(`ctx must be a Context, not ${show(context)}`);
+      }
+      return context.#handle;
+    };
+  }
 
   /**
    * A fresh, empty context.
@@ -77,6 +92,29 @@ export class Context implements Disposable {
    */
   snapshot(): string {
     return this.#handle.snapshot();
+  }
+
+  /**
+   * Bids for each page of the next pass, in credits, in place of the bid by default. Where pages are short, contexts
+   * that bid less give way to those that bid more; nobody bids more than the program can pay. In a generation it holds
+   * for one step, or with `rebidEachStep: false` for all.
+   * @throws InferletError `invalid-argument` for what is not a number from 0 on.
+   */
+  setBid(value: number): void {
+    this.#handle.setBid(toNumber(value, 'value'));
+  }
+
+  /** Bids nothing until what it returns is disposed of, `using _ = ctx.idle();`, and then what it did before. */
+  idle(): Disposable {
+    const handle = this.#handle;
+    handle.beginIdle();
+    let isOpen = true;
+    return {
+      [Symbol.dispose]() {
+        if (isOpen) handle.endIdle();
+        isOpen = false;
+      },
+    };
   }
 
   /** Gives up all pages, so that others have room. Nothing else changes, and the next pass takes pages again. */

@@ -58,8 +58,13 @@ export interface GenerateOptions {
   readonly adapter?: Adapter | undefined;
   /** Perturbs the adapter by this seed; without an adapter the first step fails with `invalid-argument`. */
   readonly zoSeed?: Seed | undefined;
-  /** How long the text is thought to become, for planning; it never ends the generation. At least 1. */
+  /**
+   * How long the text is thought to become: the bid by default for its pages follows from it. It never ends the
+   * generation. At least 1.
+   */
   readonly horizon?: number | undefined;
+  /** False: a bid that `Context.setBid` gave holds for all steps. Default: true, for one. */
+  readonly rebidEachStep?: boolean | undefined;
 }
 
 /** How what the engine makes a generator with follows from the options. */
@@ -75,7 +80,7 @@ const MADE_WITH: { [N in Exclude<keyof host.Options, 'stop' | 'stopTexts'>]: (op
 /** What `generate` takes, as it names it to whoever misspells an option. */
 const NAMES = [
   'maxTokens', 'stop', 'seed', 'autoFlush', 'ignoreEos', 'logitMask', 'constrain', 'toolChoice', 'speculator',
-  'systemSpeculation', 'adapter', 'zoSeed', 'horizon',
+  'systemSpeculation', 'adapter', 'zoSeed', 'horizon', 'rebidEachStep',
 ] as const satisfies (keyof GenerateOptions)[];
 
 const RUN_IT = 'run it and await what it gives: await g.collectText()';
@@ -275,9 +280,18 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return this;
   }
 
-  /** How long the text is thought to become, at least 1, for planning; it never ends the generation. */
+  /**
+   * How long the text is thought to become, at least 1: the bid by default for its pages follows from it. It never ends
+   * the generation.
+   */
   horizon(n: number): this {
     this.#handle.setHorizon(toCount(n, 'horizon'));
+    return this;
+  }
+
+  /** False keeps a bid that `Context.setBid` gave for all steps that follow; true has each step bid anew. */
+  rebidEachStep(rebid = true): this {
+    this.#handle.rebidEachStep(toBoolean(rebid, 'rebid'));
     return this;
   }
 
@@ -470,6 +484,7 @@ export function newGenerator(
   const adapter = given(options.adapter, adapterHandle);
   const zoSeed = given(options.zoSeed, (seed) => toZoSeed(seed, 'zoSeed'));
   const horizon = given(options.horizon, (n) => toCount(n, 'horizon'));
+  const rebids = given(options.rebidEachStep, (rebid) => toBoolean(rebid, 'rebidEachStep'));
   const handle = host.generatorCreate(context, draws, madeWith);
   const steering = new Steering(handle, model);
   if (constraints !== undefined) steering.constrain(constraints);
@@ -478,6 +493,7 @@ export function newGenerator(
   if (adapter !== undefined) handle.setAdapter(adapter);
   if (zoSeed !== undefined) handle.setZoSeed(zoSeed);
   if (horizon !== undefined) handle.setHorizon(horizon);
+  if (rebids !== undefined) handle.rebidEachStep(rebids);
   return new Generator(handle, model, steering);
 }
 

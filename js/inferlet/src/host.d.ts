@@ -6,6 +6,7 @@ declare module 'pie:host' {
     readonly detached: boolean;
     readonly seed: bigint | undefined;
     readonly tokenBudget: bigint | undefined;
+    readonly credits: number | undefined;
   }
 
   export type Source =
@@ -184,6 +185,9 @@ declare module 'pie:host' {
     save(name: string): void;
     snapshot(): string;
     suspend(): void;
+    setBid(bid: number): void;
+    beginIdle(): void;
+    endIdle(): void;
     release(): void;
     append(tokens: Uint32Array): void;
     appendText(text: string): void;
@@ -246,6 +250,7 @@ declare module 'pie:host' {
     setAdapter(adapter: AdapterHandle): void;
     setZoSeed(seed: bigint): void;
     setHorizon(n: number): void;
+    rebidEachStep(rebid: boolean): void;
     probeEachStep(index: number, probe: Probe): number;
     constrain(matcher: MatcherHandle): void;
     askMasks(ask: boolean): void;
@@ -346,6 +351,11 @@ declare module 'pie:host' {
   export function grammarCreate(source: Source): GrammarHandle;
   export function forwardPassCreate(context: ContextHandle): ForwardPassHandle;
   export function generatorCreate(context: ContextHandle, sampler: Sampler, options: Options): GeneratorHandle;
+  export function balance(model: ModelHandle): number;
+  export function rent(context: ContextHandle): number;
+  export function dividend(model: ModelHandle): number;
+  export function latency(context: ContextHandle): number;
+  export function price(): number;
   export function send(message: string): void;
   export function sendJson(value: string): void;
   export function print(text: string): void;

@@ -27,6 +27,7 @@ export * as reasoning from './reasoning.js';
 export * as runtime from './runtime.js';
 export { Child, type SpawnOptions } from './runtime.js';
 export { Sampler, type SamplerOptions } from './sampler.js';
+export * as scheduling from './scheduling.js';
 export * as session from './session.js';
 export type { Speculator } from './speculator.js';
 export { TextStream } from './texts.js';

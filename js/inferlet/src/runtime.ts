@@ -1,7 +1,7 @@
 /** What a program may know of the engine and of its own launch, and how it starts others. */
 
 import * as host from 'pie:host';
-import { checkOptions, toBoolean, toSeed, toText, type Seed } from './arguments.js';
+import { checkOptions, toBoolean, toNumber, toSeed, toText, type Seed } from './arguments.js';
 import { toJson } from './json.js';
 import { Pending } from './pending.js';
 
@@ -50,9 +50,14 @@ export interface SpawnOptions {
   readonly seed?: Seed;
   /** At most so many tokens enter its contexts and those of its own children. They count for this program too. */
   readonly tokenBudget?: Seed;
+  /**
+   * Credits that it begins with in each model, which come from those of this program; without them half of what there
+   * is. What is left at its end returns.
+   */
+  readonly credits?: number;
 }
 
-const OPTIONS = ['args', 'output', 'detached', 'seed', 'tokenBudget'];
+const OPTIONS = ['args', 'output', 'detached', 'seed', 'tokenBudget', 'credits'];
 
 /**
  * Starts a program as a child, with a JSON value as its input. The program is one that the launch names (`pie run
@@ -63,12 +68,13 @@ const OPTIONS = ['args', 'output', 'detached', 'seed', 'tokenBudget'];
  */
 export function spawn(program: string, input?: unknown, options: SpawnOptions = {}): Child {
   checkOptions(options, OPTIONS, 'spawn');
-  const { args = [], output = false, detached = false, seed, tokenBudget } = options;
+  const { args = [], output = false, detached = false, seed, tokenBudget, credits } = options;
   const wanted = {
     output: toBoolean(output, 'output'),
     detached: toBoolean(detached, 'detached'),
     seed: seed === undefined ? undefined : toSeed(seed, 'seed'),
     tokenBudget: tokenBudget === undefined ? undefined : toSeed(tokenBudget, 'tokenBudget'),
+    credits: credits === undefined ? undefined : toNumber(credits, 'credits'),
   };
   const raw = Array.from(args, (argument, index) => toText(argument, `args[${index}]`));
   return new Child(host.spawn(toText(program, 'program'), toJson(input, 'the input', 'invalid-argument'), raw, wanted));

@@ -114,6 +114,17 @@ def run(
         int | None,
         typer.Option(min=0, max=2**64 - 1, metavar="N", help="The most tokens that may enter the program's contexts.", show_default=False),
     ] = None,
+    endowment: Annotated[
+        float | None,
+        typer.Option(
+            "--credits",
+            min=0,
+            max=1e9,
+            metavar="N",
+            help="What it begins with in each model, to bid for pages where those are short.",
+            show_default=False,
+        ),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Report the launch seed and what the engine did, on stderr.")] = False,
 ) -> None:
     """Run PROGRAM in an engine of its own, or in that of a server (`--server URL`).
@@ -151,6 +162,7 @@ def run(
         input_text=input_text,
         seed=seed,
         token_budget=token_budget,
+        credits=endowment,
         files=files,
         detach=detach,
         verbose=verbose,

@@ -22,6 +22,7 @@ class Launch:
     input_text: str | None
     seed: int | None
     token_budget: int | None
+    credits: float | None
     files: Path | None
     detach: bool
     verbose: bool

@@ -19,7 +19,7 @@ from pie.errors import PieError
 if TYPE_CHECKING:
     from pie.client import Client, ProcessInfo
 
-_COLUMNS = ("PID", "PROGRAM", "STATE", "CLIENT", "STARTED", "TIME", "CPU", "DROPPED")
+_COLUMNS = ("PID", "PROGRAM", "STATE", "CLIENT", "STARTED", "TIME", "CPU", "CREDITS", "BID", "DROPPED")
 _STOP_S = 10.0
 # A position that no log reaches: whoever follows from there learns of the end alone.
 _BEHIND_ALL = 2**63
@@ -59,6 +59,8 @@ def _row(process: ProcessInfo, now: float) -> tuple[str, ...]:
         f"{age(now - process.started)} ago",
         age(until - process.started),
         f"{process.cpu_s:.1f} s",
+        f"{sum(process.credits.values()):.6g}" if process.credits else "",
+        f"{max(process.bids.values()):.3g}" if process.bids else "",
         str(process.dropped or ""),
     )
 

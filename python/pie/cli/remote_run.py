@@ -106,6 +106,7 @@ async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepar
         args=launch.arguments,
         seed=launch.seed,
         token_budget=launch.token_budget,
+        credits=launch.credits,
         limits=_limits(config),
         programs=programs,
         detached=launch.detach,

@@ -46,6 +46,7 @@ def run_program(launch: Launch, flags: Flags) -> int:
             args=launch.arguments,
             seed=launch.seed,
             token_budget=launch.token_budget,
+            credits=launch.credits,
             programs=prepared.programs,
             alone=True,
         )

@@ -56,6 +56,7 @@ def serve_program(launch: Launch, flags: Flags, port: int, *, shared: bool) -> i
             args=launch.arguments,
             seed=launch.seed,
             token_budget=launch.token_budget,
+            credits=launch.credits,
             programs=prepared.programs,
         )
         try:

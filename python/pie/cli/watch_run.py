@@ -150,6 +150,7 @@ class _Runs(threading.Thread):
                 args=self._launch.arguments,
                 seed=self._launch.seed,
                 token_budget=self._launch.token_budget,
+                credits=self._launch.credits,
                 programs=programs,
                 alone=True,
             )

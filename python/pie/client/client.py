@@ -264,6 +264,7 @@ class Client:
         args: Sequence[str] = (),
         seed: int | None = None,
         token_budget: int | None = None,
+        credits: float | None = None,  # noqa: A002  # what every client calls it
         limits: Mapping[str, float | None] | None = None,
         programs: Mapping[str, str] | None = None,
         detached: bool = False,
@@ -272,11 +273,12 @@ class Client:
         """Launches `name@version`, `name` (its newest version) or the digest of an upload, and attaches to it.
 
         `input` is any JSON value, `args` the unparsed arguments; `seed` repeats a run. `token_budget` bounds the tokens
-        that the process may put into its contexts, and `limits` lowers limits of the engine by their names, as in
-        `{"cpu_s": 10}`. The process and its children can start `programs` by their names: each is given as `program`
-        is. A process ends some time after its client has gone, unless it was launched `detached`.
-        `window_bytes` of events are sent before they are read, and more hold the program up: detach from one whose
-        events you do not want. A path is for `run`, or for `upload`, whose answer is launched.
+        that the process may put into its contexts, `credits` is what it begins with in each model to bid for pages
+        where those are short, and `limits` lowers limits of the engine by their names, as in `{"cpu_s": 10}`. The
+        process and its children can start `programs` by their names: each is given as `program` is. A process ends some
+        time after its client has gone, unless it was launched `detached`. `window_bytes` of events are sent before they
+        are read, and more hold the program up: detach from one whose events you do not want. A path is for `run`, or
+        for `upload`, whose answer is launched.
         """
         fields: dict[str, Any] = {
             "program": checks.text("program", program, "a str: NAME@VERSION, NAME, or what `upload` answered"),
@@ -288,6 +290,8 @@ class Client:
         for name, number in (("seed", seed), ("token_budget", token_budget)):
             if number is not None:
                 fields[name] = checks.whole(name, number)
+        if credits is not None:
+            fields["credits"] = checks.amount("credits", credits)  # servers of before know no such field
         if limits is not None:
             fields["limits"] = checks.limits("limits", limits)
         if programs is not None and checks.programs("programs", programs):
@@ -320,6 +324,7 @@ class Client:
         args: Sequence[str] = (),
         seed: int | None = None,
         token_budget: int | None = None,
+        credits: float | None = None,  # noqa: A002
         limits: Mapping[str, float | None] | None = None,
         programs: Mapping[str, str] | None = None,
         window_bytes: int | None = None,
@@ -338,7 +343,8 @@ class Client:
             given = await self.upload(program, manifest=manifest)
         elif manifest is not None:
             raise checks.refused("manifest", manifest, "None: what the server has carries a manifest of its own")
-        options: dict[str, Any] = {"args": args, "seed": seed, "token_budget": token_budget, "limits": limits, "programs": programs}
+        options: dict[str, Any] = {"args": args, "seed": seed, "token_budget": token_budget, "credits": credits}
+        options |= {"limits": limits, "programs": programs}
         process = await self.launch(cast("str", given), input=input, window_bytes=window_bytes, **options)
         try:
             self._connection.post("close_input", {"pid": process.pid})

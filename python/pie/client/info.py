@@ -35,6 +35,12 @@ class ProcessInfo:
     """Whose it is, in a list of everybody's."""
     name: str | None = None
     """What its client calls the file that was uploaded; None where nobody has said."""
+    credits: dict[str, float] | None = None
+    """What it has of the market for pages, by the name of the model; empty once it has ended, None where the server
+    tells nothing of it.
+    """
+    bids: dict[str, float] | None = None
+    """The highest bid of its contexts, in credits a page, by the name of the model."""
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,19 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     bus_subscriptions: int = 4096
     """Subscriptions that the programs of one user may hold at once."""
 
+    credits: int = 1000
+    """Credits that a process begins with in each model, where its launch does not say how many. They pay for what its
+    contexts bid where pages are short. A child has half of what its parent has, and no more than this.
+    """
+
+    page_price: int = 1
+    """Credits that a page of a context costs once, when it is full."""
+
+    token_budget: int = 0
+    """Tokens that may enter the contexts of a process and of its children, where its launch does not say how many; 0:
+    any number.
+    """
+
     driver_timeout_s: float = 60.0
     """How long a driver may take for a batch until its requests fail; 0: any time. With `isolate`, its process is then
     killed and started again; without, new requests wait until it answers. Take many times what the largest batch takes:

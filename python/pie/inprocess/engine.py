@@ -40,6 +40,8 @@ class LaunchOptions(TypedDict, total=False):
     """The launch seed, 0 to 2^64 - 1: the same one repeats the run. Random if not given."""
     token_budget: int | None
     """The most tokens that may enter its contexts."""
+    credits: float | None
+    """What it begins with in each model, to bid for pages where those are short; as configured if not given."""
     limits: Mapping[str, float | None] | None
     """Lowers limits of the engine by their names, as in `{"cpu_s": 10}`."""
     programs: Mapping[str, Program] | None
@@ -187,6 +189,7 @@ class Engine:
         args: Sequence[str] = (),
         seed: int | None = None,
         token_budget: int | None = None,
+        credits: float | None = None,  # noqa: A002
         limits: Mapping[str, float | None] | None = None,
         programs: Mapping[str, Program] | None = None,
         username: str | None = None,
@@ -201,6 +204,7 @@ class Engine:
             seed=None if seed is None else checks.whole("seed", seed),
             username=None if username is None else checks.text("username", username),
             token_budget=None if token_budget is None else checks.whole("token_budget", token_budget),
+            credits=None if credits is None else checks.amount("credits", credits),
             limits=None if limits is None else checks.limits("limits", limits),
             programs={checks.text("a name in programs", name): opened(one) for name, one in (programs or {}).items()},
             alone=alone,

@@ -53,7 +53,7 @@ class Runner:
         """Runs a program to its end; its seed is 0, and it may take a minute, unless the options say otherwise.
 
         `program` is a path, or `pie.source(text)`. It receives `messages` (texts, and files as bytes), then the end of
-        the session. The options are those of a launch: `args`, `seed`, `token_budget`, `limits`, `programs`,
+        the session. The options are those of a launch: `args`, `seed`, `token_budget`, `credits`, `limits`, `programs`,
         `username`. Raises PieError with the code of the program's error, whose `details` hold its `kind`, `message` and
         `traceback`, and what it wrote until then as `stdout` and `stderr`.
         """

@@ -1,7 +1,7 @@
 """Runs programs for the tests of another language: a line of JSON on stdin a run, a line on stdout an answer.
 
-A request has `program`, a path, and may have `input`, `args`, `seed`, `messages`, `limits`, `token_budget`, `programs`
-and `id`. The answer has its `id`, and `value`, `stdout`, `stderr`, `sent`, `messages`, `files` (base64) and
+A request has `program`, a path, and may have `input`, `args`, `seed`, `messages`, `limits`, `token_budget`, `credits`,
+`programs` and `id`. The answer has its `id`, and `value`, `stdout`, `stderr`, `sent`, `messages`, `files` (base64) and
 `launch_seed` (a text), or `error` with `code`, `message` and `details`. One runs after another. The end of stdin ends
 the worker.
 """
@@ -19,7 +19,7 @@ from pie.inprocess import LaunchOptions
 from pie.testing.engines import engine
 from pie.testing.runner import Run, Runner
 
-_OPTIONS = ("args", "limits", "programs", "seed", "token_budget")
+_OPTIONS = ("args", "credits", "limits", "programs", "seed", "token_budget")
 _FIELDS = ("id", "program", "input", "messages", *_OPTIONS)
 
 

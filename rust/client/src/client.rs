@@ -38,6 +38,9 @@ pub struct ConnectOptions {
     pub timeout: Option<Duration>,
 }
 
+/// The most credits that a process begins with.
+const MAX_CREDITS: f64 = 1e9;
+
 /// How to launch a program.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchOptions {
@@ -49,6 +52,8 @@ pub struct LaunchOptions {
     pub seed: Option<u64>,
     /// Tokens that may enter the contexts of the process.
     pub token_budget: Option<u64>,
+    /// What the process begins with in each model, to bid for pages where those are short: 0 to 1e9 credits.
+    pub credits: Option<f64>,
     /// Limits by their names, as in `cpu_s`; only lower than the server's. None is no limit.
     pub limits: BTreeMap<String, Option<f64>>,
     /// Programs that the process can start, by the names that it calls them by; each is given as the program itself.
@@ -530,11 +535,17 @@ fn launch_fields(program: &str, options: LaunchOptions) -> Result<Value, Error> 
         args,
         seed,
         token_budget,
+        credits,
         limits,
         programs,
         detached,
         window_bytes,
     } = options;
+    if let Some(given) = credits.filter(|credits| !(0.0..=MAX_CREDITS).contains(credits)) {
+        let message =
+            format!("credits is {given:?}; give a number of credits from 0 to {MAX_CREDITS}");
+        return Err(Error::argument("credits", message));
+    }
     for (name, limit) in &limits {
         if limit.is_some_and(|limit| !limit.is_finite()) {
             let message = format!(
@@ -548,6 +559,7 @@ fn launch_fields(program: &str, options: LaunchOptions) -> Result<Value, Error> 
     });
     set(&mut asked, "seed", seed);
     set(&mut asked, "token_budget", token_budget);
+    set(&mut asked, "credits", credits);
     set(&mut asked, "window_bytes", window_bytes);
     set(
         &mut asked,
@@ -596,6 +608,22 @@ mod tests {
         let asked = launch_fields("p", options).unwrap();
         assert_eq!(asked["seed"], u64::MAX);
         assert_eq!(asked["limits"], json!({"cpu_s": 0.5, "wall_s": null}));
+    }
+
+    #[test]
+    fn credits_that_are_no_amount_are_refused() {
+        let launch = |credits| {
+            let credits = Some(credits);
+            let options = LaunchOptions::default();
+            launch_fields("p", LaunchOptions { credits, ..options })
+        };
+        assert_eq!(launch(2.5).unwrap()["credits"], 2.5);
+        for credits in [f64::NAN, f64::INFINITY, -1.0, 9_223_372_036_854_775_808.0] {
+            let error = launch(credits).unwrap_err();
+            assert_eq!(error.code(), "invalid-argument");
+            let named = format!("credits is {credits:?}; give a number of credits from 0 to");
+            assert!(error.message().starts_with(&named), "{error}");
+        }
     }
 
     #[test]

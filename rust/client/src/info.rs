@@ -1,5 +1,7 @@
 //! What a server tells of what it has: processes, programs, snapshots, topics, connections and logs.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 /// A process in a list.
@@ -35,6 +37,12 @@ pub struct ProcessInfo {
     pub tokens: u64,
     /// Whose it is, in a list of everybody's.
     pub user: Option<String>,
+    /// What it has of the market for pages, by the name of the model; empty once it has ended.
+    #[serde(default)]
+    pub credits: BTreeMap<String, f64>,
+    /// The highest bid of its contexts, in credits a page, by the name of the model.
+    #[serde(default)]
+    pub bids: BTreeMap<String, f64>,
 }
 
 /// An installed program.

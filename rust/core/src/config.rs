@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::batch::{Capabilities, DUMMY_EMBEDDINGS, MAX_BATCH_TOKENS, MAX_VOCABULARY};
 use crate::errors::{Error, ErrorCode, Result};
+use crate::market::MICRO;
 
 /// The most of what an engine counts.
 const MAX_COUNT: u32 = 1 << 20;
@@ -73,6 +74,8 @@ crate::settings! {
         driver: Capabilities = Capabilities::default();
         /// Tokens with which the model ends a text.
         end_tokens: Vec<u32> = Vec::new();
+        /// What a full page of a context costs its process once, in micro-credits.
+        page_price: u64 = MICRO;
         /// How long a driver may take for a batch until its requests fail. 0: any time.
         driver_timeout: Duration = Duration::from_secs(60);
         /// Names of settings in messages.

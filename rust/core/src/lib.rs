@@ -20,6 +20,7 @@ pub mod generation;
 pub mod hash;
 pub mod ids;
 mod kv;
+pub mod market;
 pub mod masks;
 pub mod sampling;
 mod sched;

@@ -760,6 +760,9 @@ fn under_shortage_the_lowest_bid_gives_way() {
     };
     for bids in [[0, 0, 0], [0, 1, 2], [0, 2, 1], [1, 0, 2]] {
         let mut world = World::with_process(tight.clone(), 9);
+        world
+            .engine
+            .open_account(P, None, Some(1_000_000_000_000), 0);
         // Each fills a third of the pool to the last slot, and goes on with a token for which there is no page.
         let contexts = [0, 15, 30].map(|first| {
             let prompt: Vec<u32> = (first..first + 16).collect();

@@ -235,6 +235,7 @@ fn one_user_leaves_room_for_others() {
 struct Stepper {
     salt: u32,
     context: ContextId,
+    bid: u64,
     generator: GeneratorId,
     step: Option<RequestId>,
 }
@@ -243,11 +244,11 @@ impl Stepper {
     fn new(world: &mut World, process: u64, salt: u32, bid: u64, n_drawn: u32) -> Self {
         let context = world.engine.new_context(ProcessId(process)).unwrap();
         world.engine.append(context, &prompt(8, salt)).unwrap();
-        world.engine.set_bid(context, bid).unwrap();
         let generator = world.generator(context, n_drawn);
         Self {
             salt,
             context,
+            bid,
             generator,
             step: None,
         }
@@ -259,6 +260,7 @@ impl Stepper {
             .step
             .is_none_or(|step| world.engine.take(step).is_some());
         if is_due {
+            world.engine.set_bid(self.context, self.bid).unwrap();
             let opened = world.engine.next_step(self.generator).unwrap();
             let submission = Submission::Step(self.generator);
             self.step = opened.map(|_| world.submit(submission).unwrap());
@@ -287,6 +289,9 @@ fn who_was_refused_for_long_goes_first() {
             .new_process(ProcessId(process), UserId(user), 9)
             .unwrap();
     }
+    world
+        .engine
+        .open_account(ProcessId(1), None, Some(1_000_000_000_000), 0);
     // Three of three pages each, which end at different times: of ten pages never more than four are free.
     let mut rich: Vec<Stepper> = (0..3)
         .map(|index| Stepper::new(&mut world, 1, index, 5, 1 + index))
@@ -363,19 +368,23 @@ fn who_has_to_wait_keeps_nothing_from_a_smaller_one() {
         ..config()
     };
     let mut world = World::with_process(narrow, 9);
+    world
+        .engine
+        .open_account(ProcessId(1), None, Some(1_000_000_000_000), 0);
     // Two of its pages lie idle, and four are with a batch that runs.
     let large = world.context(&prompt(8, 0));
-    world.engine.set_bid(large, 5).unwrap();
     world.flush(large).unwrap();
     world.engine.suspend(large).unwrap();
     let other = world.context(&prompt(16, 1));
     let other = world.submit(Submission::Flush(other)).unwrap();
     assert!(world.plan());
     world.engine.append(large, &prompt(8, 2)).unwrap();
+    world.engine.set_bid(large, 5).unwrap();
     let large = world.submit(Submission::Flush(large)).unwrap();
     assert!(!world.plan());
     assert_eq!(world.engine.stats().n_pages_used, 4);
     let small = world.context(&[3]);
+    world.engine.begin_idle(small).unwrap();
     let small = world.submit(Submission::Flush(small)).unwrap();
     assert!(world.plan(), "the small one waits for the large one");
     for request in [small, other, large] {

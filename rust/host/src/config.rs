@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pie_core::bus::{BusLimits, BusSettingNames};
+use pie_core::market::MAX_CREDITS;
 use pie_core::{ErrorCode, settings};
 
 use crate::budget::{self, Budget};
@@ -77,6 +78,14 @@ settings! {
         bus_topics "bus_topics": usize = 1024, 1 => 1_000_000;
         /// Subscriptions that the programs of one user may hold at once.
         bus_subscriptions "bus_subscriptions": usize = 4096, 1 => 1_000_000;
+        /// Credits that a process begins with in each model, where its launch does not say how many. They pay for what
+        /// its contexts bid where pages are short. A child has half of what its parent has, and no more than this.
+        credits "credits": u64 = 1000, 0 => MAX_CREDITS;
+        /// Credits that a page of a context costs once, when it is full.
+        page_price "page_price": u64 = 1, 0 => MAX_CREDITS;
+        /// Tokens that may enter the contexts of a process and of its children, where its launch does not say how many;
+        /// 0: any number.
+        token_budget "token_budget": u64 = 0, 0 => 1 << 50;
         /// How long a driver may take for a batch until its requests fail; 0: any time. With `isolate`, its process is
         /// then killed and started again; without, new requests wait until it answers. Take many times what the
         /// largest batch takes: a slow driver is no faster for being given up.

@@ -63,8 +63,8 @@ pub use pie_core::{
     UserStats,
 };
 pub use process::{
-    Finding, Inherited, Launch, LogText, Named, Observer, Process, Programs, Reader, ServedProcess,
-    Serving,
+    Finding, Holding, Inherited, Launch, LogText, Named, Observer, Process, Programs, Reader,
+    ServedProcess, Serving,
 };
 pub use program::worker::compile_worker;
 pub use program::{

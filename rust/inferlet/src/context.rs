@@ -17,6 +17,23 @@ use crate::shared::Shared;
 use crate::tools::Tool;
 use crate::{Model, Result, task};
 
+/// While it lives, its context bids nothing for pages.
+#[derive(Debug)]
+#[must_use = "the context bids again as soon as this is dropped"]
+pub struct Idle<'a> {
+    shared: &'a Shared,
+    /// The scope began.
+    is_open: bool,
+}
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.shared.raw.end_idle();
+        }
+    }
+}
+
 /// A sequence of tokens with its keys and values in the engine: what was computed, a pending token, and a buffer of
 /// what was added since. Dropping it frees its pages at once.
 ///
@@ -115,6 +132,24 @@ impl Context {
     pub fn suspend(&self) -> Result<()> {
         self.check()?;
         Ok(self.shared().raw.suspend()?)
+    }
+
+    /// Bids for each page of the next pass, in credits, in place of the bid by default. Where pages are short, contexts
+    /// that bid less give way to those that bid more; nobody bids more than the program can pay. In a generation it
+    /// holds for one step, unless [`Generator::rebid_each_step`] says otherwise. Its errors are kept:
+    /// `invalid-argument` for what is not a number from 0 on, `context-busy`.
+    pub fn set_bid(&self, value: f64) {
+        let shared = self.shared();
+        shared.keeper.value_of(shared.raw.set_bid(value));
+    }
+
+    /// Bids nothing until what it returns is dropped, and then what it did before. Its error is kept.
+    pub fn idle(&self) -> Idle<'_> {
+        let shared = self.shared();
+        let begun = shared.raw.begin_idle();
+        let is_open = begun.is_ok();
+        shared.keeper.value_of(begun);
+        Idle { shared, is_open }
     }
 
     /// Frees the pages now. A second release does nothing; every other call is then the error `context-released`.
@@ -290,6 +325,12 @@ impl Context {
         self.shown.as_mut().clear();
         self.shared().keeper.value_of(change(&self.shared().raw));
         self
+    }
+}
+
+impl AsRef<RawContext> for Context {
+    fn as_ref(&self) -> &RawContext {
+        self.inner()
     }
 }
 

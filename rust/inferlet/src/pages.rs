@@ -99,6 +99,13 @@ impl RawContext {
     }
 }
 
+/// Itself, for what takes either kind of context.
+impl AsRef<Self> for RawContext {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 /// The resource itself, for raw passes.
 impl Deref for RawContext {
     type Target = raw::Context;

@@ -27,7 +27,7 @@ use crate::task::answer;
 use crate::{ErrorCode, Result, errors};
 
 /// How a child is launched, beside its program and its input.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpawnOptions {
     /// The arguments that it reads unparsed. Where its input is null they become its input too, as behind `--` on the
     /// command line.
@@ -40,6 +40,9 @@ pub struct SpawnOptions {
     pub seed: Option<u64>,
     /// At most so many tokens enter its contexts and those of its own children. They count for this program too.
     pub token_budget: Option<u64>,
+    /// Credits that it begins with in each model, which come from those of this program; none: half of what there is.
+    /// What is left at its end returns.
+    pub credits: Option<f64>,
 }
 
 /// Starts a program as a child: one that the launch names (`pie run --program NAME=FILE`), `.` for this program, the
@@ -66,6 +69,7 @@ pub fn spawn_with(program: &str, input: impl Serialize, options: &SpawnOptions) 
         detached: options.detached,
         seed: options.seed,
         token_budget: options.token_budget,
+        credits: options.credits,
     };
     let raw = raw::spawn(program, &input, &options.args, wanted)?;
     Ok(Child { raw })

@@ -73,6 +73,7 @@ mod present {
     use inferlet::sample::Sampler::TopK as _;
     use inferlet::sample::Sampler::TopKTopP as _;
     use inferlet::sample::Sampler::TopP as _;
+    use inferlet::scheduling as _;
     use inferlet::session::receive as _;
     use inferlet::session::receive_file as _;
     use inferlet::session::send as _;
@@ -99,6 +100,7 @@ mod present {
         named(inferlet::Context::fork);
         named(inferlet::Context::forward);
         named(|ctx: &inferlet::Context| ctx.generate(inferlet::Sampler::Argmax));
+        named(inferlet::Context::idle);
         named(inferlet::Context::inner);
         named(inferlet::Context::model);
         named(inferlet::Context::new);
@@ -107,6 +109,7 @@ mod present {
         named(inferlet::Context::save);
         named(inferlet::Context::seal);
         named(inferlet::Context::seq_len);
+        named(inferlet::Context::set_bid);
         named(inferlet::Context::snapshot);
         named(inferlet::Context::suspend);
         named(inferlet::Context::system);
@@ -157,19 +160,6 @@ mod present {
     }
 }
 
-mod absent_from_root {
-    mod none {
-        pub(super) mod scheduling {}
-        pub(super) fn scheduling() {}
-    }
-    use inferlet::*;
-    use none::*;
-
-    mod ambiguous_otherwise {
-        use super::scheduling as _;
-    }
-}
-
 mod absent_from_adapter {
     use super::named;
     use inferlet::Adapter;
@@ -204,32 +194,5 @@ mod absent_from_adapter {
         named::<fn() -> Missing>(Adapter::fork);
         named::<fn() -> Missing>(Adapter::load);
         named::<fn() -> Missing>(Adapter::save);
-    }
-}
-
-mod absent_from_context {
-    use super::named;
-    use inferlet::Context;
-
-    struct Missing;
-
-    trait Absent {
-        fn idle() -> Missing;
-        fn set_bid() -> Missing;
-    }
-
-    impl Absent for Context {
-        fn idle() -> Missing {
-            Missing
-        }
-        fn set_bid() -> Missing {
-            Missing
-        }
-    }
-
-    #[test]
-    fn functions() {
-        named::<fn() -> Missing>(Context::idle);
-        named::<fn() -> Missing>(Context::set_bid);
     }
 }

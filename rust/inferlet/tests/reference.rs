@@ -336,6 +336,41 @@ mod steering {
     }
 }
 
+/// The market for pages. Beside a generator, which does not borrow its context.
+// rows: RS-190..192 RS-194..199
+mod market {
+    use inferlet::context::Idle;
+    use inferlet::scheduling;
+    use inferlet::{Context, Sampler};
+
+    fn hooks(ctx: &Context) -> inferlet::Result<()> {
+        let g = ctx.generate(Sampler::Argmax).rebid_each_step(false);
+        ctx.set_bid(2.5); // override the next-step bid
+        let _g = ctx.idle(); // RAII guard: bid 0 until `_g` drops
+        ctx.suspend()?; // return all pages to the pool; resume later
+        let _: Idle<'_> = ctx.idle();
+        drop(g);
+        Ok(())
+    }
+
+    fn told(ctx: &Context) -> [f64; 7] {
+        let model = ctx.model();
+        [
+            scheduling::price(),
+            scheduling::rent(ctx),
+            scheduling::rent(ctx.inner()),
+            scheduling::dividend(model),
+            scheduling::latency(ctx),
+            scheduling::latency(ctx.inner()),
+            scheduling::balance(model),
+        ]
+    }
+
+    fn told_by_owner(ctx: Context, model: inferlet::Model) -> f64 {
+        scheduling::rent(&ctx) + scheduling::balance(&model)
+    }
+}
+
 /// Forward passes.
 // rows: RS-087..105 RS-107..109 RS-119..126
 mod forward {

@@ -66,6 +66,7 @@ struct Asked<'py> {
     /// Each with its manifest.
     programs: BTreeMap<String, (ProgramArgument, Option<String>)>,
     is_alone: bool,
+    credits: Option<f64>,
 }
 
 #[pymethods]
@@ -276,6 +277,7 @@ fn launched(py: Python<'_>, program: ProgramArgument, launch: Asked<'_>) -> PyRe
         seed: launch.seed,
         username: launch.username,
         token_budget: launch.token_budget,
+        credits: launch.credits,
         limits: config::launch_limits(py, &launch.limits)?,
         programs: named(py, launch.programs)?,
         is_alone: launch.is_alone,

@@ -10,7 +10,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pie_host::{Error, ErrorCode, Event, Host, Inherited, Launch, Reader, ServedProcess, Serving};
+use pie_host::{
+    Error, ErrorCode, Event, Holding, Host, Inherited, Launch, Reader, ServedProcess, Serving,
+};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -566,6 +568,14 @@ fn described(entry: &Entry, with_user: bool) -> Value {
         "dropped": process.n_dropped(),
         "tokens": process.n_tokens(),
     });
+    let holdings = process.holdings();
+    let of_models = |read: fn(&Holding) -> f64| {
+        let entries = holdings.iter();
+        let entries = entries.map(|holding| (holding.model.clone(), json!(read(holding))));
+        Value::Object(entries.collect())
+    };
+    row["credits"] = of_models(|holding| holding.balance);
+    row["bids"] = of_models(|holding| holding.bid);
     if with_user {
         row["user"] = json!(entry.user);
     }

@@ -208,3 +208,20 @@ async def test_a_launch_may_lower_limits_and_bound_its_tokens(server: Served, tm
             assert (await refused(client.launch("flood", limits=mistake))).code == "invalid-argument"
         process = await client.launch("stream", input={"prompt": "p"}, token_budget=40)
         assert (await refused(process.result())).code == "token-budget"
+
+
+@scenario
+async def test_a_list_tells_what_processes_have_of_the_market(server: Served, tmp_path: Path) -> None:
+    async with client_of(server) as client:
+        await install_source(client, tmp_path, ECHO, "echo")
+        process = await client.launch("echo", credits=2.5)
+        assert await anext(process.events()) == Event.Stdout("ready")
+        (running,) = [listed for listed in await client.list() if listed.pid == process.pid]
+        assert running.credits is not None
+        assert set(running.credits.values()) == {2.5}
+        assert running.bids == dict.fromkeys(running.credits, 0.0)
+        await process.close_input()
+        await process.result()
+        await ended(client, process.pid)
+        (over,) = [listed for listed in await client.list(all=True) if listed.pid == process.pid]
+        assert (over.credits, over.bids) == ({}, {})

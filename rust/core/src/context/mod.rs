@@ -16,6 +16,7 @@ use crate::generation::{forked, saved};
 use crate::hash::fold;
 use crate::ids::{BatchId, GeneratorId, ProcessId};
 use crate::kv::{Content, Lane, Moves, NodeId, Obstacle, PageDemand, PageStore};
+use crate::market::Offer;
 use crate::sched::Habit;
 
 pub(crate) use before::Before;
@@ -64,8 +65,8 @@ pub(crate) struct Context {
     /// The generator that is not retired.
     pub(crate) generator: Option<GeneratorId>,
     pub(crate) pass: Option<Pass>,
-    /// What the program offers for its pages, in micro-credits.
-    pub(crate) bid: u64,
+    /// What the program said of its bid for pages.
+    pub(crate) offer: Offer,
     /// Until when its pages are not taken for others, for it has just computed again what it had lost.
     pub(crate) spared_until_ns: u64,
     /// Tokens that it had lost and computed again, less those that its new ones repaid. While there are any, its pages
@@ -115,7 +116,7 @@ impl Context {
             released: false,
             generator: None,
             pass: None,
-            bid: 0,
+            offer: Offer::default(),
             spared_until_ns: 0,
             n_owed: 0,
             habit: Habit::default(),

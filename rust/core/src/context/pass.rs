@@ -148,6 +148,11 @@ impl Pass {
         self.tokens.content()
     }
 
+    /// Whether it drew no token so far.
+    pub(crate) fn has_drawn_none(&self) -> bool {
+        self.drawn().is_empty()
+    }
+
     /// Tokens that it drew, without those that ran ahead of its answer.
     pub(crate) fn drawn(&self) -> &[u32] {
         self.tokens.drawn(self.n_asked())

@@ -24,6 +24,7 @@ impl Engine {
             ));
         }
         self.check_pages()?;
+        self.market.check()?;
         for (id, context) in self.owned.contexts.iter() {
             self.check_context(ContextId(id), context)
                 .map_err(|broken| format!("{:?}: {broken}", ContextId(id)))?;
@@ -207,7 +208,6 @@ impl Engine {
                 pass.is_some_and(|pass| pass.id == ticket.pass && pass.is_waiting())
                     && pass.is_some_and(|pass| pass.is_ahead() == ticket.is_ahead)
                     && context.n_remaining() == ticket.n_tokens
-                    && context.bid == ticket.bid
             };
             if !self.owned.contexts.get(ticket.context.0).is_some_and(waits) {
                 return Err(format!("{:?} is queued and does not wait", ticket.context));

@@ -199,25 +199,6 @@ impl Engine {
         self.drop_tokens(context, n)
     }
 
-    /// What the program offers for the pages of its next passes, in micro-credits; 0 at first. Under shortage the
-    /// contexts of a user that offer less give way to those that offer more.
-    ///
-    /// # Errors
-    /// `context-busy`, `context-released`.
-    pub fn set_bid(&mut self, context: ContextId, bid: u64) -> Result<()> {
-        let state = self.owned.live_mut(context)?;
-        let pass = state.pass.as_ref();
-        if state.before.is_some() || pass.is_some_and(|pass| pass.request().is_some()) {
-            return Err(pass_under_way("bid for"));
-        }
-        // What runs ahead stays: a bid changes no token.
-        if let Some(pass) = pass {
-            self.waiting.queue.set_bid(pass.id, bid);
-        }
-        state.bid = bid;
-        Ok(())
-    }
-
     /// Gives all pages back, now or when the batch that uses them is done; the next pass takes them again. What the
     /// program sees does not change.
     ///

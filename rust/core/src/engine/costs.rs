@@ -11,6 +11,8 @@ pub(super) struct Costs {
     request_ns: Option<u64>,
     /// When the last one ended.
     ended_ns: u64,
+    /// Of a batch.
+    tick_ns: Option<u64>,
 }
 
 /// Tokens from which on a batch tells what one costs.
@@ -22,6 +24,12 @@ impl Costs {
         if n_tokens >= MANY_TOKENS {
             self.token_ns = Some(blended(self.token_ns, took_ns / u64::from(n_tokens)));
         }
+        self.tick_ns = Some(blended(self.tick_ns, took_ns));
+    }
+
+    /// What a batch takes; 0 before the first.
+    pub(super) fn tick_ns(&self) -> u64 {
+        self.tick_ns.unwrap_or(0)
     }
 
     /// What a token costs; 0 where none was seen.
@@ -76,6 +84,16 @@ mod tests {
             costs.ended(0, now_ns, now_ns + 1);
         }
         assert_eq!(costs.next_end_ms(), Some(25));
+    }
+
+    #[test]
+    fn a_batch_takes_as_long_as_the_last_ones_did() {
+        let mut costs = Costs::default();
+        assert_eq!(costs.tick_ns(), 0);
+        costs.ran(1, 800);
+        assert_eq!(costs.tick_ns(), 800);
+        costs.ran(100, 1600);
+        assert_eq!(costs.tick_ns(), 900);
     }
 
     #[test]

@@ -4,13 +4,15 @@
 //! another can so never keep the pool. Then those of requests that come later, in the order of `sched/precedence.rs`. A
 //! prefill that began is spared until it is done, and so is what was passed over too often: who is displaced runs again
 //! before others can be displaced for it. Who had to compute again what was lost is spared for several times as long as
-//! that took, so that the work is worth it.
+//! that took, so that the work is worth it; a program that bade more by itself takes these pages all the same. Bids
+//! (`bidding`) are looked at from here on alone, where pages are short.
 
 use super::Engine;
 use super::planner::Planner;
 use crate::context::Pass;
-use crate::ids::ContextId;
+use crate::ids::{ContextId, UserId};
 use crate::kv::{Obstacle, PageCopy};
+use crate::market::Bid;
 use crate::sched::{Claimant, Holder, Ticket};
 
 /// How many times its usual time a program may take to come back before the pages of its context go.
@@ -103,9 +105,12 @@ impl Planner<'_> {
             if reserved != Err(Obstacle::Short) {
                 return reserved;
             }
-            if ticket.is_ahead
-                || !self.displace(missing, ticket, others) && !self.give_up_shared(ticket)
-            {
+            if ticket.is_ahead {
+                return Err(Obstacle::Short);
+            }
+            if !self.displace(missing, ticket, others) && !self.give_up_shared(ticket) {
+                self.auction(others).lose(ticket.context);
+                self.note_outbidding(missing, ticket, others);
                 return Err(Obstacle::Short);
             }
         }
@@ -137,19 +142,11 @@ impl Planner<'_> {
 
     /// Suspends one of the requests that wait and come later.
     fn displace_waiting(&mut self, n: u32, ticket: &Ticket, others: &[Ticket]) -> bool {
-        let share = self.device.store.n_pages() / self.device.store.n_users().max(1);
-        let exceeds = |user, n| self.device.store.n_used_by(user).saturating_add(n) > share;
-        let claimant = Claimant {
-            ticket,
-            is_urgent: self.urgent == Some(ticket.pass),
-            exceeds: exceeds(ticket.user, n),
-        };
+        self.auction(others);
+        let claimant = self.claimant(n, ticket);
         let holders = || {
             let others = others.iter().filter(|other| other.pass != ticket.pass);
-            let holders = others.map(|other| Holder {
-                ticket: other,
-                exceeds: exceeds(other.user, 0),
-            });
+            let holders = others.map(|other| self.holder(other));
             holders.filter(|holder| claimant.may_displace(holder))
         };
         let mut victim = holders()
@@ -163,13 +160,64 @@ impl Planner<'_> {
                 .max_by_key(Holder::rank)
                 .or(victim);
         }
-        let victim = victim.map(|holder| holder.ticket.context);
-        let Some(context) = victim.and_then(|victim| self.owned.contexts.get_mut(victim.0)) else {
+        let Some(victim) = victim.map(|holder| holder.ticket.context) else {
+            return false;
+        };
+        let Some(context) = self.owned.contexts.get_mut(victim.0) else {
             return false;
         };
         context.suspend(&mut self.device.store);
         self.totals.n_suspended += 1;
+        self.auction(others).lose(victim);
         true
+    }
+
+    /// A request that needs `n` pages more.
+    fn claimant<'t>(&self, n: u32, ticket: &'t Ticket) -> Claimant<'t> {
+        let bid = self.bid(ticket);
+        Claimant {
+            ticket,
+            bid: bid.amount,
+            insists: bid.is_given,
+            is_urgent: self.urgent == Some(ticket.pass),
+            exceeds: self.exceeds(ticket.user, n),
+        }
+    }
+
+    fn holder<'t>(&self, ticket: &'t Ticket) -> Holder<'t> {
+        Holder {
+            ticket,
+            bid: self.bid(ticket).amount,
+            exceeds: self.exceeds(ticket.user, 0),
+        }
+    }
+
+    fn bid(&self, ticket: &Ticket) -> Bid {
+        let auction = self.auction.as_ref();
+        auction.map_or_else(Bid::default, |auction| auction.bid(ticket.context))
+    }
+
+    /// Whether a user would have more than an equal share of the pool with `n` pages more.
+    fn exceeds(&self, user: UserId, n: u32) -> bool {
+        let share = self.device.store.n_pages() / self.device.store.n_users().max(1);
+        self.device.store.n_used_by(user).saturating_add(n) > share
+    }
+
+    /// A request lacks `n` pages, and those who were offered a place before it may hold them. Where its program bade
+    /// for it, and more than they, it comes before them in the next plan.
+    fn note_outbidding(&mut self, n: u32, ticket: &Ticket, others: &[Ticket]) {
+        let claimant = self.claimant(n, ticket);
+        if !claimant.insists {
+            return;
+        }
+        let has_place = |other: &&Ticket| {
+            let context = self.owned.contexts.get(other.context.0);
+            context.is_some_and(|context| context.lease == Some(self.demand.batch))
+        };
+        let mut placed = others.iter().filter(has_place);
+        if placed.any(|other| claimant.insists_on(&self.holder(other))) {
+            self.fates.outbidding.push(ticket.pass);
+        }
     }
 
     /// Whether the context of a request that waits holds pages that may be taken away; also where it owes tokens, if
@@ -185,7 +233,8 @@ impl Planner<'_> {
                 // A user who has less than a share does not wait for more than the time.
                 let is_below = holder.exceeds && !claimant.exceeds;
                 let owes = context.n_owed > 0 && !is_below && !forgives;
-                let repays = (context.spared_until_ns > self.now_ns || owes) && !claimant.is_urgent;
+                let may_wait = !claimant.is_urgent && !claimant.insists_on(holder);
+                let repays = (context.spared_until_ns > self.now_ns || owes) && may_wait;
                 let is_spared = began && has_all || repays;
                 context.lease.is_none() && context.lane.is_resident() && !is_spared
             })

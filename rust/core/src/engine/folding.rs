@@ -132,6 +132,7 @@ impl Engine {
             return faults.count("a pass that succeeded has no context");
         };
         state.note_charged(pass.n_entering());
+        let n_pages_before = state.n_tokens() / page_size;
         // A pass that had nothing to run took nothing.
         if pass.n_tokens() > 0 {
             state.absorb(&self.device.store, pass);
@@ -150,7 +151,27 @@ impl Engine {
             PassKind::Step(_) | PassKind::Run(_) => {}
         }
         state.trim(&mut self.device.store);
-        let Some(origin) = pass.origin else { return };
+        if state.offer.is_given() {
+            let generator = pass.kind.generator();
+            let generator = generator.and_then(|id| self.owned.generators.get(id.0));
+            if generator.is_none_or(|generator| generator.rebids) {
+                state.offer.spend();
+            }
+        }
+        let n_pages = state.n_tokens() / page_size;
+        if n_pages > n_pages_before && !state.drafts {
+            let process = state.process;
+            self.charge_pages(process, n_pages_before, n_pages);
+        }
+        self.count_origin(context, pass);
+    }
+
+    /// A pass that drew counts for the seeds of later ones.
+    fn count_origin(&mut self, context: ContextId, pass: &Pass) {
+        let (Some(origin), Some(state)) = (pass.origin, self.owned.contexts.get_mut(context.0))
+        else {
+            return;
+        };
         if let Some(before) = &mut state.before {
             before.origin = Some(origin);
         } else if let Some(process) = self.owned.processes.get_mut(&state.process) {

@@ -2,9 +2,9 @@
 //!
 //! It has three parts: what is `owned` by users, what is `waiting` for the device, and the `device`.
 //!
-//! Calls of programs (`contexts`, `generators`, `accepting`) take effect at once and take microseconds. What waits for
-//! a batch is a request (`requests`): it is entered (`submitting`, or `ahead` where it ran ahead), and its answer is
-//! taken (`folding`); steps that somebody is `collecting` count together. The driver's side is `next_batch`
+//! Calls of programs (`contexts`, `generators`, `accepting`, `bidding`) take effect at once and take microseconds. What
+//! waits for a batch is a request (`requests`): it is entered (`submitting`, or `ahead` where it ran ahead), and its
+//! answer is taken (`folding`); steps that somebody is `collecting` count together. The driver's side is `next_batch`
 //! (`planning`: a `planner` has `admitting` give places, `displacing` find pages, `writing` fill the arena, and
 //! `following` look a batch ahead), `complete` (`completing`: each pass goes on by `advancing`, each token is judged by
 //! `judging`, rows wait for token masks in `late`), `complete_command` (`commands`), `abandon_overdue` (`abandoning`)
@@ -16,6 +16,7 @@ mod adapters;
 mod admitting;
 mod advancing;
 mod ahead;
+mod bidding;
 mod check;
 mod collecting;
 mod command_queue;

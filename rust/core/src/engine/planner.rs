@@ -11,6 +11,7 @@ use crate::config::EngineConfig;
 use crate::errors::Error;
 use crate::ids::{ContextId, PageId, PassId, RequestId};
 use crate::kv::{Content, PageCopy, PageDemand};
+use crate::market::{Auction, Ledger};
 use crate::sched::Ticket;
 
 /// What a plan reads and changes of the engine, and what it comes to.
@@ -23,6 +24,7 @@ pub(super) struct Planner<'a> {
     pub(super) urgent: Option<PassId>,
     pub(super) config: &'a EngineConfig,
     pub(super) owned: &'a mut Owned,
+    pub(super) market: &'a Ledger,
     pub(super) idle: &'a mut IdleList,
     pub(super) device: &'a mut Device,
     pub(super) totals: &'a mut Totals,
@@ -32,6 +34,8 @@ pub(super) struct Planner<'a> {
     /// The pages of the sequence that is added, behind its full ones; its memory serves one after the other.
     pub(super) last_pages: Vec<PageId>,
     pub(super) fates: Fates,
+    /// What is bid for pages; none while they are not short.
+    pub(super) auction: Option<Auction>,
 }
 
 /// What becomes of requests apart from the batch.
@@ -42,6 +46,8 @@ pub(super) struct Fates {
     /// Passes of which nothing is left to compute, with the request that is answered where no token mask is missing,
     /// and contexts whose pass ran ahead in vain.
     pub(super) done: Vec<(ContextId, Option<RequestId>)>,
+    /// Requests that lack pages, and for which more was bid than for others that have a place.
+    pub(super) outbidding: Vec<PassId>,
     /// When pages may be had that programs expected back hold now.
     pub(super) retry_ns: Option<u64>,
 }

@@ -128,12 +128,21 @@ impl Engine {
         let is_idle = self.device.in_flight.is_empty();
         let (mut planner, queue) = self.planner(urgent, now_ns);
         queue.plan(limits, is_idle, &mut planner);
-        let Planner { batch, fates, .. } = planner;
+        let Planner {
+            batch,
+            fates,
+            auction,
+            ..
+        } = planner;
+        self.waiting.queue.outbidding = fates.outbidding;
         let n_done = fates.done.len();
         for (context, request) in fates.done {
             self.ready.extend(request);
             self.keep_late(context, now_ns);
             self.rest(context);
+        }
+        if !batch.is_empty() {
+            self.settle_market(auction.as_ref());
         }
         Attempt {
             batch: (!batch.is_empty()).then(|| self.launch(batch, before)),
@@ -166,6 +175,7 @@ impl Engine {
             urgent,
             config: &self.config,
             owned: &mut self.owned,
+            market: &self.market,
             idle,
             device: &mut self.device,
             totals: &mut self.totals,
@@ -173,6 +183,7 @@ impl Engine {
             n_reads: 0,
             last_pages: Vec::new(),
             fates: Fates::default(),
+            auction: None,
         };
         (planner, queue)
     }

@@ -39,9 +39,10 @@ impl Engine {
         }
     }
 
-    /// Ends a process: releases everything that it owns, which its snapshots are not, and cancels its requests, which
-    /// nobody will take. An unknown process is none.
+    /// Ends a process: closes its account, releases everything that it owns, which its snapshots are not, and cancels
+    /// its requests, which nobody will take. An unknown process is none.
     pub fn end_process(&mut self, process: ProcessId) {
+        self.market.close(process);
         let Some(ended) = self.owned.remove_process(process) else {
             return;
         };

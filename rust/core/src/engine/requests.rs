@@ -90,7 +90,6 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
         served,
         n_refused: 0,
         refused_in: 0,
-        bid: context.bid,
         is_ahead: pass.is_ahead(),
         follows: None,
     })

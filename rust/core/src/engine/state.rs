@@ -10,6 +10,7 @@ use crate::errors::{Error, Result};
 use crate::generation::DraftEvent;
 use crate::ids::RequestId;
 use crate::kv::PageStore;
+use crate::market::Ledger;
 
 /// The state of one model's contexts, generators and requests.
 ///
@@ -21,6 +22,8 @@ pub struct Engine {
     pub(super) owned: Owned,
     pub(super) waiting: Waiting,
     pub(super) device: Device,
+    /// What processes have of the market for pages.
+    pub(super) market: Ledger,
     /// Requests that became ready and were not yet drained.
     pub(super) ready: Vec<RequestId>,
     /// Rows that were kept and whose token masks have come since, not yet drained.
@@ -54,6 +57,7 @@ impl Engine {
             owned: Owned::new(),
             waiting: Waiting::new(&config),
             device: Device::new(store),
+            market: Ledger::default(),
             ready: Vec::new(),
             draws: Vec::new(),
             draft_events: Vec::new(),

@@ -101,6 +101,13 @@ stats! {
         pub n_dropped: u64,
         /// Times that a context gave up its pages because others needed them.
         pub n_suspended: u64,
+        /// Batches for which pages were short, so that contexts bade for them.
+        pub n_auctions: u64,
+        /// The highest bid that lost when the last batch was planned, in micro-credits a page; 0 where pages were not
+        /// short.
+        pub rent_microcredits: u64,
+        /// Rent that was paid so far, in micro-credits. It returned to all processes.
+        pub rented_microcredits: u64,
         /// Steps that had run ahead of their program when it asked.
         pub n_ahead_used: u64,
         /// Steps that ran ahead in vain.
@@ -194,6 +201,9 @@ impl Engine {
             n_evicted: pages.n_evicted,
             n_dropped: pages.n_dropped,
             n_suspended: totals.n_suspended,
+            n_auctions: self.market.n_auctions(),
+            rent_microcredits: self.market.rent(),
+            rented_microcredits: u64::try_from(self.market.rented()).unwrap_or(u64::MAX),
             n_ahead_used: totals.n_ahead_used,
             n_ahead_dropped: totals.n_ahead_dropped,
             n_followers: totals.n_followers,

@@ -42,8 +42,8 @@ impl Engine {
         Ok(())
     }
 
-    /// How many tokens the generator is thought to draw. It is kept for whoever plans by it, as the engine does not; it
-    /// never ends the generation.
+    /// How many tokens the generator is thought to draw: the bid by default for its pages follows from it. It never
+    /// ends the generation.
     ///
     /// # Errors
     /// `invalid-argument` for 0; `generator-retired`; `context-busy` while a step is under way.

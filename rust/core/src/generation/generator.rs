@@ -42,6 +42,8 @@ pub(crate) struct Generator {
     pub(crate) drafter: Option<Box<Drafter>>,
     /// Tokens that the program thinks it will become.
     pub(crate) horizon: Option<u32>,
+    /// Each of its steps bids anew for pages; if not, what the program bade for one holds for all that follow.
+    pub(crate) rebids: bool,
     pub(crate) max_tokens: Option<u32>,
     pub(crate) stop: StopSet,
     pub(crate) adapter: Adapter,
@@ -97,6 +99,7 @@ impl Generator {
             probes: None,
             drafter: None,
             horizon: None,
+            rebids: true,
             max_tokens: None,
             stop,
             adapter: Adapter {

@@ -190,7 +190,6 @@ impl World {
                     served: 0,
                     n_refused: 0,
                     refused_in: 0,
-                    bid: 0,
                     is_ahead,
                     follows: None,
                 });

@@ -33,7 +33,6 @@ fn ticket(arrival: u64, user: u64, n_tokens: u32) -> Ticket {
         served: 0,
         n_refused: 0,
         refused_in: 0,
-        bid: 0,
         is_ahead: false,
         follows: None,
     }

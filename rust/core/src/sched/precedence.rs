@@ -1,18 +1,26 @@
 //! Which waiting request gives up its pages for which other one, where pages are short.
 //!
 //! A pass that nobody has asked for gives way first, then those of a user who has more than an equal share of the pool.
-//! Among the others, the lowest bid gives way first, then prefills, then the youngest. A request that was passed over
-//! too often gives way to none.
+//! Among the others, the lowest bid gives way first, then prefills, then the youngest. Displacing costs work, so a bid
+//! has to be higher by an eighth; between bids that are closer to each other age decides. A request that was passed
+//! over too often gives way to none.
 
 use std::cmp::Reverse;
 
 use super::ticket::Ticket;
 use crate::ids::PassId;
 
+/// The part of a bid by which another one has to be higher, so that the work of displacing is worth it.
+const PREMIUM: u64 = 8;
+
 /// A request that needs pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimant<'a> {
     pub(crate) ticket: &'a Ticket,
+    /// What its context bids for its pages.
+    pub(crate) bid: u64,
+    /// Its program bade so much by itself.
+    pub(crate) insists: bool,
     /// Nothing else can run: it displaces every other.
     pub(crate) is_urgent: bool,
     /// With these pages its user would have more than a share.
@@ -23,6 +31,8 @@ pub(crate) struct Claimant<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holder<'a> {
     pub(crate) ticket: &'a Ticket,
+    /// What its context bids for its pages.
+    pub(crate) bid: u64,
     /// Its user has more than a share.
     pub(crate) exceeds: bool,
 }
@@ -38,15 +48,21 @@ impl Claimant<'_> {
         match (holder.exceeds && is_of_another, self.exceeds) {
             (true, false) => true,
             (false, true) if is_of_another => own.is_starved(),
-            _ => other.is_ahead || own.is_starved() || self.outranks(other),
+            _ => other.is_ahead || own.is_starved() || self.outranks(holder),
         }
     }
 
+    /// Whether the pages of another request may be taken for this one because its program bade more for them: also
+    /// those that are spared for others.
+    pub(crate) fn insists_on(&self, holder: &Holder<'_>) -> bool {
+        self.insists && outbids(self.bid, holder.bid) && self.may_displace(holder)
+    }
+
     /// Whether it comes before another one of the same standing.
-    const fn outranks(&self, other: &Ticket) -> bool {
-        let own = self.ticket;
-        own.bid > other.bid
-            || own.bid == other.bid
+    const fn outranks(&self, holder: &Holder<'_>) -> bool {
+        let (own, other) = (self.ticket, holder.ticket);
+        outbids(self.bid, holder.bid)
+            || !outbids(holder.bid, self.bid)
                 && (own.pass.0 < other.pass.0 || own.is_step() && !other.is_step())
     }
 }
@@ -58,11 +74,16 @@ impl Holder<'_> {
         (
             ticket.is_ahead,
             self.exceeds,
-            Reverse(ticket.bid),
+            Reverse(self.bid),
             !ticket.is_step(),
             ticket.pass,
         )
     }
+}
+
+/// Whether a bid is so much higher than another one that it is worth displacing for it.
+const fn outbids(bid: u64, other: u64) -> bool {
+    bid > other.saturating_add(other / PREMIUM)
 }
 
 #[cfg(test)]
@@ -85,7 +106,6 @@ mod tests {
             served: 0,
             n_refused: 0,
             refused_in: 0,
-            bid: 5,
             is_ahead: false,
             follows: None,
         }
@@ -94,19 +114,34 @@ mod tests {
     /// Whether a request displaces another one, for each case of which users have more than a share: neither, the
     /// other's, its own, both.
     fn check(own: &Ticket, other: &Ticket, expected: [bool; 4]) {
+        check_bids((own, 5), (other, 5), expected);
+    }
+
+    /// The same of requests that bid.
+    fn check_bids(
+        (own, own_bid): (&Ticket, u64),
+        (other, other_bid): (&Ticket, u64),
+        expected: [bool; 4],
+    ) {
         let found = [(false, false), (false, true), (true, false), (true, true)];
         let found = found.map(|(own_exceeds, other_exceeds)| {
             let claimant = Claimant {
                 ticket: own,
+                bid: own_bid,
+                insists: false,
                 is_urgent: false,
                 exceeds: own_exceeds,
             };
             claimant.may_displace(&Holder {
                 ticket: other,
+                bid: other_bid,
                 exceeds: other_exceeds,
             })
         });
-        assert_eq!(found, expected, "{own:?} and {other:?}");
+        assert_eq!(
+            found, expected,
+            "{own:?} for {own_bid} and {other:?} for {other_bid}"
+        );
     }
 
     #[test]
@@ -116,7 +151,6 @@ mod tests {
             n_tokens: 9,
             ..ticket
         };
-        let bid = |ticket: Ticket, bid| Ticket { bid, ..ticket };
         let starved = |ticket: Ticket| Ticket {
             n_refused: MAX_REFUSED,
             ..ticket
@@ -135,8 +169,13 @@ mod tests {
         // A decode before a prefill, and a higher bid before either.
         check(&sibling, &prefill(older), [true; 4]);
         check(&prefill(sibling), &older, [false; 4]);
-        check(&bid(prefill(sibling), 6), &older, [true; 4]);
-        check(&bid(older, 4), &prefill(sibling), [false; 4]);
+        check_bids((&prefill(sibling), 6), (&older, 5), [true; 4]);
+        check_bids((&older, 4), (&prefill(sibling), 5), [false; 4]);
+        // By an eighth: what is closer is decided by age.
+        check_bids((&sibling, 900), (&older, 800), [false; 4]);
+        check_bids((&older, 800), (&sibling, 900), [true; 4]);
+        check_bids((&sibling, 901), (&older, 800), [true; 4]);
+        check_bids((&older, 800), (&sibling, 901), [false; 4]);
         // What nobody asked for gives way, but not to a user who has too much.
         check(&younger, &ahead(older), [true, true, false, true]);
         check(&sibling, &ahead(older), [true; 4]);
@@ -155,13 +194,41 @@ mod tests {
         };
         let claimant = Claimant {
             ticket: &younger,
+            bid: 0,
+            insists: false,
             is_urgent: true,
             exceeds: true,
         };
         assert!(claimant.may_displace(&Holder {
             ticket: &starved,
+            bid: 9,
             exceeds: false,
         }));
+    }
+
+    #[test]
+    fn who_bade_more_insists_within_its_share() {
+        let (own, sibling, other) = (ticket(2, 1), ticket(1, 1), ticket(1, 2));
+        let insists = |bid, insists, exceeds, holder: &Ticket| {
+            let claimant = Claimant {
+                ticket: &own,
+                bid,
+                insists,
+                is_urgent: false,
+                exceeds,
+            };
+            claimant.insists_on(&Holder {
+                ticket: holder,
+                bid: 5,
+                exceeds: false,
+            })
+        };
+        assert!(insists(6, true, false, &sibling));
+        assert!(insists(6, true, true, &sibling));
+        assert!(insists(6, true, false, &other));
+        assert!(!insists(6, true, true, &other));
+        assert!(!insists(6, false, false, &sibling));
+        assert!(!insists(5, true, false, &sibling));
     }
 
     #[test]
@@ -169,26 +236,25 @@ mod tests {
         let base = ticket(1, 1);
         let ahead = Ticket {
             is_ahead: true,
-            bid: 9,
             ..base
         };
-        let cheap = Ticket { bid: 4, ..base };
         let prefill = Ticket {
             n_tokens: 2,
             ..base
         };
         let younger = ticket(2, 1);
         let order = [
-            (ahead, false),
-            (base, true),
-            (cheap, false),
-            (prefill, false),
-            (younger, false),
-            (base, false),
+            (ahead, 9, false),
+            (base, 5, true),
+            (base, 4, false),
+            (prefill, 5, false),
+            (younger, 5, false),
+            (base, 5, false),
         ];
-        let ranks = order.map(|(ticket, exceeds)| {
+        let ranks = order.map(|(ticket, bid, exceeds)| {
             Holder {
                 ticket: &ticket,
+                bid,
                 exceeds,
             }
             .rank()

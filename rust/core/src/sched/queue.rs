@@ -32,6 +32,8 @@ pub(crate) struct Queue {
     n_passed_over_before: u32,
     /// A request, by its pass, that is offered before all others, because otherwise none would run.
     pub(crate) urgent: Option<PassId>,
+    /// Requests that lacked pages in the last plan, while others had a place for which less was bid.
+    pub(crate) outbidding: Vec<PassId>,
     n_plans: u64,
     /// How long a batch may take.
     pub(crate) pace: Pace,
@@ -110,14 +112,6 @@ impl Queue {
         others.remove(place);
         alike.push(ticket);
         true
-    }
-
-    /// The program offers something else for the pages of a pass that may wait.
-    pub(crate) fn set_bid(&mut self, pass: PassId, bid: u64) {
-        let mut all = self.steps.iter_mut().chain(&mut self.prefills);
-        if let Some(ticket) = all.find(|ticket| ticket.pass == pass) {
-            ticket.bid = bid;
-        }
     }
 
     /// What follows the batch that runs waits no longer.
@@ -228,7 +222,7 @@ impl Queue {
     }
 
     /// Puts those first that come before all others: the urgent one, then the starved, and one prefill where none had a
-    /// turn for long.
+    /// turn for long, then those for which more was bid than for others that had a place.
     fn lead(&mut self) {
         let n_steps = self.steps.len();
         let (order, urgent) = (&mut self.order, self.urgent);
@@ -239,8 +233,18 @@ impl Queue {
             first.push(n_steps);
         }
         first.sort_unstable();
+        let n_first = first.len();
         for (place, index) in first.into_iter().enumerate() {
             order[place..=index].rotate_right(1);
+        }
+        if !self.outbidding.is_empty() {
+            let mut place = n_first;
+            for index in n_first..order.len() {
+                if self.outbidding.contains(&order[index].pass) {
+                    order[place..=index].rotate_right(1);
+                    place += 1;
+                }
+            }
         }
         let is_urgent = |ticket: &Ticket| Some(ticket.pass) == urgent;
         if let Some(index) = order.iter().position(is_urgent) {

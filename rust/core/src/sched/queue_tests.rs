@@ -27,7 +27,6 @@ fn ticket(request: u64, process: u64, n_tokens: u32) -> Ticket {
         served: 0,
         n_refused: 0,
         refused_in: 0,
-        bid: 0,
         is_ahead: false,
         follows: None,
     }
@@ -84,6 +83,38 @@ fn drafts_are_verified_before_any_prefill_and_in_one_piece() {
         queue.push(ticket);
     }
     assert_eq!(plan(&mut queue, LIMITS, 2), [(1, 10), (2, 6)]);
+}
+
+#[test]
+fn who_outbids_those_that_had_a_place_comes_before_them() {
+    let waiting = |queue: &mut Queue| {
+        queue.push(ticket(1, 1, 1));
+        queue.push(ticket(2, 2, 1));
+        queue.push(Ticket {
+            n_refused: 1,
+            ..ticket(3, 3, 5)
+        });
+    };
+    let order = |planned: Vec<(u64, u32)>| planned.into_iter().map(|(pass, _)| pass);
+    let mut queue = Queue::default();
+    waiting(&mut queue);
+    let planned = plan(&mut queue, LIMITS, 1);
+    assert_eq!(order(planned).collect::<Vec<_>>(), [1, 2, 3]);
+    let mut queue = Queue::default();
+    waiting(&mut queue);
+    queue.outbidding = vec![PassId(3), PassId(9)];
+    let planned = plan(&mut queue, LIMITS, 1);
+    assert_eq!(order(planned).collect::<Vec<_>>(), [3, 1, 2]);
+    // Whoever was passed over too often is still before them.
+    let mut queue = Queue::default();
+    waiting(&mut queue);
+    queue.push(Ticket {
+        n_refused: MAX_REFUSED,
+        ..ticket(4, 4, 1)
+    });
+    queue.outbidding = vec![PassId(3)];
+    let planned = plan(&mut queue, LIMITS, 1);
+    assert_eq!(order(planned).collect::<Vec<_>>(), [4, 3, 1, 2]);
 }
 
 /// Admits by a function.

@@ -25,8 +25,6 @@ pub(crate) struct Ticket {
     pub(crate) n_refused: u32,
     /// The number of the plan that refused it last.
     pub(crate) refused_in: u64,
-    /// What its program offers for its pages; of two others the lower gives way first where pages are short.
-    pub(crate) bid: u64,
     /// Nobody has asked for it yet. It comes after all steps, and nothing is displaced for it.
     pub(crate) is_ahead: bool,
     /// The row of the batch that runs from which its token is drawn: it is there for one plan.

@@ -42,6 +42,10 @@ pub struct Simulation {
     pub n_given: u64,
 }
 
+/// What processes begin with, in micro-credits; none: the usual.
+const ENDOWMENTS: [Option<u64>; 5] = [Some(7), Some(900_000_000), None, Some(5000), Some(0)];
+const USUAL_ENDOWMENT: u64 = 1000;
+
 /// Contexts that live at once.
 const MAX_CONTEXTS: usize = 6;
 
@@ -87,6 +91,13 @@ impl Simulation {
             .engine
             .new_process(ProcessId(self.n_launched), UserId(user), launch_seed)
             .unwrap();
+        // The second process is a child of the first, where that lives.
+        let parent = (process == 1).then(|| ProcessId(self.processes[0].id));
+        let endowment = ENDOWMENTS[self.n_launched as usize % ENDOWMENTS.len()];
+        let id = ProcessId(self.n_launched);
+        self.world
+            .engine
+            .open_account(id, parent, endowment, USUAL_ENDOWMENT);
     }
 
     fn end_process(&mut self, process: usize) {
@@ -171,6 +182,26 @@ impl Simulation {
                 if let Some((context, model)) = self.pick(which).map(|at| &self.contexts[at]) {
                     let offered = self.world.engine.set_bid(*context, bid);
                     prop_assert_eq!(offered.is_ok(), model.request.is_none());
+                }
+            }
+            Op::Idle(which, begins) => {
+                if let Some((context, _)) = self.pick(which).map(|at| &self.contexts[at]) {
+                    if begins {
+                        self.world.engine.begin_idle(*context).unwrap();
+                    } else {
+                        self.world.engine.end_idle(*context);
+                    }
+                }
+            }
+            Op::Rebid(which, rebids) => {
+                let picked = self.pick(which).map(|at| &self.contexts[at].1);
+                let generator = picked.and_then(|model| model.generator);
+                if let Some(generator) = generator {
+                    // It is refused while a step is under way.
+                    if let Err(error) = self.world.engine.rebid_each_step(generator, rebids) {
+                        let refused = [ErrorCode::ContextBusy, ErrorCode::GeneratorRetired];
+                        prop_assert!(refused.contains(&error.code), "{}", error);
+                    }
                 }
             }
             Op::Relaunch(process) => {

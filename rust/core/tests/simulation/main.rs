@@ -60,6 +60,8 @@ struct Happened {
     drawn_late: u64,
     late_masks: u64,
     commands: u64,
+    auctions: u64,
+    rented: u64,
 }
 
 impl Happened {
@@ -84,6 +86,8 @@ impl Happened {
             drawn_late: world.n_drawn_late,
             late_masks: stats.n_late_masks,
             commands: stats.n_commands,
+            auctions: stats.n_auctions,
+            rented: stats.rented_microcredits,
         }
     }
 
@@ -120,6 +124,8 @@ impl AddAssign for Happened {
             (&mut self.drawn_late, other.drawn_late),
             (&mut self.late_masks, other.late_masks),
             (&mut self.commands, other.commands),
+            (&mut self.auctions, other.auctions),
+            (&mut self.rented, other.rented),
         ] {
             *own += other;
         }
@@ -191,5 +197,7 @@ fn programs_get_what_the_oracle_says() {
     assert!(counted.drawn_late > 0, "no mask came late");
     assert!(counted.late_masks > 0, "no mask came too late");
     assert!(counted.commands > 0, "no command was given");
+    assert!(counted.auctions > 0, "pages were never bid for");
+    assert!(counted.rented > 0, "nobody paid rent");
     println!("all: {all:?}\nthose that count: {counted:?}");
 }

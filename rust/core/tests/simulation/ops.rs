@@ -42,6 +42,10 @@ pub enum Op {
     Delete(usize, usize),
     Suspend(usize),
     Bid(usize, u64),
+    /// A context bids nothing from now on, or does again.
+    Idle(usize, bool),
+    /// The steps of a generator bid anew, or what was given holds for all.
+    Rebid(usize, bool),
     /// A process ends, and is launched again.
     Relaunch(usize),
     Truncate(usize, u32),
@@ -247,7 +251,9 @@ pub fn op() -> impl Strategy<Value = Op> {
         4 => (0usize..3, 0usize..8, any::<bool>()).prop_map(|(process, name, take)| Op::Open { process, name, take }),
         1 => (0usize..3, 0usize..8).prop_map(|(process, name)| Op::Delete(process, name)),
         2 => (0usize..6).prop_map(Op::Suspend),
-        1 => (0usize..6, 0u64..4).prop_map(|(context, bid)| Op::Bid(context, bid)),
+        2 => (0usize..6, prop_oneof![4 => 0u64..4, 1 => 5u64..2000, 1 => any::<u64>()]).prop_map(|(context, bid)| Op::Bid(context, bid)),
+        1 => (0usize..6, prop::bool::weighted(0.3)).prop_map(|(context, begins)| Op::Idle(context, begins)),
+        1 => (0usize..6, any::<bool>()).prop_map(|(context, rebids)| Op::Rebid(context, rebids)),
         1 => (0usize..12).prop_map(Op::Relaunch),
         1 => (0usize..6, 0u32..6).prop_map(|(context, n)| Op::Truncate(context, n)),
         2 => (0usize..6).prop_map(Op::Flush),
@@ -299,7 +305,10 @@ pub fn configs() -> impl Strategy<Value = EngineConfig> {
         1u32..6,
         prop_oneof![Just(0u64), Just(1_000_000u64)],
         any::<bool>(),
-        prop_oneof![1 => Just(0u64), 2 => 1u64..60],
+        (
+            prop_oneof![1 => Just(0u64), 2 => 1u64..60],
+            prop_oneof![2 => Just(0u64), 2 => 1u64..50],
+        ),
     )
         .prop_map(
             |(
@@ -314,9 +323,10 @@ pub fn configs() -> impl Strategy<Value = EngineConfig> {
                 max_batch_rows,
                 copy_page_ns,
                 follows,
-                shared_step_ns,
+                (shared_step_ns, page_price),
             )| {
                 EngineConfig {
+                    page_price,
                     shared_step: Duration::from_nanos(shared_step_ns),
                     max_snapshots: MAX_SNAPSHOTS,
                     max_user_snapshots: MAX_USER_SNAPSHOTS,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pie_core::ErrorCode;
+use pie_core::{ErrorCode, ProcessId};
 
 use super::state::HostState;
 use crate::Error;
@@ -65,6 +65,7 @@ impl Spawner for HostState {
             lineage,
             ending: Arc::new(Ending::new(holding)),
             places: Places::new(of_family, of_user),
+            parent: ProcessId(parent.pid),
         };
         Ok(Admitted {
             inherited,
@@ -93,6 +94,7 @@ impl Spawner for HostState {
             seed: Some(spawn.seed.unwrap_or(own_seed)),
             username: Some(parent.username.clone()),
             token_budget: spawn.token_budget,
+            credits: spawn.credits,
             programs: parent.kin.given(),
             is_alone: parent.kin.is_alone,
             mcp: parent.mcp.clone(),
@@ -184,6 +186,7 @@ mod tests {
             args: Vec::new(),
             seed: None,
             token_budget: None,
+            credits: None,
             with_output: false,
             is_detached: false,
         };

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use pie_core::ProcessId;
+use pie_core::market::MICRO;
+
 use super::state::HostState;
 use super::task::{self, EndReporter};
 use crate::Error;
 use crate::limits::Limits;
 use crate::process::kin::{Inherited, Kin};
 use crate::process::nameable::Nameable;
+use crate::process::purse::{Endowment, Purse};
 use crate::process::queue::PipeQueue;
 use crate::process::reading::{Alone, Reading};
 use crate::process::record::{Granted, ProcessRecord};
@@ -42,6 +46,14 @@ impl HostState {
         let most = most.map_or(&self.config.limits, |inherited| &inherited.limits);
         let limits = most.lowered(&launch.limits)?;
         launch.complete(limits.message_bytes)?;
+        let endowment = Endowment {
+            wanted: launch.endowment()?,
+            usual: self.config.credits.saturating_mul(MICRO),
+            parent: inherited.as_ref().map(|inherited| inherited.parent),
+        };
+        if inherited.is_none() && self.config.token_budget > 0 {
+            launch.token_budget.get_or_insert(self.config.token_budget);
+        }
         let user = launch.username.as_deref().unwrap_or_default();
         let program = self.components.shared(launch.program.clone());
         let program = program.held(&self.budget, user)?;
@@ -56,6 +68,9 @@ impl HostState {
         };
         let pid = self.numbers.give();
         let (record, events) = self.enter(pid, &mut launch, granted, reading)?;
+        let models = self.surroundings.models.all();
+        let purse = Purse::open(ProcessId(pid), models, endowment);
+        record.kin.endow(purse);
         if is_child {
             // It has no client that could send anything.
             record.close_input();

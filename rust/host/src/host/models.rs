@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pie_core::market::MICRO;
+
 use super::Host;
 use crate::Error;
 use crate::model::state::ModelState;
@@ -21,6 +23,7 @@ impl Host {
         } else {
             self.shared.config.driver_timeout
         };
+        config.engine.page_price = self.shared.config.page_price.saturating_mul(MICRO);
         let model = Arc::new(Model::new(config)?);
         overdue::start(&model)?;
         self.shared.surroundings.models.add(model.clone())?;

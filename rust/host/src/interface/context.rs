@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pie_core::market::micro_credits;
 use pie_core::{ContextId, Engine, HostData, ProcessId, Submission};
 use wasmtime::component::{Linker, Resource};
 
@@ -161,6 +162,23 @@ impl HostContext for Contexts<'_> {
 
     fn suspend(&mut self, this: Resource<ContextHandle>) -> CallResult<()> {
         self.on_context(&this, |engine, id| engine.suspend(id))
+    }
+
+    fn set_bid(&mut self, this: Resource<ContextHandle>, bid: f64) -> CallResult<()> {
+        let bid = micro_credits("the bid", bid)?;
+        self.on_context(&this, |engine, id| engine.set_bid(id, bid))
+    }
+
+    fn begin_idle(&mut self, this: Resource<ContextHandle>) -> CallResult<()> {
+        self.on_context(&this, |engine, id| engine.begin_idle(id))
+    }
+
+    fn end_idle(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<()> {
+        let context = self.table.get(&this)?.0.clone();
+        context
+            .model
+            .with_engine(|engine| engine.end_idle(context.id));
+        Ok(())
     }
 
     fn release(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<()> {

@@ -248,6 +248,10 @@ impl HostGenerator for Generators<'_> {
         self.on_generator(&this, |engine, id| engine.set_horizon(id, n))
     }
 
+    fn rebid_each_step(&mut self, this: Resource<GeneratorHandle>, rebid: bool) -> CallResult<()> {
+        self.on_generator(&this, |engine, id| engine.rebid_each_step(id, rebid))
+    }
+
     fn probe_each_step(
         &mut self,
         this: Resource<GeneratorHandle>,

@@ -7,8 +7,8 @@ use wasmtime_wasi_http::p2::bindings::ProxyPre;
 use super::bindings::ProgramPre;
 use super::{
     adapter, chat, clocks, context, files, filesystem, forward, futures, generation, grammar, http,
-    http_server, masks, mcp, messaging, model, poll, reasoning, runtime, sampling, session, source,
-    tokenizer, tools, types, wasi_http,
+    http_server, masks, mcp, messaging, model, poll, reasoning, runtime, sampling, scheduling,
+    session, source, tokenizer, tools, types, wasi_http,
 };
 use crate::Error;
 use crate::process::state::ProcessState;
@@ -60,6 +60,7 @@ impl Linkers {
         grammar::add_to_linker(&mut programs)?;
         forward::add_to_linker(&mut programs)?;
         generation::add_to_linker(&mut programs)?;
+        scheduling::add_to_linker(&mut programs)?;
         session::add_to_linker(&mut programs)?;
         messaging::add_to_linker(&mut programs)?;
         files::add_to_linker(&mut programs)?;

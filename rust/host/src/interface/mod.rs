@@ -31,6 +31,7 @@ mod poll;
 mod reasoning;
 pub(crate) mod runtime;
 mod sampling;
+mod scheduling;
 mod session;
 mod source;
 mod tokenizer;

@@ -67,6 +67,7 @@ impl runtime::Host for Launched<'_> {
             args,
             seed: options.seed,
             token_budget: options.token_budget,
+            credits: options.credits,
             with_output: options.output,
             is_detached: options.detached,
         };

@@ -24,6 +24,8 @@ pub(crate) struct Spawn {
     pub(crate) args: Vec<String>,
     pub(crate) seed: Option<u64>,
     pub(crate) token_budget: Option<u64>,
+    /// Of the credits of its parent; none: at most half of them.
+    pub(crate) credits: Option<f64>,
     /// Its output becomes that of its parent.
     pub(crate) with_output: bool,
     pub(crate) is_detached: bool,

@@ -6,12 +6,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use pie_core::TokenBudget;
+use pie_core::{ProcessId, TokenBudget};
 use sha2::{Digest, Sha256};
 
 use super::ending::Ending;
 use super::family::{Family, Member};
 use super::nameable::Nameable;
+use super::purse::Purse;
 use crate::event::Event;
 use crate::limits::Limits;
 use crate::program::Program;
@@ -29,6 +30,8 @@ pub struct Inherited {
     pub(crate) ending: Arc<Ending>,
     /// Given up at its end.
     pub(crate) places: Places,
+    /// The process that starts it.
+    pub(crate) parent: ProcessId,
 }
 
 /// Where a process stands among all that come of one launch.
@@ -80,6 +83,8 @@ pub(crate) struct Kin {
 struct Alive {
     nameable: Arc<Nameable>,
     _places: Option<Places>,
+    /// Its accounts; none before they are opened.
+    purse: Option<Arc<Purse>>,
 }
 
 impl Kin {
@@ -100,6 +105,7 @@ impl Kin {
             alive: Mutex::new(Some(Alive {
                 nameable: Arc::new(nameable),
                 _places: places,
+                purse: None,
             })),
             ending: Mutex::new(ending),
             n_started: AtomicU64::new(0),
@@ -140,9 +146,23 @@ impl Kin {
         lock(&self.ending).clone()
     }
 
-    /// The process has ended: it starts nothing more, and its places are free.
+    /// Its accounts are there until it has ended.
+    pub(crate) fn endow(&self, purse: Purse) {
+        if let Some(alive) = lock(&self.alive).as_mut() {
+            alive.purse = Some(Arc::new(purse));
+        }
+    }
+
+    /// Its accounts; none once it has ended.
+    pub(crate) fn purse(&self) -> Option<Arc<Purse>> {
+        lock(&self.alive).as_ref()?.purse.clone()
+    }
+
+    /// The process has ended: it starts nothing more, its places are free, and its accounts are closed.
     pub(crate) fn end(&self) {
-        lock(&self.alive).take();
+        let alive = lock(&self.alive).take();
+        // Accounts are closed under the locks of their models, and not under this one.
+        drop(alive);
     }
 
     /// Tells its end to who waits for it.

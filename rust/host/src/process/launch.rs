@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pie_core::ErrorCode;
+use pie_core::market::micro_credits;
 
 use crate::Error;
 use crate::http_in::queue::RequestQueue;
@@ -34,6 +35,8 @@ pub struct Launch {
     pub username: Option<String>,
     /// The most tokens that may enter the contexts of the process; none: any number.
     pub token_budget: Option<u64>,
+    /// The credits that it begins with in each model, a child's from those of its parent; none: as configured.
+    pub credits: Option<f64>,
     /// Limits of this process by their names in [`crate::Limits::settings`], none above the engine's.
     pub limits: BTreeMap<String, Value>,
     /// Programs that it and its children can start, by the names that they call them by.
@@ -57,6 +60,7 @@ impl Launch {
             seed: None,
             username: None,
             token_budget: None,
+            credits: None,
             limits: BTreeMap::new(),
             programs: BTreeMap::new(),
             is_alone: false,
@@ -106,6 +110,17 @@ impl Launch {
         Ok(())
     }
 
+    /// The micro-credits that it begins with in each model; none: as configured.
+    ///
+    /// # Errors
+    /// `invalid-argument` for what is not an amount.
+    pub(crate) fn endowment(&self) -> Result<Option<u64>, Error> {
+        let credits = self.credits;
+        credits
+            .map(|credits| micro_credits("the endowment `credits` of a launch", credits))
+            .transpose()
+    }
+
     /// Bytes of its arguments.
     pub(crate) fn args_bytes(&self) -> usize {
         self.args.iter().map(String::len).sum()
@@ -142,6 +157,23 @@ pub(crate) fn random_seed() -> Result<u64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endowment_is_an_amount() {
+        let launch = |credits| Launch {
+            credits,
+            ..Launch::new(crate::program::Component::new(*b"any"), "")
+        };
+        assert_eq!(launch(None).endowment().unwrap(), None);
+        assert_eq!(launch(Some(0.0)).endowment().unwrap(), Some(0));
+        assert_eq!(launch(Some(2.5)).endowment().unwrap(), Some(2_500_000));
+        for credits in [f64::NAN, f64::INFINITY, -1.0, 9_223_372_036_854_775_808.0] {
+            let error = launch(Some(credits)).endowment().unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidArgument);
+            let named = format!("the endowment `credits` of a launch is {credits:?} credits");
+            assert!(error.message.starts_with(&named), "{}", error.message);
+        }
+    }
 
     #[test]
     fn a_text_that_is_not_json_becomes_the_input_field() {

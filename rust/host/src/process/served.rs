@@ -6,6 +6,7 @@ use std::time::Duration;
 use pie_core::{ErrorCode, TokenBudget};
 
 use super::log::LogText;
+use super::purse::Holding;
 use super::queue::{DetachableQueue, Next, NotAttached};
 use super::record::ProcessRecord;
 use crate::Error;
@@ -117,6 +118,12 @@ impl ServedProcess {
     /// Tokens that have entered its contexts, those that it wrote and those that it got.
     pub fn n_tokens(&self) -> u64 {
         self.record.budget.as_ref().map_or(0, TokenBudget::n_used)
+    }
+
+    /// What it has of the market for pages, in each model; nothing once it has ended.
+    pub fn holdings(&self) -> Vec<Holding> {
+        let purse = self.record.kin.purse();
+        purse.map_or_else(Vec::new, |purse| purse.holdings())
     }
 
     /// Events dropped so far because nobody was attached.

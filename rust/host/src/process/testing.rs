@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use pie_core::ProcessId;
+
 use super::ending::Ending;
 use super::family::Family;
 use super::kin::{Inherited, Kin, Lineage, Places};
@@ -47,6 +49,7 @@ pub(crate) fn detached_child(
         },
         ending: ending.clone(),
         places: Places::new(of_family, None),
+        parent: ProcessId(1),
     };
     let serving = Serving {
         kept_bytes: 1 << 20,

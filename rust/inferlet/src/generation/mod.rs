@@ -172,10 +172,17 @@ impl Generator {
         self.set(|made| made.set_zo_seed(seed))
     }
 
-    /// How long the text is thought to become, at least 1, for planning; it never ends the generation.
+    /// How long the text is thought to become, at least 1: the bid by default for its pages follows from it. It never
+    /// ends the generation.
     pub fn horizon(self, n: usize) -> Self {
         let n = u32::try_from(n).unwrap_or(u32::MAX);
         self.set(|made| made.set_horizon(n))
+    }
+
+    /// Whether each step bids anew for pages, as it does at first. If not, a bid that
+    /// [`Context::set_bid`](crate::Context::set_bid) gave holds for all steps that follow.
+    pub fn rebid_each_step(self, rebid: bool) -> Self {
+        self.set(|made| made.rebid_each_step(rebid))
     }
 
     /// Reads a row in every step: 0 is the one from which the step draws, or where tokens are drafted, the first from

@@ -7,7 +7,7 @@ use super::held::{Held, awaited, handle, wait};
 use super::values::{Read, Write, field, listed, listed_in, read, unknown, variant};
 use crate::bindings::pie::core::{
     adapter, context, files, forward, futures, generation, grammar, http, http_server, masks,
-    messaging, model, runtime, sampling, session, tokenizer,
+    messaging, model, runtime, sampling, scheduling, session, tokenizer,
 };
 use crate::bindings::pie::instruct::{chat, reasoning, tools};
 use crate::bindings::pie::mcp::client;
@@ -40,6 +40,11 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("grammarCreate", grammar_create),
     super::export!("forwardPassCreate", forward_pass_create),
     super::export!("generatorCreate", generator_create),
+    super::export!("balance", balance),
+    super::export!("rent", rent),
+    super::export!("dividend", dividend),
+    super::export!("latency", latency),
+    super::export!("price", price),
     super::export!("send", send),
     super::export!("sendJson", send_json),
     super::export!("print", print),
@@ -175,6 +180,18 @@ impl ContextHandle {
 
     fn suspend<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
         self.held.raw.suspend().write(&ctx)
+    }
+
+    fn set_bid<'js>(&self, ctx: Ctx<'js>, bid: Value<'js>) -> Result<Value<'js>> {
+        self.held.raw.set_bid(read::<f64>(&ctx, bid)?).write(&ctx)
+    }
+
+    fn begin_idle<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.begin_idle().write(&ctx)
+    }
+
+    fn end_idle<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.end_idle().write(&ctx)
     }
 
     fn release<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
@@ -511,6 +528,13 @@ impl GeneratorHandle {
 
     fn set_horizon<'js>(&self, ctx: Ctx<'js>, n: Value<'js>) -> Result<Value<'js>> {
         self.held.raw.set_horizon(read::<u32>(&ctx, n)?).write(&ctx)
+    }
+
+    fn rebid_each_step<'js>(&self, ctx: Ctx<'js>, rebid: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .rebid_each_step(read::<bool>(&ctx, rebid)?)
+            .write(&ctx)
     }
 
     fn probe_each_step<'js>(
@@ -1137,6 +1161,30 @@ fn generator_create<'js>(
     made.write(&ctx)
 }
 
+fn balance<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    scheduling::balance(&model.raw).write(&ctx)
+}
+
+fn rent<'js>(ctx: Ctx<'js>, context: Class<'js, ContextHandle>) -> Result<Value<'js>> {
+    let context = context.borrow().held.clone();
+    scheduling::rent(&context.raw).write(&ctx)
+}
+
+fn dividend<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    scheduling::dividend(&model.raw).write(&ctx)
+}
+
+fn latency<'js>(ctx: Ctx<'js>, context: Class<'js, ContextHandle>) -> Result<Value<'js>> {
+    let context = context.borrow().held.clone();
+    scheduling::latency(&context.raw).write(&ctx)
+}
+
+fn price<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    scheduling::price().write(&ctx)
+}
+
 fn send<'js>(ctx: Ctx<'js>, message: Value<'js>) -> Result<Value<'js>> {
     session::send(&read::<String>(&ctx, message)?).write(&ctx)
 }
@@ -1421,6 +1469,7 @@ impl Read for runtime::SpawnOptions {
             detached: field(ctx, &object, "detached")?,
             seed: field(ctx, &object, "seed")?,
             token_budget: field(ctx, &object, "tokenBudget")?,
+            credits: field(ctx, &object, "credits")?,
         })
     }
 }

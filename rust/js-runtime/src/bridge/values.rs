@@ -73,7 +73,7 @@ macro_rules! as_in_quickjs {
         }
     )*};
 }
-as_in_quickjs!(bool, u32, String);
+as_in_quickjs!(bool, u32, f64, String);
 
 impl Write for &str {
     fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {

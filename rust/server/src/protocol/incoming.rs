@@ -248,6 +248,7 @@ pub(crate) struct Launch {
     pub(crate) args: Option<Args>,
     pub(crate) seed: Option<u64>,
     pub(crate) token_budget: Option<u64>,
+    pub(crate) credits: Option<f64>,
     pub(crate) limits: Option<Fields>,
     /// Programs that it can start, by the names that it calls them by.
     pub(crate) programs: Option<Fields>,

@@ -332,6 +332,7 @@ fn launch(fields: wire::Launch, limits: BTreeMap<String, Value>, program: Progra
         args: fields.args.unwrap_or_default().0,
         seed: fields.seed,
         token_budget: fields.token_budget,
+        credits: fields.credits,
         limits,
         ..Launch::new(program, input)
     }

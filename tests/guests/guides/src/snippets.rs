@@ -21,6 +21,8 @@ pub(crate) async fn run(snippet: &str, server: &str, model: &Model, ctx: &mut Co
         "passes/1" => passes_1(server, model, ctx).await,
         "passes/2" => passes_2(server, model, ctx).await,
         "passes/3" => passes_3(server, model, ctx).await,
+        "market/1" => market_1(server, model, ctx).await,
+        "market/2" => market_2(server, model, ctx).await,
         "messages/1" => messages_1(server, model, ctx).await,
         "messages/2" => messages_2(server, model, ctx).await,
         "children/1" => children_1(server, model, ctx).await,
@@ -297,6 +299,32 @@ async fn passes_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> 
     });
     let tokens: Result<Vec<_>> = task::join_all(passes).await.into_iter().collect();
     assert_eq!(tokens?.len(), 3);
+    Ok(())
+}
+
+async fn market_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    ctx.set_bid(2.5); // for the next pass
+    {
+        let _idle = ctx.idle(); // bids nothing in here
+        ctx.flush().await?;
+    }
+    let g = ctx.generate(Sampler::argmax()).max_tokens(8).horizon(8).rebid_each_step(false);
+    let text = g.collect_text().await?;
+    Ok(())
+}
+
+async fn market_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::scheduling;
+
+    let before = scheduling::balance(model);
+    ctx.flush().await?;
+    let spent = before - scheduling::balance(model);
+    if scheduling::rent(ctx) > 0.0 {
+        // Pages are short.
+        ctx.suspend()?;
+    }
+    let told = [spent, scheduling::price(), scheduling::dividend(model), scheduling::latency(ctx)];
+    drop(told);
     Ok(())
 }
 

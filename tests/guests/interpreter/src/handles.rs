@@ -193,6 +193,12 @@ impl Handles {
             .insert(name.to_owned(), generator);
     }
 
+    /// Takes the context of that name out.
+    pub fn take_context(&self, name: &str) -> Result<Context> {
+        let taken = self.contexts.borrow_mut().remove(name);
+        taken.ok_or_else(|| unnamed("context", name))
+    }
+
     /// Calls the context of that name.
     pub fn context<T>(&self, name: &str, call: impl FnOnce(&mut Context) -> T) -> Result<T> {
         Ok(call(

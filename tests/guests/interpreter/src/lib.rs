@@ -14,7 +14,7 @@ use inferlet::inference::Matcher;
 use inferlet::mcp::client;
 use inferlet::prelude::*;
 use inferlet::runtime::SpawnOptions;
-use inferlet::{ErrorCode, FutureBlobExt, brle, error_code, session, task};
+use inferlet::{ErrorCode, FutureBlobExt, brle, error_code, scheduling, session, task};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -79,6 +79,20 @@ async fn entry(handles: &Handles, operation: &Operation) -> Result<Value> {
     }
 }
 
+/// Runs operations while a context bids nothing. None of them names it.
+async fn idle(handles: &Handles, name: &str, within: &[Operation]) -> Result<Value> {
+    let ctx = handles.take_context(name)?;
+    let entries = {
+        let _idle = ctx.idle();
+        match ctx.suspend() {
+            Ok(()) => transcript(handles, within).await,
+            Err(error) => Err(error),
+        }
+    };
+    handles.add_context(name, ctx);
+    Ok(json!(entries?))
+}
+
 async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
     let model = &handles.model;
     match operation {
@@ -103,6 +117,21 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
             return opened(handles, r#as, Context::take(model, &name));
         }
         Operation::Suspend { ctx } => handles.context(ctx, |ctx| ctx.suspend())??,
+        Operation::SetBid { ctx, bid } => handles.context(ctx, |ctx| {
+            ctx.set_bid(*bid);
+            ctx.check()
+        })??,
+        Operation::Idle { ctx, within } => return idle(handles, ctx, within).await,
+        Operation::Balance {} => return Ok(json!(scheduling::balance(model))),
+        Operation::Dividend {} => return Ok(json!(scheduling::dividend(model))),
+        Operation::Price {} => return Ok(json!(scheduling::price())),
+        // By the context itself, and by the one of the engine behind it.
+        Operation::Rent { ctx } => {
+            return handles.context(ctx, |ctx| json!(scheduling::rent(ctx)));
+        }
+        Operation::Latency { ctx } => {
+            return handles.context(ctx, |ctx| json!(scheduling::latency(ctx.inner()) >= 0.0));
+        }
         Operation::Release { ctx } => handles.context(ctx, |ctx| ctx.release())?,
         Operation::System { ctx, text } => {
             handles.context(ctx, |ctx| ctx.system(text).check())??
@@ -249,6 +278,9 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         }
         Operation::Horizon { r#gen, n } => {
             handles.rebuild(r#gen, |generator| generator.horizon(*n))?
+        }
+        Operation::RebidEachStep { r#gen, value } => {
+            handles.rebuild(r#gen, |generator| generator.rebid_each_step(*value))?
         }
         Operation::ZoSeed { r#gen, seed } => {
             handles.rebuild(r#gen, |generator| generator.zo_seed(*seed))?
@@ -434,12 +466,14 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
             detached,
             seed,
             token_budget,
+            credits,
         } => {
             let options = SpawnOptions {
                 output: *output,
                 detached: *detached,
                 seed: *seed,
                 token_budget: *token_budget,
+                credits: *credits,
                 ..SpawnOptions::default()
             };
             handles.add_child(r#as, runtime::spawn_with(program, input, &options)?);

@@ -48,6 +48,23 @@ pub enum Operation {
     Suspend {
         ctx: String,
     },
+    SetBid {
+        ctx: String,
+        bid: f64,
+    },
+    Idle {
+        ctx: String,
+        within: Vec<Operation>,
+    },
+    Balance {},
+    Dividend {},
+    Price {},
+    Rent {
+        ctx: String,
+    },
+    Latency {
+        ctx: String,
+    },
     Release {
         ctx: String,
     },
@@ -219,6 +236,10 @@ pub enum Operation {
     Horizon {
         r#gen: String,
         n: usize,
+    },
+    RebidEachStep {
+        r#gen: String,
+        value: bool,
     },
     ZoSeed {
         r#gen: String,
@@ -477,6 +498,7 @@ pub enum Operation {
         detached: bool,
         seed: Option<u64>,
         token_budget: Option<u64>,
+        credits: Option<f64>,
     },
     Wait {
         child: String,
@@ -518,6 +540,7 @@ pub struct Request {
     system_speculation: Speculation,
     zo_seed: Option<i64>,
     horizon: Option<usize>,
+    rebid_each_step: Option<bool>,
     #[serde(default)]
     constrain: Vec<Constraint>,
     speculator: Option<Proposals>,
@@ -737,6 +760,9 @@ impl Request {
         }
         if let Some(n) = self.horizon {
             generator = generator.horizon(n);
+        }
+        if let Some(rebid) = self.rebid_each_step {
+            generator = generator.rebid_each_step(rebid);
         }
         if let Some(wanted) = &self.tool_choice {
             generator = generator.tool_choice(wanted.choice());

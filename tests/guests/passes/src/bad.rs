@@ -29,6 +29,11 @@ fn state(ctx: &Context) -> Value {
         .map_or_else(|error| json!(crate::code(Some(error))), |()| held)
 }
 
+fn bid(ctx: &Context, value: f64) -> Result<()> {
+    ctx.set_bid(value);
+    ctx.check()
+}
+
 /// A constraint that answers with this mask.
 struct Masked(Vec<u32>);
 
@@ -160,6 +165,10 @@ async fn attempt(
             return done.map(drop);
         }
         "adapter" => return Adapter::create(model, "a").map(drop),
+        "bid of no number" => return bid(ctx, f64::NAN),
+        "endless bid" => return bid(ctx, f64::INFINITY),
+        "negative bid" => return bid(ctx, -0.5),
+        "bid beyond all" => return bid(ctx, 9_223_372_036_854_775_808.0),
         "nothing" => return Context::new(model)?.forward().execute().await.map(drop),
         "twice" => {
             let fork = fork.insert(ctx.fork()?);

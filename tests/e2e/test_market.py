@@ -1,0 +1,127 @@
+"""The market for pages, as programs meet it where pages are short: what they bid decides who waits, and no token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pie.config import EngineConfig, ModelConfig
+from pie.engine import Engine
+from pie.errors import PieError
+from pie.stats import ModelStats
+from support.launching import LANGUAGES, finish, load_interpreter, python_source, run
+
+PAGE, N_PAGES = 16, 12
+N_TOKENS = 28
+"""Of each generation: whoever is refused for that long was not yet passed over too often."""
+ROOMY = 400
+
+
+def contexts(last: dict[str, Any]) -> list[dict[str, Any]]:
+    """Three contexts that fill the pool between them, and then go on at once: two of them fit. The first two bid more
+    than the last, which does what is asked.
+    """
+    ops: list[dict[str, Any]] = []
+    for salt, name in enumerate("abc"):
+        tokens = [(salt * 997 + token * 7) % 3000 for token in range(4 * PAGE)]
+        ops += [{"op": "context", "as": name}, {"op": "append", "ctx": name, "tokens": tokens}, {"op": "flush", "ctx": name}]
+    for name, bid in (("a", 3), ("b", 2)):
+        ops += [{"op": "set_bid", "ctx": name, "bid": bid}]
+    for name in "abc":
+        ops += [
+            {"op": "generate", "ctx": name, "as": name, "sampler": {"kind": "argmax"}, "max_tokens": N_TOKENS},
+            {"op": "rebid_each_step", "gen": name, "value": False},
+        ]
+    return [*ops, {"op": "all", "ops": [[collect("a")], [collect("b")], [last]]}]
+
+
+def collect(name: str) -> dict[str, Any]:
+    return {"op": "collect_tokens", "gen": name}
+
+
+def said(language: str, last: dict[str, Any], n_pages: int, **options: Any) -> tuple[list[Any], ModelStats]:
+    """What the three contexts say, and the counters afterwards."""
+    with Engine() as engine:
+        model = engine.add_model(options=ModelConfig(driver="dummy", n_pages=n_pages))
+        engine.start()
+        outcome = finish(engine.launch(load_interpreter(language), input={"ops": contexts(last)}, seed=7, **options))
+        assert outcome.code is None, outcome.message
+        model.check()
+        return outcome.value[-1], model.stats()
+
+
+@pytest.mark.rows("JS-211 PY-203 RS-189 RS-190 RS-192")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_context_bids_by_itself_and_nothing_within_a_scope(language: str) -> None:
+    idle = {"op": "idle", "ctx": "c", "within": [collect("c")]}
+    roomy, stats = said(language, collect("c"), ROOMY)
+    assert (stats["n_auctions"], stats["rented_microcredits"]) == (0, 0)
+    # Its bid by default loses, and is what the others pay.
+    bidding, stats = said(language, collect("c"), N_PAGES)
+    assert stats["n_auctions"] > 0
+    assert stats["rented_microcredits"] > 0
+    # Within the scope it bids nothing, and nobody pays.
+    idling, stats = said(language, idle, N_PAGES)
+    assert stats["n_auctions"] > 0
+    assert stats["rented_microcredits"] == 0
+    # No token follows from any of it.
+    assert bidding == roomy
+    assert idling == [*roomy[:2], [roomy[2]]]
+
+
+def test_a_program_without_credits_loses_and_gets_its_tokens() -> None:
+    roomy, _ = said("python", collect("c"), ROOMY)
+    ruined, stats = said("python", collect("c"), N_PAGES, credits=0)
+    assert ruined == roomy
+    assert stats["n_auctions"] > 0
+    assert stats["rented_microcredits"] == 0
+
+
+BALANCE = """
+from inferlet import *
+
+def main(input):
+    return scheduling.balance(Model.load("default"))
+"""
+
+
+@pytest.mark.parametrize(("given", "had"), [(None, 1000), (0, 0), (2.5, 2.5), (1e9, 1e9)])
+def test_a_launch_says_what_a_program_begins_with(dummy: Engine, given: float | None, had: float) -> None:
+    assert finish(dummy.launch(python_source(BALANCE), credits=given)).value == had
+
+
+@pytest.mark.parametrize("credits", [float("nan"), float("inf"), -1, 2.0**63])
+def test_a_launch_with_what_is_no_amount_is_refused(dummy: Engine, credits: float) -> None:
+    with pytest.raises(PieError) as refused:
+        dummy.launch(python_source(BALANCE), credits=credits)
+    assert refused.value.code == "invalid-argument"
+    assert "give a number from 0 to 1000000000" in refused.value.message
+
+
+FILL = """
+from inferlet import *
+
+def main(input):
+    ctx = Context(Model.load("default"))
+    try:
+        ctx.append([5] * input)
+    except InferletError as error:
+        return error.code
+    return len(ctx.buffer())
+"""
+
+
+@pytest.mark.parametrize(("budget", "expected"), [(0, "token-budget"), (2, "token-budget"), (3, 3), (2**63, 3), (2**64 - 1, 3)])
+def test_a_token_budget_may_be_nothing_and_as_large_as_a_number(dummy: Engine, budget: int, expected: object) -> None:
+    assert finish(dummy.launch(python_source(FILL), input=3, token_budget=budget)).value == expected
+
+
+def test_the_configuration_says_what_a_launch_does_not() -> None:
+    with Engine(EngineConfig(credits=7, page_price=2, token_budget=20)) as engine:
+        engine.add_model(options=ModelConfig(driver="dummy"))
+        engine.start()
+        assert run(engine, python_source(BALANCE)).value == 7
+        assert run(engine, python_source("from inferlet import *\ndef main(input): return scheduling.price()")).value == 2
+        assert run(engine, python_source(FILL), 21).value == "token-budget"
+        assert finish(engine.launch(python_source(FILL), input=21, token_budget=21)).value == 21
