@@ -40,6 +40,12 @@ class ErrorCode(StrEnum):
     """The context would become longer than the model allows."""
     SNAPSHOT_MISSING = "snapshot-missing"
     """The user has no snapshot of that name."""
+    SNAPSHOT_UNUSABLE = "snapshot-unusable"
+    """The file of a snapshot is damaged, or was made with another model, tokenizer or version."""
+    SNAPSHOT_STORAGE = "snapshot-storage"
+    """Snapshots cannot be kept on disk, or read: the disk is full, read-only or fails, or another engine uses the
+    folder.
+    """
     ADAPTER_MISSING = "adapter-missing"
     """The user has no adapter of that name."""
     LIMIT_SNAPSHOTS = "limit-snapshots"
