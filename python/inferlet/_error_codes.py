@@ -42,10 +42,6 @@ class ErrorCode(StrEnum):
     """The user has no snapshot of that name."""
     SNAPSHOT_UNUSABLE = "snapshot-unusable"
     """The file of a snapshot is damaged, or was made with another model, tokenizer or version."""
-    SNAPSHOT_STORAGE = "snapshot-storage"
-    """Snapshots cannot be kept on disk, or read: the disk is full, read-only or fails, or another engine uses the
-    folder.
-    """
     ADAPTER_MISSING = "adapter-missing"
     """The user has no adapter of that name."""
     LIMIT_SNAPSHOTS = "limit-snapshots"

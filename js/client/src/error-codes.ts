@@ -38,10 +38,6 @@ export const ERROR_CODES = [
   'snapshot-missing',
   /** The file of a snapshot is damaged, or was made with another model, tokenizer or version. */
   'snapshot-unusable',
-  /**
-   * Snapshots cannot be kept on disk, or read: the disk is full, read-only or fails, or another engine uses the folder.
-   */
-  'snapshot-storage',
   /** The user has no adapter of that name. */
   'adapter-missing',
   /** Too many snapshots are kept, of this user or in all. */

@@ -38,9 +38,6 @@ pub enum ErrorCode {
     SnapshotMissing,
     /// The file of a snapshot is damaged, or was made with another model, tokenizer or version.
     SnapshotUnusable,
-    /// Snapshots cannot be kept on disk, or read: the disk is full, read-only or fails, or another engine uses the
-    /// folder.
-    SnapshotStorage,
     /// The user has no adapter of that name.
     AdapterMissing,
     /// Too many snapshots are kept, of this user or in all.
@@ -249,7 +246,6 @@ impl ErrorCode {
         Self::ContextFull,
         Self::SnapshotMissing,
         Self::SnapshotUnusable,
-        Self::SnapshotStorage,
         Self::AdapterMissing,
         Self::LimitSnapshots,
         Self::TruncateRange,
@@ -365,7 +361,6 @@ impl ErrorCode {
             Self::ContextFull => "context-full",
             Self::SnapshotMissing => "snapshot-missing",
             Self::SnapshotUnusable => "snapshot-unusable",
-            Self::SnapshotStorage => "snapshot-storage",
             Self::AdapterMissing => "adapter-missing",
             Self::LimitSnapshots => "limit-snapshots",
             Self::TruncateRange => "truncate-range",
