@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use super::Host;
 use crate::Error;
+use crate::model::keeping::Keeping;
 use crate::model::state::ModelState;
 use crate::model::{Model, ModelConfig, dummy, overdue};
+use crate::snapshots::config::Durability;
+use crate::snapshots::store::{ModelIdentity, SnapshotStore};
 use crate::sync::lock;
 
 impl Host {
@@ -21,7 +24,18 @@ impl Host {
         } else {
             self.shared.config.driver_timeout
         };
-        let model = Arc::new(Model::new(config)?);
+        let identity = ModelIdentity {
+            name: config.engine.model.clone(),
+            backend: config.engine.driver.backend.clone(),
+            folder: config.folder.clone(),
+        };
+        let mut model = Model::new(config)?;
+        let host = &self.shared.config;
+        if let (Durability::Disk, Some(dir)) = (host.snapshots.durability, host.snapshots_dir()) {
+            let store = SnapshotStore::new(&dir, host.snapshots.clone(), identity);
+            model.keep_in(Keeping::new(store));
+        }
+        let model = Arc::new(model);
         overdue::start(&model)?;
         self.shared.surroundings.models.add(model.clone())?;
         Ok(model)

@@ -19,7 +19,7 @@ settings! {
         /// Snapshots of one user, of one model, on disk.
         user_snapshots "user_snapshots": u32 = 10_000, 0 => 10_000_000;
         /// Bytes of the files of all snapshots of one model.
-        bytes "bytes": u64 = 16 << 30, 0 => 1 << 50;
+        total_bytes "total_bytes": u64 = 16 << 30, 0 => 1 << 50;
         /// Bytes of the disk that snapshots leave free.
         free_bytes "free_bytes": u64 = 1 << 30, 0 => 1 << 50;
     }

@@ -12,7 +12,8 @@ use std::time::SystemTime;
 
 use pie_core::{ContextImage, ErrorCode};
 
-use super::binding::{Binding, ModelIdentity, hex};
+pub(crate) use super::binding::ModelIdentity;
+use super::binding::{Binding, hex};
 use super::config::SnapshotConfig;
 use super::content::{Decoding, Encoded, encode, run_key};
 use super::folder::{FileName, Folder, NameKey, name_key};
@@ -137,9 +138,12 @@ impl SnapshotStore {
         Ok(listed)
     }
 
-    /// How many a user has, or all have, as far as is known without reading the disk.
+    /// How many a user has, or all have, as far as is known without waiting for the disk.
     pub(crate) fn n_known(&self, owner: Option<&str>) -> u64 {
-        match (&*lock(&self.state), owner) {
+        let Ok(state) = self.state.try_lock() else {
+            return 0;
+        };
+        match (&*state, owner) {
             (State::Open(opened), Some(owner)) => opened.contents.usage(owner).n_snapshots,
             (State::Open(opened), None) => opened.contents.n_snapshots() as u64,
             _ => 0,
@@ -245,7 +249,12 @@ impl Opened {
                 config.user_bytes,
                 "user_bytes",
             ),
-            ("bytes of snapshots", of_all, config.bytes, "bytes"),
+            (
+                "bytes of snapshots",
+                of_all,
+                config.total_bytes,
+                "total_bytes",
+            ),
         ] {
             if wanted > limit {
                 return Err(Error::with_values(
@@ -262,15 +271,6 @@ impl Opened {
 }
 
 impl Named<'_> {
-    /// Whether there is one of that name.
-    ///
-    /// # Errors
-    /// `disk-error` and its like, `engine-stopped`.
-    pub(crate) fn is_there(&self) -> Result<bool, Error> {
-        let named = |opened: &mut Opened| Ok(opened.contents.named(self.key).is_some());
-        self.store.opened(named)
-    }
-
     /// Keeps a context, in place of what had the name. It is on the disk for good when this returns.
     ///
     /// # Errors

@@ -290,7 +290,7 @@ fn quotas_name_the_number_the_limit_and_the_setting() {
     let few = SnapshotConfig {
         user_snapshots: 2,
         user_bytes: 20_000,
-        bytes: 40_000,
+        total_bytes: 40_000,
         ..config()
     };
     let store = store_of(dir.path(), "tiny", few);
@@ -311,7 +311,7 @@ fn quotas_name_the_number_the_limit_and_the_setting() {
     }
     assert!(store.named("ada", "b").delete().unwrap());
     save("bob", "a", 3000).unwrap();
-    refused(save("eve", "a", 3000), "snapshots.bytes");
+    refused(save("eve", "a", 3000), "snapshots.total_bytes");
     assert_eq!(names(&store, "ada"), ["a"]);
     save("ada", "c", 10).unwrap();
 }
