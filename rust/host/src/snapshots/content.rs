@@ -1,7 +1,7 @@
 //! What a context says, as bytes.
 //!
-//! The computed tokens are cut into runs of [`RUN_TOKENS`], whatever the size of a page, so that an engine with pages of
-//! another size reads them. Behind the last whole run comes the tail. Both are:
+//! The computed tokens are cut into runs of [`RUN_TOKENS`], whatever the size of a page, so that an engine with pages
+//! of another size reads them. Behind the last whole run comes the tail. Both are:
 //!
 //! ```text
 //! n, n tokens; m, m special tokens

@@ -2,7 +2,7 @@
 //!
 //! | name | what it is |
 //! |---|---|
-//! | `NUMBER-KEY.snap` | a snapshot; the KEY stands for its user and its name, and of two of a key the higher NUMBER holds |
+//! | `NUMBER-KEY.snap` | a snapshot; KEY stands for its user and name, and of two of a KEY the higher NUMBER holds |
 //! | `NUMBER-KEY.runs` | one that was replaced or deleted, whose runs others share; it goes with the last of them |
 //! | `.new-NUMBER` | one that is being written; left over where the engine ended meanwhile |
 //! | `.lock` | locked by the engine that uses the folder |

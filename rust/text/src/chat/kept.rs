@@ -1,8 +1,8 @@
 //! The turn state of a context as bytes, to be kept with the context.
 //!
 //! A JSON text: `{"tools": [[TOOL, ...], ...], "stretches": [{"end": N, "turn": TURN}, ...]}`. Each TOOL is the JSON
-//! text of a tool, so that a schema may be nested as deeply as in the call that gave it; a turn names a list of tools by
-//! its index. docs/reference/snapshots.md lists the turns.
+//! text of a tool, so that a schema may be nested as deeply as in the call that gave it. A turn names a list of tools
+//! by its index. docs/reference/snapshots.md lists the turns.
 
 use std::sync::Arc;
 
