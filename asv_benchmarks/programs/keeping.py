@@ -16,6 +16,7 @@ async def main(input):
         if asked == "save":
             # Nothing of it is on the disk before.
             ctx = filled(model, input["tokens"])
+            await ctx.flush()
             start_s = time.perf_counter()
             ctx.save("new")
         elif asked == "open":

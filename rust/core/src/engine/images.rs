@@ -1,7 +1,6 @@
 //! Contexts that are kept elsewhere: as values they leave the engine, and come back into this one or another.
 
 use super::Engine;
-use super::forwarding::check_allows;
 use crate::brle;
 use crate::context::{Context, ContextImage, SpecialSlot};
 use crate::errors::{Error, ErrorCode, Result};
@@ -78,9 +77,11 @@ impl Engine {
             return Err(malformed("a position that the model does not know"));
         }
         brle::check(&special.mask, row)?;
-        check_allows(&special.mask, row)?;
-        if brle::shortest(&special.mask, row) != special.mask[..] {
-            return Err(malformed("an attention mask that is not in its shortest form"));
+        let is_shortest = brle::shortest(&special.mask, row) == special.mask[..];
+        if !is_shortest || brle::allowed(&special.mask, row).next().is_none() {
+            return Err(malformed(
+                "an attention mask that shows nothing, or is not in its shortest form",
+            ));
         }
         let served = &self.config.driver;
         for (what, wanted, is_served) in [

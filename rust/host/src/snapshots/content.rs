@@ -22,8 +22,6 @@ use super::format::{Digest, Reader, damaged};
 
 /// Tokens of a run.
 pub(super) const RUN_TOKENS: usize = 1024;
-/// The most bytes that a special token takes without its mask.
-const SPECIAL_BYTES: usize = 48;
 
 /// The numbers of a context: the part `state`.
 #[derive(Serialize, Deserialize)]
@@ -48,13 +46,6 @@ pub(super) struct Encoded {
 pub(super) struct Run {
     pub(super) key: Digest,
     pub(super) bytes: Vec<u8>,
-}
-
-/// About the bytes that the image of a context takes as bytes.
-pub(crate) fn encoded_bytes(image: &ContextImage) -> u64 {
-    let n_runs: usize = image.special.iter().map(|it| it.mask.len()).sum();
-    let n_words = image.length() + n_runs;
-    (n_words * 4 + image.special.len() * SPECIAL_BYTES) as u64
 }
 
 /// The key of a run behind another, or behind nothing: then that of whose it is.

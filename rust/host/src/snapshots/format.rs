@@ -117,7 +117,8 @@ impl Header {
     /// The header of a file of `file_bytes`.
     fn parse(bytes: &[u8; HEADER_BYTES], file_bytes: u64) -> Result<Self, String> {
         let mut reader = Reader(bytes);
-        if reader.chunk()? != MAGIC {
+        let magic: [u8; MAGIC.len()] = reader.chunk()?;
+        if magic != MAGIC {
             return Err("it is not the file of a snapshot; delete the snapshot".to_owned());
         }
         let (version, n_parts) = (reader.u32()?, reader.u32()?);

@@ -10,7 +10,7 @@
 
 mod binding;
 pub(crate) mod config;
-pub(crate) mod content;
+mod content;
 mod folder;
 mod format;
 mod index;

@@ -44,7 +44,7 @@ pub(crate) struct SnapshotStore {
 enum State {
     /// Nobody has asked for one so far.
     Unopened,
-    Open(Opened),
+    Open(Box<Opened>),
     /// The engine stops.
     Closed,
 }
@@ -154,10 +154,10 @@ impl SnapshotStore {
     fn opened<T>(&self, work: impl FnOnce(&mut Opened) -> Result<T, Error>) -> Result<T, Error> {
         let mut state = lock(&self.state);
         if matches!(*state, State::Unopened) {
-            *state = State::Open(self.open()?);
+            *state = State::Open(Box::new(self.open()?));
         }
         match &mut *state {
-            State::Open(opened) => work(opened),
+            State::Open(opened) => work(opened.as_mut()),
             State::Unopened | State::Closed => Err(stopped()),
         }
     }
