@@ -70,7 +70,7 @@ fn open(image: &ContextImage) {
 fn made(bytes: &mut Unstructured<'_>) -> arbitrary::Result<(ContextImage, usize, u8)> {
     let (at, flip) = (usize::arbitrary(bytes)?, u8::arbitrary(bytes)?);
     // Some are long enough for whole runs.
-    let n = usize::from(u8::arbitrary(bytes)?) * usize::from(bytes.int_in_range(1..=12)?);
+    let n = usize::from(u8::arbitrary(bytes)?) * usize::from(bytes.int_in_range(1u8..=12)?);
     let step = u32::arbitrary(bytes)?;
     let tokens: Vec<u32> = (0..n as u32).map(|slot| slot.wrapping_mul(step) % VOCAB_SIZE).collect();
     let mut special = Vec::new();

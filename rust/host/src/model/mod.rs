@@ -13,6 +13,8 @@ pub(crate) mod held_grammars;
 pub(crate) mod inbox;
 pub(crate) mod keeping;
 pub(crate) mod kept_contexts;
+#[cfg(test)]
+mod kept_contexts_tests;
 pub(crate) mod overdue;
 mod overdue_signal;
 pub(crate) mod pass;
