@@ -1,4 +1,4 @@
-"""P20: snapshots on disk."""
+"""P28: snapshots on disk."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOTES = {
 PROGRAM = ROOT / "asv_benchmarks/programs/keeping.py"
 
 ROW = Row(
-    name="P20",
+    name="P28-snapshots",
     title="Snapshots on disk",
     driver="null (computes nothing)",
     path="a call of a Python program -> engine -> file, durable -> the program",
@@ -91,7 +91,7 @@ def measure() -> Iterator[Figure]:
             ]
     for case, samples in figures:
         figure = Figure(case, "ms", *samples, GOALS[case], f"{NOTES[case]}; {len(raw):,} bytes")
-        show(f"P20 {case}: {figure.median('ours'):.3f} ms, {figure.median('ratio'):.2f} of the peer's")
+        show(f"P28 {case}: {figure.median('ours'):.3f} ms, {figure.median('ratio'):.2f} of the peer's")
         yield figure
 
 

@@ -229,7 +229,8 @@ def _extents(path: Path, n_bytes: int) -> dict[str, tuple[int, int, bytes]]:
         _refuse(path, f"it is of version {version} of the format, and this reads version {VERSION}")
     if hashlib.sha256(header[:_CHECKED_BYTES]).digest() != header[_CHECKED_BYTES:] or n_parts != len(PARTS):
         _refuse(path, "its header is damaged")
-    extents, end = {}, HEADER_BYTES
+    extents: dict[str, tuple[int, int, bytes]] = {}
+    end = HEADER_BYTES
     for number, part in enumerate(PARTS):
         offset, length, digest = _PART.unpack_from(header, _START.size + number * _PART.size)
         if offset != end:

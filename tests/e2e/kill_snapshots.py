@@ -239,7 +239,7 @@ def look(data: Path, found: Found, state: State) -> None:
         found.wrong += outcome.value if outcome.code is None else [f"{outcome.code}: {outcome.message}"]
     kept_files = snapshots.kept_in(of_model)
     needed = {kept.number for kept in kept_files} | {number for kept in kept_files for number in kept.shares}
-    for path in of_model.iterdir() if folders else ():
+    for path in list(of_model.iterdir()) if folders else []:
         if path.name not in {".lock", ".binding"} and (path.name.startswith(".") or int(path.name[:16], 16) not in needed):
             found.wrong.append(f"left: {path.name}")
 

@@ -40,8 +40,8 @@ MADE_UP = python_source(
 @contextmanager
 def engine(data: Path, model: ModelConfig | None = None, **settings: Any) -> Iterator[Engine]:
     """An engine that keeps its snapshots below a folder of the test."""
-    kept = SnapshotConfig(**{"durability": "disk", "free_bytes": 0} | settings)
-    opened = Engine(EngineConfig(data_dir=data), snapshots=kept)
+    defaults: dict[str, Any] = {"durability": "disk", "free_bytes": 0}
+    opened = Engine(EngineConfig(data_dir=data), snapshots=SnapshotConfig(**defaults | settings))
     opened.add_model(options=model or ModelConfig(driver="dummy"))
     with started(opened):
         yield opened
