@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from support.serving import MODEL, client_of, install_source, refused, scenario, serving
-
-SETTINGS = {"snapshots__durability": "disk", "snapshots__free_bytes": 0}
+from support.serving import MODEL, Served, client_of, install_source, refused, scenario, serving
 
 SAVE = """
 from inferlet import Context, Model
@@ -30,10 +29,14 @@ async def main(input):
 """
 
 
+def keeping(folder: Path) -> AbstractContextManager[Served]:
+    """A server that keeps snapshots on disk, and is killed at the end."""
+    return serving(folder, snapshots__durability="disk", snapshots__free_bytes=0)
+
+
 @scenario
 async def test_a_server_that_was_killed_comes_back_with_what_was_saved(tmp_path: Path) -> None:
-    # The end of the block kills it.
-    with serving(tmp_path, **SETTINGS) as served:
+    with keeping(tmp_path) as served:
         async with client_of(served) as client:
             await install_source(client, tmp_path, SAVE, "save")
             await install_source(client, tmp_path, OPEN, "open")
@@ -45,13 +48,13 @@ async def test_a_server_that_was_killed_comes_back_with_what_was_saved(tmp_path:
         async with client_of(served, "bob") as client:
             assert await client.snapshots() == []
             assert (await refused(client.delete_snapshot(MODEL, "hello"))).code == "snapshot-missing"
-    with serving(tmp_path, **SETTINGS) as served:
+    with keeping(tmp_path) as served:
         async with client_of(served) as client:
             assert await client.snapshots() == listed
             assert await (await client.launch("open", input="hello")).result() == expected
             await client.delete_snapshot(MODEL, "hello")
             assert (await refused(client.delete_snapshot(MODEL, "hello"))).code == "snapshot-missing"
             assert await (await client.launch("open", input="hello")).result() is None
-    with serving(tmp_path, **SETTINGS) as served:
+    with keeping(tmp_path) as served:
         async with client_of(served) as client:
             assert await client.snapshots() == listed[:1]
