@@ -168,6 +168,26 @@ impl Contents {
         self.runs.get(key)
     }
 
+    /// Counts what is being written for a user, so that what is written beside it finds less room.
+    pub(super) fn reserve(&mut self, owner: &str, usage: Usage) {
+        self.n_bytes += usage.n_bytes;
+        let of_user = self.users.entry(owner.into()).or_default();
+        of_user.n_bytes += usage.n_bytes;
+        of_user.n_snapshots += usage.n_snapshots;
+    }
+
+    /// The same undone: it is there, and counted by itself, or will not be.
+    pub(super) fn unreserve(&mut self, owner: &str, usage: Usage) {
+        self.n_bytes = self.n_bytes.saturating_sub(usage.n_bytes);
+        if let Some(of_user) = self.users.get_mut(owner) {
+            of_user.n_bytes = of_user.n_bytes.saturating_sub(usage.n_bytes);
+            of_user.n_snapshots = of_user.n_snapshots.saturating_sub(usage.n_snapshots);
+            if *of_user == Usage::default() {
+                self.users.remove(owner);
+            }
+        }
+    }
+
     pub(super) fn usage(&self, owner: &str) -> Usage {
         self.users.get(owner).copied().unwrap_or_default()
     }

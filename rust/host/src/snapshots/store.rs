@@ -18,7 +18,7 @@ use super::config::SnapshotConfig;
 use super::content::{Decoding, Encoded, encode, run_key};
 use super::folder::{FileName, Folder, NameKey, name_key};
 use super::format::{Digest, HEADER_BYTES, Header, Index, Part, RunPlace, assemble, damaged, read_at};
-use super::index::{About, Contents, Entry};
+use super::index::{About, Contents, Entry, Usage};
 use super::{disk_error, unusable};
 use crate::Error;
 use crate::errors::stopped;
@@ -85,7 +85,8 @@ struct Draft {
     index: Index,
     index_bytes: Vec<u8>,
     shares: Vec<u64>,
-    n_bytes: u64,
+    /// What it takes of the user's room, which is reserved.
+    takes: Usage,
     folder: Arc<Folder>,
 }
 
@@ -228,14 +229,13 @@ impl Opened {
         &self,
         config: &SnapshotConfig,
         owner: &str,
-        n_bytes: u64,
+        takes: Usage,
         freed: u64,
-        is_new: bool,
     ) -> Result<(), Error> {
         let usage = self.contents.usage(owner);
-        let of_user = usage.n_bytes.saturating_sub(freed) + n_bytes;
-        let of_all = self.contents.n_bytes.saturating_sub(freed) + n_bytes;
-        let number = usage.n_snapshots + u64::from(is_new);
+        let of_user = usage.n_bytes.saturating_sub(freed) + takes.n_bytes;
+        let of_all = self.contents.n_bytes.saturating_sub(freed) + takes.n_bytes;
+        let number = usage.n_snapshots + takes.n_snapshots;
         for (what, wanted, limit, setting) in [
             (
                 "snapshots of the user on disk",
@@ -285,9 +285,10 @@ impl Named<'_> {
         let own = encoded.runs[n_shared..].iter();
         let own = own.map(|run| &run.bytes[..]).collect::<Vec<_>>().concat();
         let bytes = assemble(&[&draft.index_bytes, &encoded.state, turns, &encoded.tail, &own]);
-        debug_assert_eq!(bytes.len() as u64, draft.n_bytes);
+        debug_assert_eq!(bytes.len() as u64, draft.takes.n_bytes);
         let written = draft.folder.write(draft.file, &bytes);
         self.store.opened(|opened| {
+            opened.contents.unreserve(self.owner, draft.takes);
             if let Err(error) = written {
                 for number in opened.contents.unshare(&draft.shares) {
                     opened.try_to_tidy(number);
@@ -342,13 +343,16 @@ impl Named<'_> {
         let freed = older
             .filter(|older| !opened.contents.is_shared(older.file.number))
             .map_or(0, |older| older.n_bytes);
-        let is_new = older.is_none();
-        let config = &self.store.config;
-        if let Err(error) = opened.check_room(config, self.owner, n_bytes, freed, is_new) {
+        let takes = Usage {
+            n_snapshots: u64::from(older.is_none()),
+            n_bytes,
+        };
+        if let Err(error) = opened.check_room(&self.store.config, self.owner, takes, freed) {
             // They were needed before, so they are still.
             opened.contents.unshare(&shares);
             return Err(error);
         }
+        opened.contents.reserve(self.owner, takes);
         Ok(Draft {
             file: FileName {
                 number,
@@ -358,7 +362,7 @@ impl Named<'_> {
             index,
             index_bytes,
             shares,
-            n_bytes,
+            takes,
             folder: opened.folder.clone(),
         })
     }
@@ -369,7 +373,7 @@ impl Named<'_> {
         let keys = encoded.runs[encoded.runs.len() - own.len()..].iter();
         Entry {
             file: draft.file,
-            n_bytes: draft.n_bytes,
+            n_bytes: draft.takes.n_bytes,
             about: Some(About {
                 owner: self.owner.into(),
                 name: self.name.to_owned(),
