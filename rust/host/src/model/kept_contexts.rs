@@ -13,7 +13,7 @@ use super::tokens::{Extras, TOKEN_BYTES, Tokens};
 use crate::Error;
 use crate::budget::{Account, Purpose};
 use crate::errors::text_error;
-use crate::snapshots::store::Kept;
+use crate::snapshots::loading::Kept;
 use crate::sync::lock;
 
 /// How the names begin that the engine makes up.

@@ -14,6 +14,7 @@ mod content;
 mod folder;
 mod format;
 mod index;
+pub(crate) mod loading;
 pub(crate) mod loose;
 pub(crate) mod store;
 #[cfg(test)]

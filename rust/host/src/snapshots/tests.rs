@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use super::binding::ModelIdentity;
 use super::config::SnapshotConfig;
 use super::format::{HEADER_BYTES, Header, Part};
-use super::store::{Kept, SnapshotStore};
+use super::loading::Kept;
+use super::store::SnapshotStore;
 use crate::Error;
 
 const TURNS: &[u8] = br#"{"tools": [], "stretches": []}"#;
