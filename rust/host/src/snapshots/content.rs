@@ -18,7 +18,8 @@ use pie_core::{Adapter, ContextImage, SpecialSlot};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::format::{Digest, Reader, damaged};
+use super::binding::hex;
+use super::format::{Digest, Reader, RunPlace, damaged};
 
 /// Tokens of a run.
 pub(super) const RUN_TOKENS: usize = 1024;
@@ -84,6 +85,23 @@ pub(super) fn encode(image: &ContextImage, first: &Digest) -> Result<Encoded, St
         tail,
         n_tokens: u32::try_from(image.length()).map_err(|error| error.to_string())?,
     })
+}
+
+/// Where runs lie in a file of that number which holds them, one behind the other.
+pub(super) fn places(runs: &[Run], file: u64) -> Vec<RunPlace> {
+    let mut offset = 0;
+    let place = |run: &Run| {
+        let n_bytes = run.bytes.len() as u64;
+        let place = RunPlace {
+            file,
+            offset,
+            n_bytes,
+            key: hex(&run.key),
+        };
+        offset += n_bytes;
+        place
+    };
+    runs.iter().map(place).collect()
 }
 
 fn stretch(image: &ContextImage, start: usize, end: usize) -> Vec<u8> {

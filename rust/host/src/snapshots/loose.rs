@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use pie_core::{ContextImage, ErrorCode};
 
 use super::binding::hex;
-use super::content::{Decoding, encode, run_key};
+use super::content::{Decoding, encode, places, run_key};
 use super::format::{Digest, Header, Index, Part, RunPlace, assemble, damaged};
 use super::unusable;
 use crate::Error;
@@ -23,17 +23,6 @@ const NUMBER: u64 = 1;
 /// `internal` where it has more tokens than a context can have.
 pub fn snapshot_bytes(image: &ContextImage, turns: &[u8]) -> Result<Vec<u8>, Error> {
     let encoded = encode(image, &FIRST_KEY).map_err(Error::internal)?;
-    let (mut runs, mut offset) = (Vec::with_capacity(encoded.runs.len()), 0);
-    for run in &encoded.runs {
-        let n_bytes = run.bytes.len() as u64;
-        runs.push(RunPlace {
-            file: NUMBER,
-            offset,
-            n_bytes,
-            key: hex(&run.key),
-        });
-        offset += n_bytes;
-    }
     let index = Index {
         owner: String::new(),
         name: String::new(),
@@ -43,7 +32,7 @@ pub fn snapshot_bytes(image: &ContextImage, turns: &[u8]) -> Result<Vec<u8>, Err
         engine: env!("CARGO_PKG_VERSION").to_owned(),
         saved_unix_s: 0,
         n_tokens: encoded.n_tokens,
-        runs,
+        runs: places(&encoded.runs, NUMBER),
     };
     let index = serde_json::to_vec(&index).map_err(Error::internal)?;
     let own = encoded.runs.iter().map(|run| &run.bytes[..]);

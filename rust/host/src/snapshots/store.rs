@@ -11,9 +11,9 @@ use std::time::SystemTime;
 use pie_core::{ContextImage, ErrorCode};
 
 pub(crate) use super::binding::ModelIdentity;
-use super::binding::{Binding, hex};
+use super::binding::Binding;
 use super::config::SnapshotConfig;
-use super::content::{Encoded, encode};
+use super::content::{Encoded, encode, places};
 use super::folder::{FileName, Folder, NameKey, name_key};
 use super::format::{HEADER_BYTES, Index, RunPlace, assemble};
 use super::index::{About, Contents, Entry, Usage};
@@ -304,32 +304,13 @@ impl Named<'_> {
     ) -> Result<Draft, Error> {
         let (mut runs, shares) = opened.shared(encoded);
         let number = opened.contents.next_number();
-        let mut offset = 0;
-        for run in &encoded.runs[runs.len()..] {
-            let n_bytes = run.bytes.len() as u64;
-            runs.push(RunPlace {
-                file: number,
-                offset,
-                n_bytes,
-                key: hex(&run.key),
-            });
-            offset += n_bytes;
-        }
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let index = Index {
-            owner: self.owner.to_owned(),
-            name: self.name.to_owned(),
-            model: self.store.model.name.clone(),
-            model_digest: opened.binding.model.clone(),
-            tokenizer_digest: opened.binding.tokenizer.clone(),
-            engine: env!("CARGO_PKG_VERSION").to_owned(),
-            saved_unix_s: now.map_or(0, |now| now.as_secs()),
-            n_tokens: encoded.n_tokens,
-            runs,
-        };
+        let own = places(&encoded.runs[runs.len()..], number);
+        let own_bytes: u64 = own.iter().map(|place| place.n_bytes).sum();
+        runs.extend(own);
+        let index = self.index(&opened.binding, encoded.n_tokens, runs);
         let index_bytes = serde_json::to_vec(&index).map_err(Error::internal)?;
         let others = index_bytes.len() + encoded.state.len() + n_turns_bytes + encoded.tail.len();
-        let n_bytes = (HEADER_BYTES + others) as u64 + offset;
+        let n_bytes = (HEADER_BYTES + others) as u64 + own_bytes;
         opened.contents.share(&shares);
         let older = opened.contents.named(self.key);
         let freed = older
@@ -357,6 +338,22 @@ impl Named<'_> {
             takes,
             folder: opened.folder.clone(),
         })
+    }
+
+    /// What is said of the snapshot.
+    fn index(&self, binding: &Binding, n_tokens: u32, runs: Vec<RunPlace>) -> Index {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Index {
+            owner: self.owner.to_owned(),
+            name: self.name.to_owned(),
+            model: self.store.model.name.clone(),
+            model_digest: binding.model.clone(),
+            tokenizer_digest: binding.tokenizer.clone(),
+            engine: env!("CARGO_PKG_VERSION").to_owned(),
+            saved_unix_s: now.map_or(0, |now| now.as_secs()),
+            n_tokens,
+            runs,
+        }
     }
 
     /// The entry of what was written.
