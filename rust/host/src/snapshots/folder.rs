@@ -127,8 +127,12 @@ impl Folder {
         let failed = |error: &io::Error| disk_error("the folder of snapshots cannot be read", &self.path, error);
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(|error| failed(&error))? {
-            let name = entry.map_err(|error| failed(&error))?.file_name();
+            let entry = entry.map_err(|error| failed(&error))?;
+            let (name, kind) = (entry.file_name(), entry.file_type());
             let Some(name) = name.to_str() else { continue };
+            if !kind.is_ok_and(|kind| kind.is_file()) {
+                continue;
+            }
             if let Some(file) = FileName::parse(name) {
                 files.push(file);
             } else if name.starts_with(UNFINISHED) {
@@ -150,14 +154,13 @@ impl Folder {
 
     /// Opens a file to be read, also where it was retired a moment ago.
     pub(super) fn read(&self, file: FileName) -> io::Result<File> {
-        let opened = File::open(self.path(file));
-        match opened {
+        match open(&self.path(file)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !file.is_retired => {
                 let retired = FileName {
                     is_retired: true,
                     ..file
                 };
-                File::open(self.path(retired))
+                open(&self.path(retired))
             }
             opened => opened,
         }
@@ -245,6 +248,13 @@ impl Folder {
     }
 }
 
+/// Opens a file to be read. No link leads elsewhere, and a pipe keeps nobody waiting.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    options.read(true).custom_flags(flags).open(path)
+}
+
 /// Opens a file that this user alone may read, to be written; makes it where it is missing.
 fn private(path: &Path, is_kept: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -319,6 +329,8 @@ mod tests {
         for name in [".new-0000000000000001", "notes.txt"] {
             fs::write(dir.path().join(name), b"half").unwrap();
         }
+        let key = "0".repeat(KEY_DIGITS);
+        fs::create_dir(dir.path().join(format!("{:016x}-{key}.snap", 7))).unwrap();
         let folder = Folder::open(dir.path(), 0).unwrap();
         assert!(folder.files().unwrap().is_empty());
         assert!(!dir.path().join(".new-0000000000000001").exists());
