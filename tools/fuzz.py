@@ -39,6 +39,7 @@ TARGETS = (
     "routes",
     "scheduler",
     "scripts",
+    "snapshots",
     "templates",
     "tokenizers",
 )

@@ -84,6 +84,7 @@ SECTIONS = {
     "engine": "The engine itself.",
     "limits": "What each process may use; `pie run --limit NAME=VALUE` sets one.",
     "runtime": "What programs find around them.",
+    "snapshots": "How snapshots are kept: see [snapshots on disk](snapshots.md).",
     "server": "`pie serve`.",
     "client": "The commands that talk to a server.",
     "model": "A model and how it is served: `[[model]]`, or `[model.NAME]`.",
@@ -140,7 +141,7 @@ def _size(n_bytes: Any) -> str:
 
 def stated() -> str:
     """The module with the types and defaults of what the engine states, for type checkers and for those who read."""
-    return STATED_HEAD + "".join(_section(section) for section in ("engine", "runtime", "server", "model", "mcp"))
+    return STATED_HEAD + "".join(_section(section) for section in ("engine", "runtime", "snapshots", "server", "model", "mcp"))
 
 
 def _section(section: str) -> str:

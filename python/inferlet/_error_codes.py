@@ -40,6 +40,8 @@ class ErrorCode(StrEnum):
     """The context would become longer than the model allows."""
     SNAPSHOT_MISSING = "snapshot-missing"
     """The user has no snapshot of that name."""
+    SNAPSHOT_UNUSABLE = "snapshot-unusable"
+    """The file of a snapshot is damaged, or was made with another model, tokenizer or version."""
     ADAPTER_MISSING = "adapter-missing"
     """The user has no adapter of that name."""
     LIMIT_SNAPSHOTS = "limit-snapshots"

@@ -226,6 +226,7 @@ class Engine:
         settings: Mapping[str, object] | None = None,
         limits: Mapping[str, float | None] | None = None,
         runtime: Mapping[str, object] | None = None,
+        snapshots: Mapping[str, object] | None = None,
         mcp: Mapping[str, Mapping[str, object]] = ...,
         mcp_withheld: Sequence[str] = ...,
     ) -> Engine:
@@ -233,15 +234,16 @@ class Engine:
 
         `cache_dir` keeps compiled programs, for this user alone; none: nothing is kept. `data_dir` keeps, below
         `runtimes`, the language runtimes that the engine ran with, for programs that were built for them, and below
-        `scratch` the files of programs; none: programs have no files. `runtimes_dir` holds `python.wasm` and
-        `javascript.wasm`. `instance_id` is the name that programs see (random if not given). `compiler` is the command
-        of a process that calls `compile_worker`: components are compiled in such a one, and types removed from
-        TypeScript and JavaScript, within `compile_s` and `compile_bytes`. If not given, components are compiled in this
-        process, which is for those that one trusts, and sources in JavaScript are refused. `settings` are those of the
-        section `engine`, `limits` those of the section `limits`, `runtime` those of the section `runtime`, by the names
-        of `settings()`; the defaults hold for the rest. `mcp` are the settings of MCP servers by their names; those
-        that are processes do not get the variables of this process that `mcp_withheld` names. Where no `memory_bytes`
-        are given, all users together may make the engine hold 4 GiB.
+        `scratch` the files of programs, and below `snapshots` those on disk; none: programs have no files.
+        `runtimes_dir` holds `python.wasm` and `javascript.wasm`. `instance_id` is the name that programs see (random if
+        not given). `compiler` is the command of a process that calls `compile_worker`: components are compiled in such
+        a one, and types removed from TypeScript and JavaScript, within `compile_s` and `compile_bytes`. If not given,
+        components are compiled in this process, which is for those that one trusts, and sources in JavaScript are
+        refused. `settings` are those of the section `engine`, `limits` those of the section `limits`, `runtime` those
+        of the section `runtime`, `snapshots` those of the section `snapshots`, by the names of `settings()`; the
+        defaults hold for the rest. `mcp` are the settings of MCP servers by their names; those that are processes do
+        not get the variables of this process that `mcp_withheld` names. Where no `memory_bytes` are given, all users
+        together may make the engine hold 4 GiB.
 
         Raises PieError `invalid-config`.
         """

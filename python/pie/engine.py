@@ -20,7 +20,7 @@ from pie.backends import check_own, open_driver
 from pie.backends.base import Capabilities, DriverLostError, DriverOptions, FollowingDriver
 from pie.backends.dummy import DummyDriver, read_script
 from pie.compiler import COMMAND
-from pie.config import DEFAULT, Config, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, folder_name
+from pie.config import DEFAULT, Config, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, SnapshotConfig, folder_name
 from pie.config.environment import own_variables, with_libraries
 from pie.config.settings import of_engine, settings
 from pie.errors import PieError
@@ -88,12 +88,13 @@ class _Served:
 class Engine:
     """One engine: a context manager that stops everything at its end. Several may live in one process."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the sections of a configuration
         self,
         config: EngineConfig | None = None,
         *,
         limits: Mapping[str, float | None] | None = None,
         runtime: RuntimeConfig | None = None,
+        snapshots: SnapshotConfig | None = None,
         models: Sequence[ModelConfig] = (),
         mcp: Mapping[str, McpServerConfig] | None = None,
     ) -> None:
@@ -102,7 +103,7 @@ class Engine:
         `limits` are the bounds of each process by their names, as in `cpu_s` or `memory_bytes`; the defaults hold for
         the rest.
 
-        `runtime` is what programs find around them, as their files.
+        `runtime` is what programs find around them, as their files; `snapshots` is how snapshots are kept.
 
         `mcp` are the servers of MCP that programs find, by name.
 
@@ -125,6 +126,7 @@ class Engine:
             settings=of_engine("engine", replace(config, memory_bytes=users_bytes(models, config.memory_bytes))),
             limits=limits,
             runtime=of_engine("runtime", runtime or RuntimeConfig()),
+            snapshots=of_engine("snapshots", snapshots or SnapshotConfig()),
             mcp={name: of_engine("mcp", server) for name, server in (mcp or {}).items()},
             mcp_withheld=own_variables(),
         )
@@ -142,7 +144,14 @@ class Engine:
         a setting, and that of `add_model` with the name of the model before the message.
         """
         check_memory(config.models)
-        engine = cls(config.engine, limits=config.limits, runtime=config.runtime, models=config.models, mcp=config.mcp)
+        engine = cls(
+            config.engine,
+            limits=config.limits,
+            runtime=config.runtime,
+            snapshots=config.snapshots,
+            models=config.models,
+            mcp=config.mcp,
+        )
         try:
             for model in config.models:
                 try:

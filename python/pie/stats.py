@@ -44,7 +44,7 @@ class ModelStats(TypedDict):
     """Contexts that live, those included that wait for the end of a batch to go."""
 
     n_snapshots: int
-    """Snapshots that are kept."""
+    """Snapshots that are kept in memory."""
 
     n_generators: int
     """Generators that live."""

@@ -9,13 +9,20 @@ import pytest
 
 from pie import _engine
 from pie.backends.base import Capabilities
-from pie.config import EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, ServerConfig
+from pie.config import EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, ServerConfig, SnapshotConfig
 from pie.config.settings import settings
 
 
 @pytest.mark.parametrize(
     ("section", "tree"),
-    [("engine", EngineConfig), ("runtime", RuntimeConfig), ("server", ServerConfig), ("model", ModelConfig), ("mcp", McpServerConfig)],
+    [
+        ("engine", EngineConfig),
+        ("runtime", RuntimeConfig),
+        ("snapshots", SnapshotConfig),
+        ("server", ServerConfig),
+        ("model", ModelConfig),
+        ("mcp", McpServerConfig),
+    ],
 )
 def test_every_setting_of_the_engine_has_a_field_with_its_default(section: str, tree: type[msgspec.Struct]) -> None:
     defaults = {field.name: field.default for field in msgspec.structs.fields(tree)}

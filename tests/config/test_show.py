@@ -64,7 +64,7 @@ def test_the_same_as_json(tmp_path: Path) -> None:
     assert shown["server"]["port"] == {"value": 1, "origin": {"kind": "file", "where": f"{file}:2", "key": "server.port"}}
     assert shown["limits"]["wall_s"] == {"value": None, "origin": {"kind": "default"}}
     assert shown["model"][0]["name"]["value"] == "pie-tiny"
-    assert set(shown) == {"engine", "limits", "runtime", "server", "client", "model"}
+    assert set(shown) == {"engine", "limits", "runtime", "snapshots", "server", "client", "model"}
 
 
 def test_the_path_of_the_file(tmp_path: Path, home: Path) -> None:

@@ -46,13 +46,13 @@ INFERLET_LAYERS = [
 ]
 
 HOST_LAYERS = [
-    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "counted.rs"},
+    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "counted.rs", "naming.rs"},
     {"limits.rs", "budget.rs", "numbering.rs", "shared_places.rs", "stepped_charge.rs"},
     {"futures.rs"},
-    {"bus/", "scratch/config.rs", "network/"},
+    {"bus/", "scratch/config.rs", "snapshots/config.rs", "network/"},
     {"mcp/"},
     {"config.rs", "http_in/"},
-    {"sandbox/"},
+    {"sandbox/", "snapshots/"},
     {"model/", "program/"},
     {"scratch/"},
     {"process/"},

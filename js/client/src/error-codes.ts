@@ -36,6 +36,8 @@ export const ERROR_CODES = [
   'context-full',
   /** The user has no snapshot of that name. */
   'snapshot-missing',
+  /** The file of a snapshot is damaged, or was made with another model, tokenizer or version. */
+  'snapshot-unusable',
   /** The user has no adapter of that name. */
   'adapter-missing',
   /** Too many snapshots are kept, of this user or in all. */

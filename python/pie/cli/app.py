@@ -26,6 +26,7 @@ from pie.cli.options import (
     surroundings,
 )
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
+from pie.cli.snapshot_commands import snapshots_app
 
 app = App(name="pie", help="Serve programs that run beside a language model.")
 
@@ -360,6 +361,7 @@ def config_path(config: ConfigOption = None) -> None:
 
 client_commands.register(app)
 app.add_typer(key_app, name="key")
+app.add_typer(snapshots_app, name="snapshots")
 
 
 model_app = App(help="Look at models.")

@@ -13,6 +13,7 @@ from pie.config.tree import (
     ModelConfig,
     RuntimeConfig,
     ServerConfig,
+    SnapshotConfig,
 )
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Origin",
     "RuntimeConfig",
     "ServerConfig",
+    "SnapshotConfig",
     "config_file",
     "folder_name",
     "load",

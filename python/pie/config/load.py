@@ -19,7 +19,17 @@ from pie.config.models import chosen_models, written_models
 from pie.config.origin import DEFAULT, Origin
 from pie.config.settings import Setting, settings
 from pie.config.suggest import unknown
-from pie.config.tree import EMBEDDED, ClientConfig, Config, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, ServerConfig
+from pie.config.tree import (
+    EMBEDDED,
+    ClientConfig,
+    Config,
+    EngineConfig,
+    McpServerConfig,
+    ModelConfig,
+    RuntimeConfig,
+    ServerConfig,
+    SnapshotConfig,
+)
 from pie.errors import PieError
 
 FILE_NAME = "config.toml"
@@ -233,6 +243,7 @@ class _Layers:
             engine=EngineConfig(**self.sections["engine"]),
             limits=MappingProxyType(limits),
             runtime=RuntimeConfig(**self.sections["runtime"]),
+            snapshots=SnapshotConfig(**self.sections["snapshots"]),
             server=ServerConfig(**self.sections["server"]),
             client=ClientConfig(**self.sections["client"]),
             models=tuple(ModelConfig(**values) for values in self.models.values()),

@@ -16,7 +16,7 @@ from pie import _engine
 from pie.config.environment import home
 from pie.config.origin import Origin
 from pie.config.suggest import shortened
-from pie.config.tree import ClientConfig, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, ServerConfig
+from pie.config.tree import ClientConfig, EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig, ServerConfig, SnapshotConfig
 from pie.errors import PieError
 
 NO_LIMIT = "none"
@@ -139,6 +139,7 @@ def settings() -> dict[str, dict[str, Setting]]:
         "engine": _rows("engine", EngineConfig, stated["engine"]),
         "limits": stated["limits"],
         "runtime": _rows("runtime", RuntimeConfig, stated["runtime"]),
+        "snapshots": _rows("snapshots", SnapshotConfig, stated["snapshots"]),
         "server": _rows("server", ServerConfig, stated["server"]),
         "client": _rows("client", ClientConfig, {}),
         "model": _rows("model", ModelConfig, stated["model"]),

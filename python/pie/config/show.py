@@ -60,6 +60,7 @@ def _tables(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "[engine]", "engine", _values("engine", config.engine)
     yield "[limits]", "limits", dict(config.limits)
     yield "[runtime]", "runtime", _values("runtime", config.runtime)
+    yield "[snapshots]", "snapshots", _values("snapshots", config.snapshots)
     yield "[server]", "server", _values("server", config.server)
     yield "[client]", "client", _values("client", config.client)
     for model in config.models:

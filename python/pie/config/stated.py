@@ -154,6 +154,31 @@ class RuntimeSettings(Struct, frozen=True, kw_only=True):
     """
 
 
+class SnapshotsSettings(Struct, frozen=True, kw_only=True):
+    """Of `[snapshots]`, what the engine states."""
+
+    durability: Literal["memory", "disk"] = "memory"
+    """How long snapshots that programs save under names are kept: `memory`, as long as the engine runs; `disk`, until
+    they are deleted, also by engines that come later. Those whose names the engine makes up are kept in memory in
+    either case.
+    """
+
+    folder: str = ""
+    """The folder of snapshots on disk, which one engine at a time uses; empty: `snapshots` in `engine.data_dir`."""
+
+    user_bytes: int = 1073741824
+    """Bytes of the files of one user's snapshots of one model."""
+
+    user_snapshots: int = 10000
+    """Snapshots of one user, of one model, on disk."""
+
+    total_bytes: int = 17179869184
+    """Bytes of the files of all snapshots of one model."""
+
+    free_bytes: int = 1073741824
+    """Bytes of the disk that snapshots leave free."""
+
+
 class ServerSettings(Struct, frozen=True, kw_only=True):
     """Of `[server]`, what the engine states."""
 

@@ -20,7 +20,7 @@ from msgspec import field as with_default
 from pie import _engine
 from pie.config.environment import cache_folder, data_folder
 from pie.config.origin import Origin
-from pie.config.stated import EngineSettings, McpSettings, ModelSettings, RuntimeSettings, ServerSettings
+from pie.config.stated import EngineSettings, McpSettings, ModelSettings, RuntimeSettings, ServerSettings, SnapshotsSettings
 
 EMBEDDED = "pie-tiny"
 """The path that stands for the model inside the package."""
@@ -45,8 +45,8 @@ class EngineConfig(EngineSettings, frozen=True, kw_only=True):
         Path,
         Meta(
             description=(
-                "Where installed programs, the files of programs (`scratch`), the API keys (`keys.json`) and what process numbers are "
-                "made of are kept."
+                "Where installed programs, the files of programs (`scratch`), snapshots on disk (`snapshots`), the API keys "
+                "(`keys.json`) and what process numbers are made of are kept."
             ),
             extra={"default": "~/.pie"},
         ),
@@ -73,6 +73,10 @@ class EngineConfig(EngineSettings, frozen=True, kw_only=True):
 
 class RuntimeConfig(RuntimeSettings, frozen=True, kw_only=True):
     """`[runtime]`: what programs find around them."""
+
+
+class SnapshotConfig(SnapshotsSettings, frozen=True, kw_only=True):
+    """`[snapshots]`: how snapshots are kept."""
 
 
 class ServerConfig(ServerSettings, frozen=True, kw_only=True):
@@ -307,6 +311,7 @@ class Config:
     limits: Mapping[str, Limit] = field(default_factory=dict)
     """By the names of `pie._engine.settings`; None is no limit."""
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+    snapshots: SnapshotConfig = field(default_factory=SnapshotConfig)
     server: ServerConfig = field(default_factory=ServerConfig)
     client: ClientConfig = field(default_factory=ClientConfig)
     models: tuple[ModelConfig, ...] = (ModelConfig(name=EMBEDDED),)

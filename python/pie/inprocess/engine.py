@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Model: TypeAlias = str | PathLike[str]
 """The name of a configured model, or a folder in the Hugging Face format."""
 
-_SECTIONS = ("engine", "limits", "runtime")
+_SECTIONS = ("engine", "limits", "runtime", "snapshots")
 """The sections of the configuration that concern an engine without a server."""
 
 

@@ -34,10 +34,11 @@ pub use batch::{
 pub use budget::TokenBudget;
 pub use command::{AdapterName, Command, CommandFailure, DriverCommand};
 pub use config::{EngineConfig, SettingNames};
+pub use context::{ContextImage, SpecialSlot};
 pub use engine::{
     Answer, Engine, Entering, Figure, Forward, Histogram, HostData, Input, MAX_FORWARD_ROWS,
     NextWork, PageCounts, Progress, ReadMasks, RowRequest, Stats, Submission, UserStats,
-    check_tokens,
+    check_snapshot_name, check_tokens,
 };
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{

@@ -51,6 +51,11 @@ fn built_programs_and_manifests_are_read_or_refused() {
 }
 
 #[test]
+fn snapshots_are_read_or_refused_and_opened_or_refused() {
+    check(pie_fuzz::snapshots, 1000);
+}
+
+#[test]
 fn clients_that_send_anything_are_answered_or_closed_and_others_served() {
     check(pie_fuzz::protocol, 200);
 }

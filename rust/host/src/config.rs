@@ -14,11 +14,14 @@ use crate::bus::Bus;
 use crate::mcp::config::{MAX_SERVERS, McpConfig, McpServerConfig};
 use crate::network::config::NetworkConfig;
 use crate::scratch::config::FilesConfig;
+use crate::snapshots::config::{Durability, SnapshotConfig};
 use crate::{Error, Limits};
 
 /// One part in this many of the engine's memory is what all compilations together may take at most. It is reserved.
 const COMPILE_PART: u64 = 4;
 
+/// The folder of snapshots below that of data.
+const SNAPSHOTS: &str = "snapshots";
 /// What all users together may hold where nothing else is said.
 const DEFAULT_MEMORY_BYTES: u64 = 4 << 30;
 
@@ -118,6 +121,8 @@ settings! {
         limits: Limits = Limits::default();
         /// What files programs have.
         files: FilesConfig = FilesConfig::default();
+        /// How snapshots are kept.
+        snapshots: SnapshotConfig = SnapshotConfig::default();
         /// What programs reach of the network.
         network: NetworkConfig = NetworkConfig::default();
         /// What all servers of MCP share.
@@ -148,6 +153,7 @@ impl HostConfig {
         }
         self.limits.check_settings()?;
         self.files.check_settings()?;
+        self.check_snapshots()?;
         self.network.check_settings()?;
         self.mcp.check_settings()?;
         if self.mcp_servers.len() > MAX_SERVERS {
@@ -159,6 +165,29 @@ impl HostConfig {
         }
         let mut servers = self.mcp_servers.iter();
         servers.try_for_each(|(name, server)| server.check(name))
+    }
+
+    /// Whether there is a folder for snapshots where they are kept on disk.
+    fn check_snapshots(&self) -> Result<(), Error> {
+        self.snapshots.check_settings()?;
+        if self.snapshots.durability == Durability::Disk && self.snapshots_dir().is_none() {
+            return Err(Error::new(
+                ErrorCode::InvalidConfig,
+                "snapshots.durability = \"disk\" wants a folder, and the engine keeps no data; set snapshots.folder or \
+                 engine.data_dir",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Where snapshots are kept on disk; none where that is nowhere.
+    pub(crate) fn snapshots_dir(&self) -> Option<PathBuf> {
+        let given = &self.snapshots.folder;
+        if given.as_os_str().is_empty() {
+            self.data_dir.as_ref().map(|dir| dir.join(SNAPSHOTS))
+        } else {
+            Some(given.clone())
+        }
     }
 
     /// Bytes that all users together may hold. The engine in Python looks at the machine where none are said.
@@ -245,6 +274,27 @@ mod tests {
             message,
             "engine.user_memory_bytes = 1 is too little; give at least 1048576, or 0"
         );
+    }
+
+    #[test]
+    fn snapshots_on_disk_want_a_folder() {
+        let mut config = HostConfig::default();
+        config.snapshots.durability = Durability::Disk;
+        let refused = config.check().unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidConfig);
+        assert!(
+            refused.message.contains("snapshots.folder"),
+            "{}",
+            refused.message
+        );
+        config.data_dir = Some(PathBuf::from("/data"));
+        config.check().unwrap();
+        assert_eq!(
+            config.snapshots_dir(),
+            Some(PathBuf::from("/data/snapshots"))
+        );
+        config.snapshots.folder = PathBuf::from("/elsewhere");
+        assert_eq!(config.snapshots_dir(), Some(PathBuf::from("/elsewhere")));
     }
 
     #[test]

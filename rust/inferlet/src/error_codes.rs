@@ -36,6 +36,8 @@ pub enum ErrorCode {
     ContextFull,
     /// The user has no snapshot of that name.
     SnapshotMissing,
+    /// The file of a snapshot is damaged, or was made with another model, tokenizer or version.
+    SnapshotUnusable,
     /// The user has no adapter of that name.
     AdapterMissing,
     /// Too many snapshots are kept, of this user or in all.
@@ -243,6 +245,7 @@ impl ErrorCode {
         Self::ContextReleased,
         Self::ContextFull,
         Self::SnapshotMissing,
+        Self::SnapshotUnusable,
         Self::AdapterMissing,
         Self::LimitSnapshots,
         Self::TruncateRange,
@@ -357,6 +360,7 @@ impl ErrorCode {
             Self::ContextReleased => "context-released",
             Self::ContextFull => "context-full",
             Self::SnapshotMissing => "snapshot-missing",
+            Self::SnapshotUnusable => "snapshot-unusable",
             Self::AdapterMissing => "adapter-missing",
             Self::LimitSnapshots => "limit-snapshots",
             Self::TruncateRange => "truncate-range",

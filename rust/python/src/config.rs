@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pie_core::Capabilities;
 use pie_host::{
     EngineConfig, Error, ErrorCode, FilesConfig, HostConfig, Limits, McpConfig, McpServerConfig,
-    NetworkConfig, Setting, Value,
+    NetworkConfig, Setting, SnapshotConfig, Value,
 };
 use pie_server::ServerConfig;
 use pyo3::IntoPyObjectExt;
@@ -191,6 +191,7 @@ pub(crate) fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
             ]
             .concat(),
         ),
+        ("snapshots", SnapshotConfig::settings()),
         ("server", ServerConfig::section()),
         ("model", EngineConfig::settings()),
         ("mcp", McpServerConfig::settings()),

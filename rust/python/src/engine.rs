@@ -74,7 +74,7 @@ impl PyEngine {
     #[new]
     #[pyo3(signature = (
         *, cache_dir = None, data_dir = None, runtimes_dir = None, instance_id = None, compiler = None, settings = None,
-        limits = None, runtime = None, mcp = BTreeMap::new(), mcp_withheld = Vec::new(),
+        limits = None, runtime = None, snapshots = None, mcp = BTreeMap::new(), mcp_withheld = Vec::new(),
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -90,6 +90,7 @@ impl PyEngine {
         settings: SettingValues<'_>,
         limits: SettingValues<'_>,
         runtime: SettingValues<'_>,
+        snapshots: SettingValues<'_>,
         mcp: BTreeMap<String, Bound<'_, PyMapping>>,
         mcp_withheld: Vec<String>,
     ) -> PyResult<Self> {
@@ -116,6 +117,9 @@ impl PyEngine {
         })?;
         config::apply(py, "runtime", &runtime, |name, value| {
             config::set_runtime(&mut config, name, value)
+        })?;
+        config::apply(py, "snapshots", &snapshots, |name, value| {
+            config.snapshots.set(name, value)
         })?;
         config.mcp_servers = config::mcp_servers(py, mcp)?;
         Ok(Self(Arc::new(detached(py, || Host::new(config))?)))

@@ -136,7 +136,7 @@ impl Session {
             "disconnect" => self.disconnect(&mut request),
             "topics" => return self.topics(request).await,
             "discard_topic" => self.discard_topic(&mut request),
-            "delete_snapshot" => self.delete_snapshot(&mut request),
+            "delete_snapshot" => self.delete_snapshot(&mut request).await,
             "stats" => self.stats(&mut request),
             "attach" => return self.attach(request).await,
             "detach" => self.detach(&mut request),

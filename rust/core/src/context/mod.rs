@@ -3,6 +3,7 @@
 mod before;
 mod collecting;
 mod held_bytes;
+mod image;
 mod pass;
 mod phase;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::sched::Habit;
 
 pub(crate) use before::Before;
 pub(crate) use held_bytes::{HeldBytes, PassBytes};
+pub use image::{ContextImage, SpecialSlot};
 pub(crate) use pass::{Pass, PassKind};
 pub(crate) use tokens::Tokens;
 

@@ -266,7 +266,7 @@ impl Engine {
         Err(self.unsupported("adapters"))
     }
 
-    fn unsupported(&self, what: &str) -> Error {
+    pub(super) fn unsupported(&self, what: &str) -> Error {
         Error::new(
             ErrorCode::Unsupported,
             format!(

@@ -18,6 +18,13 @@ use crate::ids::{ContextId, ProcessId, UserId};
 /// Bytes of the longest name.
 const MAX_NAME_BYTES: usize = 256;
 
+/// What a snapshot is called.
+enum Name<'a> {
+    Given(&'a str),
+    /// A name is made up that the user has not given, and that is not taken elsewhere.
+    MadeUp(&'a dyn Fn(&str) -> bool),
+}
+
 impl Engine {
     /// Keeps a copy of the context under a name of its user's, in place of an older one. It counts as a fork of the
     /// context for the seeds of later forks.
@@ -26,13 +33,13 @@ impl Engine {
     /// `limit-snapshots` when too many are kept, of the user or in all; `invalid-argument` for a name that is empty,
     /// too long or has control characters; `context-busy`, `context-released`.
     pub fn save(&mut self, context: ContextId, name: &str, host_data: HostData) -> Result<()> {
-        check_name(name)?;
+        check_snapshot_name(name)?;
         let user = self.idle_context(context, "saved")?.lane.owner();
         if self.owned.snapshots.get(user, name).is_none() {
             self.give_way(user);
             self.check_room_for_snapshot(user)?;
         }
-        self.keep(context, user, Some(name), host_data)?;
+        self.keep(context, user, Name::Given(name), host_data)?;
         Ok(())
     }
 
@@ -42,10 +49,23 @@ impl Engine {
     /// # Errors
     /// Those of [`Engine::save`].
     pub fn snapshot(&mut self, context: ContextId, host_data: HostData) -> Result<String> {
+        self.snapshot_beside(context, host_data, |_| false)
+    }
+
+    /// The same, under none of the names of the user that are taken elsewhere.
+    ///
+    /// # Errors
+    /// Those of [`Engine::save`].
+    pub fn snapshot_beside(
+        &mut self,
+        context: ContextId,
+        host_data: HostData,
+        is_taken: impl Fn(&str) -> bool,
+    ) -> Result<String> {
         let user = self.idle_context(context, "saved")?.lane.owner();
         self.give_way(user);
         self.check_room_for_snapshot(user)?;
-        self.keep(context, user, None, host_data)
+        self.keep(context, user, Name::MadeUp(&is_taken), host_data)
     }
 
     /// Has a snapshot of a user who has gone give way for one of `user`, where as many are kept as the engine keeps.
@@ -71,7 +91,7 @@ impl Engine {
         &mut self,
         context: ContextId,
         user: UserId,
-        name: Option<&str>,
+        name: Name<'_>,
         host_data: HostData,
     ) -> Result<String> {
         let page_size = self.config.driver.page_size;
@@ -79,8 +99,8 @@ impl Engine {
         state.settle(page_size);
         let frozen = state.freeze(&mut self.device.store);
         let name = match name {
-            Some(name) => name.to_owned(),
-            None => self.make_name(user, &frozen),
+            Name::Given(name) => name.to_owned(),
+            Name::MadeUp(is_taken) => self.make_name(user, &frozen, is_taken),
         };
         let snapshot = Snapshot {
             context: frozen,
@@ -95,7 +115,12 @@ impl Engine {
     }
 
     /// A name that the user has not given to any.
-    fn make_name(&mut self, user: UserId, frozen: &Context) -> String {
+    fn make_name(
+        &mut self,
+        user: UserId,
+        frozen: &Context,
+        is_taken: &dyn Fn(&str) -> bool,
+    ) -> String {
         let (process, path) = (frozen.process, frozen.path);
         let mut name = match self.owned.processes.get_mut(&process) {
             Some(process) => process.seeds.name(path),
@@ -107,7 +132,7 @@ impl Engine {
         // No number of a process is in it: that would tell what others have launched.
         let first = name.clone();
         let mut n = 1;
-        while self.owned.snapshots.get(user, &name).is_some() {
+        while self.owned.snapshots.get(user, &name).is_some() || is_taken(&name) {
             n += 1;
             name = format!("{first}-{n}");
         }
@@ -165,7 +190,7 @@ impl Engine {
     /// # Errors
     /// `snapshot-missing` naming it; `invalid-argument` for a name that cannot be one, or an unknown process.
     pub fn delete_snapshot(&mut self, process: ProcessId, name: &str) -> Result<()> {
-        check_name(name)?;
+        check_snapshot_name(name)?;
         let user = self.owned.process(process)?.user;
         self.delete_snapshot_of(user, name)
     }
@@ -207,7 +232,7 @@ impl Engine {
 
     /// Whether a process may have a context of that snapshot. Returns the user.
     fn check_opening(&self, process: ProcessId, name: &str) -> Result<UserId> {
-        check_name(name)?;
+        check_snapshot_name(name)?;
         let user = self.owned.process(process)?.user;
         self.snapshot_length(user, name)?;
         self.check_room_for_context(process)?;
@@ -229,14 +254,18 @@ impl Engine {
     }
 
     /// Makes a context with the content of a snapshot of that path one of the process.
-    fn own(&mut self, process: ProcessId, context: Context, path: u64) -> ContextId {
+    pub(super) fn own(&mut self, process: ProcessId, context: Context, path: u64) -> ContextId {
         let seeds = self.owned.processes.get_mut(&process);
         let path = seeds.map_or(path, |process| process.seeds.open(path));
         self.owned.add_context(context.given_to(process, path))
     }
 }
 
-fn check_name(name: &str) -> Result<()> {
+/// Checks that a snapshot can have that name.
+///
+/// # Errors
+/// `invalid-argument` for one that is empty, too long or has control characters.
+pub fn check_snapshot_name(name: &str) -> Result<()> {
     if let Some((at, control)) = name.char_indices().find(|(_, it)| it.is_control()) {
         return Err(Error::with_values(
             ErrorCode::InvalidArgument,

@@ -56,7 +56,7 @@ stats! {
         pub n_pages_host: u64,
         /// Contexts that live, those included that wait for the end of a batch to go.
         pub n_contexts: u64,
-        /// Snapshots that are kept.
+        /// Snapshots that are kept in memory.
         pub n_snapshots: u64,
         /// Generators that live.
         pub n_generators: u64,
@@ -147,7 +147,7 @@ pub struct UserStats {
     pub n_pages_used: u64,
     /// Their contexts that live.
     pub n_contexts: u64,
-    /// Their snapshots that are kept.
+    /// Their snapshots that are kept in memory.
     pub n_snapshots: u64,
     /// Their requests entered and not yet taken.
     pub n_requests: u64,

@@ -85,6 +85,12 @@ impl Content {
         given.cloned().unwrap_or_else(|| Traits::plain(slot))
     }
 
+    /// The traits of those of its tokens that are not plain, with their slots. The first of all lies at `slot`.
+    pub(crate) fn special(&self, slot: u32) -> impl Iterator<Item = (u32, &Traits)> {
+        let traits = (slot..).zip(self.traits.iter().flatten());
+        traits.filter(|(slot, traits)| !traits.is_plain(*slot))
+    }
+
     /// Whether its masks take much more than its tokens do.
     pub(crate) fn has_long_masks(&self) -> bool {
         let traits = self.traits.iter().flatten();

@@ -156,6 +156,14 @@ impl Simulation {
                     self.open(process, name, take)?;
                 }
             }
+            Op::Transplant(which, process) => {
+                if let Some(at) = self
+                    .pick(which)
+                    .filter(|_| self.contexts.len() < MAX_CONTEXTS)
+                {
+                    self.transplant(at, process)?;
+                }
+            }
             Op::Delete(process, name) => {
                 let key = self.name(process, name);
                 let id = ProcessId(self.processes[process].id);

@@ -39,6 +39,8 @@ pub enum Op {
         name: usize,
         take: bool,
     },
+    /// A context leaves the engine as a value, and comes back as one of a process.
+    Transplant(usize, usize),
     Delete(usize, usize),
     Suspend(usize),
     Bid(usize, u64),
@@ -249,6 +251,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         3 => (0usize..6, 0usize..4).prop_map(|(context, name)| Op::Save(context, name)),
         1 => (0usize..6).prop_map(Op::Snapshot),
         4 => (0usize..3, 0usize..8, any::<bool>()).prop_map(|(process, name, take)| Op::Open { process, name, take }),
+        2 => (0usize..6, 0usize..3).prop_map(|(context, process)| Op::Transplant(context, process)),
         1 => (0usize..3, 0usize..8).prop_map(|(process, name)| Op::Delete(process, name)),
         2 => (0usize..6).prop_map(Op::Suspend),
         2 => (0usize..6, prop_oneof![4 => 0u64..4, 1 => 5u64..2000, 1 => any::<u64>()]).prop_map(|(context, bid)| Op::Bid(context, bid)),

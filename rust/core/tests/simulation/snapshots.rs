@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pie_core::{ErrorCode, ProcessId};
+use pie_core::{ContextId, ErrorCode, ProcessId};
 use proptest::prelude::*;
 
 use super::driving::{Outcome, Simulation};
@@ -68,6 +68,42 @@ impl Simulation {
         Ok(())
     }
 
+    /// Keeps a context as a value, as a snapshot on disk is, and opens that for a process, of whichever user.
+    pub fn transplant(&mut self, at: usize, process: usize) -> Outcome {
+        let page_size = self.config.driver.page_size;
+        let id = ProcessId(self.processes[process].id);
+        let (context, model) = &mut self.contexts[at];
+        let image = self.world.engine.image(*context);
+        if model.request.is_some() {
+            prop_assert_eq!(image.unwrap_err().code, ErrorCode::ContextBusy);
+            return Ok(());
+        }
+        let opened = self.world.engine.open_image(id, &image.unwrap()).unwrap();
+        self.world.engine.count_saved(*context);
+        model.settle(page_size);
+        model.n_forks += 1;
+        let kept = Model {
+            path: fold(fold(model.path, SAVED), model.n_forks),
+            n_forks: 0,
+            generator: None,
+            ..model.clone()
+        };
+        self.own(process, opened, kept);
+        Ok(())
+    }
+
+    /// A context of a process was made of a snapshot.
+    fn own(&mut self, process: usize, context: ContextId, kept: Model) {
+        let n_opened = self.processes[process].opened.entry(kept.path).or_insert(0);
+        *n_opened += 1;
+        let model = Model {
+            process,
+            path: fold(fold(kept.path, OPENED), *n_opened),
+            ..kept
+        };
+        self.contexts.push((context, model));
+    }
+
     /// Makes a context of a snapshot.
     pub fn open(&mut self, process: usize, name: usize, take: bool) -> Outcome {
         let key = self.name(process, name);
@@ -91,14 +127,7 @@ impl Simulation {
         if take {
             self.snapshots.remove(&key);
         }
-        let n_opened = self.processes[process].opened.entry(kept.path).or_insert(0);
-        *n_opened += 1;
-        let model = Model {
-            process,
-            path: fold(fold(kept.path, OPENED), *n_opened),
-            ..kept
-        };
-        self.contexts.push((context, model));
+        self.own(process, context, kept);
         Ok(())
     }
 }

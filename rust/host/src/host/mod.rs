@@ -286,6 +286,9 @@ impl Host {
             drop(driver.join());
         }
         self.shared.surroundings.folders.give_up();
+        for model in self.shared.surroundings.models.all() {
+            model.close_snapshots();
+        }
     }
 
     /// From now on programs by name and processes by number are looked up in `programs`, as long as that is there.

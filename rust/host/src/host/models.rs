@@ -7,8 +7,11 @@ use pie_core::market::MICRO;
 
 use super::Host;
 use crate::Error;
+use crate::model::keeping::Keeping;
 use crate::model::state::ModelState;
 use crate::model::{Model, ModelConfig, dummy, overdue};
+use crate::snapshots::config::Durability;
+use crate::snapshots::store::{ModelIdentity, SnapshotStore};
 use crate::sync::lock;
 
 impl Host {
@@ -24,7 +27,18 @@ impl Host {
             self.shared.config.driver_timeout
         };
         config.engine.page_price = self.shared.config.page_price.saturating_mul(MICRO);
-        let model = Arc::new(Model::new(config)?);
+        let identity = ModelIdentity {
+            name: config.engine.model.clone(),
+            backend: config.engine.driver.backend.clone(),
+            folder: config.folder.clone(),
+        };
+        let mut model = Model::new(config)?;
+        let host = &self.shared.config;
+        if let (Durability::Disk, Some(dir)) = (host.snapshots.durability, host.snapshots_dir()) {
+            let store = SnapshotStore::new(&dir, host.snapshots.clone(), identity);
+            model.keep_in(Keeping::new(store));
+        }
+        let model = Arc::new(model);
         overdue::start(&model)?;
         self.shared.surroundings.models.add(model.clone())?;
         Ok(model)

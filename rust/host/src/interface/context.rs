@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use pie_core::market::micro_credits;
-use pie_core::{ContextId, Engine, HostData, ProcessId, Submission};
+use pie_core::{ContextId, Engine, ErrorCode, HostData, ProcessId, Submission};
 use wasmtime::component::{Linker, Resource};
 
 use super::bindings::pie::core::context::{self, HostContext};
-use super::errors::CallResult;
+use super::errors::{CallError, CallResult};
 use super::futures::FutureUnit;
 use super::model::ModelHandle;
 use super::view::view;
@@ -15,6 +15,7 @@ use crate::Error;
 use crate::errors::text_error;
 use crate::model::Model;
 use crate::model::conversation::Context;
+use crate::model::kept_contexts::Opening;
 use crate::model::pass::Flush;
 use crate::process::handles::HandleTable;
 use crate::process::joined::Joined;
@@ -73,6 +74,35 @@ impl Contexts<'_> {
         self.push(context)
     }
 
+    /// The same of a snapshot that may lie on disk, where there is none in memory.
+    async fn open_anywhere(
+        &mut self,
+        model: &Resource<ModelHandle>,
+        name: String,
+        open: impl FnOnce(&mut Engine, ProcessId, &str) -> Result<(ContextId, HostData), Error>,
+        is_taken: bool,
+    ) -> CallResult<Resource<ContextHandle>> {
+        let in_memory = |engine: &mut Engine, process| open(engine, process, &name);
+        let absent = match self.open_by(model, in_memory, is_taken) {
+            Err(CallError::Guest(error)) if error.code == ErrorCode::SnapshotMissing => error,
+            opened => return opened,
+        };
+        let (model, process) = self.joined(model)?;
+        let Some(keeping) = model.keeping() else {
+            return Err(absent.into());
+        };
+        let opening = Opening {
+            process,
+            user: self.record.username.clone(),
+            name,
+            account: self.record.account.clone(),
+            is_taken,
+            absent,
+        };
+        let context = Context::open_kept(model, keeping, opening).await?;
+        self.push(context)
+    }
+
     /// Runs `work` on the core and a context of it.
     fn on_context<T>(
         &mut self,
@@ -117,47 +147,62 @@ impl HostContext for Contexts<'_> {
         self.push(fork)
     }
 
-    fn save(&mut self, this: Resource<ContextHandle>, name: String) -> CallResult<()> {
+    async fn save(&mut self, this: Resource<ContextHandle>, name: String) -> CallResult<()> {
         let context = self.table.context(&this)?;
+        if let Some(keeping) = context.model.keeping() {
+            let saved = context.save_on_disk(keeping, name, &self.record.account);
+            return Ok(saved.await?);
+        }
         let save = |engine: &mut Engine, id, host_data| engine.save(id, &name, host_data);
         Ok(context.save(&self.record.username, &self.record.account, save)?)
     }
 
-    fn snapshot(&mut self, this: Resource<ContextHandle>) -> CallResult<String> {
+    async fn snapshot(&mut self, this: Resource<ContextHandle>) -> CallResult<String> {
         let context = self.table.context(&this)?;
-        Ok(context.save(
-            &self.record.username,
-            &self.record.account,
-            Engine::snapshot,
-        )?)
+        let user = &self.record.username;
+        // It is kept in memory, and must not have the name of one on disk.
+        let taken = context.model.made_up_names(user).await?;
+        let save = |engine: &mut Engine, id, host_data| {
+            engine.snapshot_beside(id, host_data, |name| taken.contains(name))
+        };
+        Ok(context.save(user, &self.record.account, save)?)
     }
 
-    fn open(
+    async fn open(
         &mut self,
         model: Resource<ModelHandle>,
         name: String,
     ) -> CallResult<Resource<ContextHandle>> {
-        let open = |engine: &mut Engine, process| engine.open_snapshot(process, &name);
-        self.open_by(&model, open, false)
+        self.open_anywhere(&model, name, Engine::open_snapshot, false)
+            .await
     }
 
-    fn take(
+    async fn take(
         &mut self,
         model: Resource<ModelHandle>,
         name: String,
     ) -> CallResult<Resource<ContextHandle>> {
-        let take = |engine: &mut Engine, process| engine.take_snapshot(process, &name);
-        self.open_by(&model, take, true)
+        self.open_anywhere(&model, name, Engine::take_snapshot, true)
+            .await
     }
 
-    fn delete(&mut self, model: Resource<ModelHandle>, name: String) -> CallResult<()> {
+    async fn delete(&mut self, model: Resource<ModelHandle>, name: String) -> CallResult<()> {
         let (model, process) = self.joined(&model)?;
-        Ok(model.with_engine(|engine| engine.delete_snapshot(process, &name))?)
+        let deleted = model.with_engine(|engine| engine.delete_snapshot(process, &name));
+        match deleted {
+            Err(absent) if absent.code == ErrorCode::SnapshotMissing => {
+                let user = &self.record.username;
+                Ok(model.delete_kept(user, name, absent).await?)
+            }
+            deleted => Ok(deleted?),
+        }
     }
 
-    fn snapshots(&mut self, model: Resource<ModelHandle>) -> CallResult<Vec<String>> {
+    async fn snapshots(&mut self, model: Resource<ModelHandle>) -> CallResult<Vec<String>> {
         let (model, process) = self.joined(&model)?;
-        Ok(model.with_engine(|engine| engine.snapshots(process))?)
+        let in_memory = model.with_engine(|engine| engine.snapshots(process))?;
+        let user = &self.record.username;
+        Ok(model.all_names(user, in_memory).await?)
     }
 
     fn suspend(&mut self, this: Resource<ContextHandle>) -> CallResult<()> {

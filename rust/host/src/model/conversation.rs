@@ -18,7 +18,7 @@ use crate::sync::lock;
 const TAIL_TOKENS: u32 = Chat::TAIL_LEN as u32;
 
 /// What a snapshot takes beside its tokens.
-const SNAPSHOT_BYTES: u64 = 1 << 10;
+pub(super) const SNAPSHOT_BYTES: u64 = 1 << 10;
 
 /// What is kept beside the context of a snapshot.
 #[derive(Debug)]
@@ -39,11 +39,11 @@ pub(crate) struct Context {
     pub(crate) turns: Mutex<ChatState>,
     /// For the tools that the model was given.
     tools: Mutex<Charge>,
-    tokens: Mutex<Tokens>,
+    pub(super) tokens: Mutex<Tokens>,
 }
 
 impl Context {
-    fn new(model: Arc<Model>, id: ContextId, turns: ChatState, tokens: Tokens) -> Self {
+    pub(super) fn new(model: Arc<Model>, id: ContextId, turns: ChatState, tokens: Tokens) -> Self {
         Self {
             model,
             id,
@@ -136,7 +136,7 @@ impl Context {
     }
 
     /// Charges all its tokens.
-    fn charge_whole(&self) -> Result<(), Error> {
+    pub(super) fn charge_whole(&self) -> Result<(), Error> {
         let length = self.model.with_engine(|engine| engine.length(self.id))? as usize;
         lock(&self.tokens).add(length, length)?;
         self.charge_tools(&lock(&self.turns))

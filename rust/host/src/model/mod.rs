@@ -11,6 +11,10 @@ pub(crate) mod generator;
 pub(crate) mod grammars;
 pub(crate) mod held_grammars;
 pub(crate) mod inbox;
+pub(crate) mod keeping;
+pub(crate) mod kept_contexts;
+#[cfg(test)]
+mod kept_contexts_tests;
 pub(crate) mod overdue;
 mod overdue_signal;
 pub(crate) mod pass;
@@ -44,6 +48,7 @@ use tokio::sync::oneshot;
 
 use self::drafters::Drafters;
 use self::inbox::Inbox;
+use self::keeping::Keeping;
 use self::overdue_signal::OverdueSignal;
 pub use self::snapshots::SnapshotInfo;
 use self::state::ModelState;
@@ -97,6 +102,8 @@ pub struct Model {
     waiters: Mutex<HashMap<RequestId, Waker>>,
     /// Of the generators for which models draft.
     drafters: Drafters,
+    /// Its snapshots on disk; none where they are kept in memory.
+    keeping: Option<Arc<Keeping>>,
     /// A digest of all tokens, once it was asked for.
     vocabulary: OnceLock<u64>,
     /// Those of them that wait for a command, and that the end of the model wakes.
@@ -143,6 +150,7 @@ impl Model {
             engine: Mutex::new(Engine::new(engine)?),
             waiters: Mutex::default(),
             drafters: Drafters::default(),
+            keeping: None,
             vocabulary: OnceLock::new(),
             commanded: Mutex::default(),
             state: Mutex::default(),
@@ -151,6 +159,11 @@ impl Model {
             started: Instant::now(),
             users: RandomState::new(),
         })
+    }
+
+    /// What programs save under names is kept on disk from now on.
+    pub(crate) fn keep_in(&mut self, keeping: Arc<Keeping>) {
+        self.keeping = Some(keeping);
     }
 
     /// The name by which programs load it.

@@ -12,9 +12,12 @@ use super::conversation::Context;
 use super::generator::Generator;
 use super::grammars::{Grammars, OwnedSource};
 use super::held_grammars::HeldGrammar;
+use super::keeping::Keeping;
 use super::{Model, ModelConfig, dummy};
 use crate::Error;
 use crate::budget::{Account, Purpose};
+use crate::snapshots::config::SnapshotConfig;
+use crate::snapshots::store::{ModelIdentity, SnapshotStore};
 
 /// The process of a test.
 pub(crate) const PROCESS: ProcessId = ProcessId(1);
@@ -32,12 +35,21 @@ pub(crate) fn tiny_chat() -> Arc<Chat> {
 
 /// A model that knows the process and that nobody drives.
 pub(crate) fn undriven() -> Arc<Model> {
+    with_process(made())
+}
+
+/// One that nobody knows.
+fn made() -> Model {
     let config = ModelConfig {
         folder: folder(),
         engine: EngineConfig::new("tiny", VOCAB_SIZE),
         is_isolated: false,
     };
-    let model = Arc::new(Model::new(config).unwrap());
+    Model::new(config).unwrap()
+}
+
+fn with_process(model: Model) -> Arc<Model> {
+    let model = Arc::new(model);
     let made = model.with_engine(|engine| engine.new_process(PROCESS, UserId(1), 7));
     made.unwrap();
     model
@@ -53,7 +65,26 @@ pub(crate) struct Driven {
 impl Driven {
     /// One that answers every text with `reply`; without one, by what the dummy driver computes.
     pub(crate) fn new(reply: Option<&str>) -> Self {
-        let model = undriven();
+        Self::of(undriven(), reply)
+    }
+
+    /// One whose snapshots lie in a folder.
+    pub(crate) fn keeping_in(dir: &Path) -> Self {
+        let mut model = made();
+        let config = SnapshotConfig {
+            free_bytes: 0,
+            ..SnapshotConfig::default()
+        };
+        let identity = ModelIdentity {
+            name: "tiny".to_owned(),
+            backend: "dummy".to_owned(),
+            folder: folder(),
+        };
+        model.keep_in(Keeping::new(SnapshotStore::new(dir, config, identity)));
+        Self::of(with_process(model), None)
+    }
+
+    fn of(model: Arc<Model>, reply: Option<&str>) -> Self {
         let reply = reply.map(|reply| (String::new(), reply.to_owned()));
         let thread = dummy::drive(model.clone(), reply.into_iter().collect()).unwrap();
         Self {
@@ -92,6 +123,7 @@ impl Driven {
 impl Drop for Driven {
     fn drop(&mut self) {
         self.model.stop();
+        self.model.close_snapshots();
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
         }

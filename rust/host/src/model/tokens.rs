@@ -45,6 +45,15 @@ impl Extras {
         extras
     }
 
+    /// Those of tokens at ascending places, each with so many runs of its attention mask.
+    pub(crate) fn at(tokens: impl Iterator<Item = (usize, usize)>) -> Self {
+        let mut extras = Self::default();
+        for (place, n_runs) in tokens {
+            extras.push(place, TRAITS_BYTES + n_runs * size_of::<u32>());
+        }
+        extras
+    }
+
     fn push(&mut self, place: usize, n_bytes: usize) {
         let total = self.0.last().map_or(0, |last| last.total) + n_bytes;
         self.0.push(Extra { place, total });

@@ -2,7 +2,7 @@
 
 pub(crate) mod apart;
 pub(crate) mod artefact;
-mod blocking;
+pub(crate) mod blocking;
 mod cache;
 mod compilation;
 pub(crate) mod compiler;

@@ -15,10 +15,10 @@ use super::claim::Claim;
 use super::config::{FileScope, FilesConfig};
 use super::descriptor::OpenDescriptor;
 use super::folder::{Fault, Folder, Kept, Outcome};
-use super::naming::folder_name;
 use super::permits::{Permits, UserPermit};
 use super::turns::{FileTurns, HostTurns};
 use crate::Error;
+use crate::naming::folder_name;
 use crate::sandbox::cpu::CpuMeter;
 use crate::sync::lock;
 

@@ -14,7 +14,6 @@ pub(crate) mod descriptor;
 pub(crate) mod folder;
 pub(crate) mod folders;
 pub(crate) mod listing;
-mod naming;
 pub(crate) mod opening;
 pub(crate) mod permits;
 pub(crate) mod process_files;

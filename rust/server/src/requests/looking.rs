@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use pie_host::{Figure, ServedProcess, Stats, Usage, UserStats};
+use pie_host::{Figure, ServedProcess, SnapshotInfo, Stats, Usage, UserStats};
 use serde_json::Map;
 
 use super::*;
 use crate::protocol::body::Body;
 use crate::protocol::incoming::{DeleteSnapshot, Listing, Nothing, Processes};
+use crate::protocol::outgoing;
 use crate::state::Phase;
 
 /// What a row of a list takes at most while it is made, and its text: a dozen short fields.
@@ -64,14 +65,24 @@ impl Session {
             .and_then(|asked| self.whose(asked.all_users));
         match asked {
             Ok(of) => {
-                let n_of = |(_, model): (String, Arc<pie_host::Model>)| match of {
-                    Some(user) => model.user_stats(user).n_snapshots,
-                    None => model.stats().n_snapshots,
-                };
+                let n_of = |(_, model): (String, Arc<pie_host::Model>)| model.n_snapshots(of);
                 let n_rows = self.models().map(n_of).sum::<u64>();
                 let n_rows = usize::try_from(n_rows).unwrap_or(usize::MAX);
-                let rows = || self.all_snapshots(of);
-                self.listed(id, "snapshots", n_rows, rows).await;
+                let made = async {
+                    match self.all_snapshots(of).await {
+                        Ok(found) => {
+                            let with_user = of.is_none();
+                            let rows = found.into_iter().flat_map(|(model, found)| {
+                                let row = move |it| snapshot_row(&model, &it, with_user);
+                                found.into_iter().map(row)
+                            });
+                            Body::list(id, "snapshots", rows).await
+                        }
+                        Err(error) => outgoing::answer(id, Err(error)),
+                    }
+                };
+                let most_bytes = n_rows.saturating_mul(ROW_BYTES);
+                self.replies.made(id, most_bytes, made).await;
             }
             Err(error) => self.answer(id, Err(error)).await,
         }
@@ -96,40 +107,46 @@ impl Session {
         self.replies.made(id, most_bytes, made).await;
     }
 
-    /// The snapshots of a user, or of all, with whose they are: a row each.
-    fn all_snapshots(&self, of: Option<&str>) -> impl Iterator<Item = Value> {
-        let with_user = of.is_none();
-        let each = self.models().map(move |(model, named)| {
-            let mut found = named.snapshots(of);
-            found.sort_by(|one, other| (&one.user, &one.name).cmp(&(&other.user, &other.name)));
-            (model, found)
+    /// The snapshots of a user, or of all, by the name of their model.
+    async fn all_snapshots(
+        &self,
+        of: Option<&str>,
+    ) -> Result<Vec<(String, Vec<SnapshotInfo>)>, Error> {
+        let models: Vec<_> = self.models().collect();
+        let of = of.map(str::to_owned);
+        // Some may lie on disk.
+        let found = blocking(move || {
+            let mut all = Vec::with_capacity(models.len());
+            for (name, model) in models {
+                let mut found = model.snapshots(of.as_deref())?;
+                found.sort_by(|one, other| (&one.user, &one.name).cmp(&(&other.user, &other.name)));
+                all.push((name, found));
+            }
+            Ok(all)
         });
-        each.flat_map(move |(model, found)| {
-            found.into_iter().map(move |snapshot| {
-                let mut row =
-                    json!({ "model": model, "name": snapshot.name, "tokens": snapshot.n_tokens });
-                if with_user {
-                    row["user"] = json!(snapshot.user);
-                }
-                row
-            })
-        })
+        found.await
     }
 
-    pub(super) fn delete_snapshot(&self, request: &mut Request) -> Answer {
+    pub(super) async fn delete_snapshot(&self, request: &mut Request) -> Answer {
         let DeleteSnapshot { model, name, user } = request.fields()?;
-        let user = permits::user(&self.who, user.as_deref());
-        let object = format!("{}: {model} {name}", user.as_ref().copied().unwrap_or("?"));
-        let deleted = user.and_then(|user| {
+        let user = permits::user(&self.who, user.as_deref()).map(str::to_owned);
+        let object = format!("{}: {model} {name}", user.as_deref().unwrap_or("?"));
+        let found = user.and_then(|user| {
             let found = self.shared.host.model(&model).ok_or_else(|| {
                 let shown: String = model.chars().take(120).collect();
                 let message =
                     format!("there is no model {shown:?}; `pie snapshots` lists what there is");
                 Error::new(ErrorCode::UnknownModel, message)
             })?;
-            found.delete_snapshot(user, &name).map(|()| json!({}))
+            Ok((found, user))
         });
-        self.note("delete_snapshot", object).of(deleted)
+        let deleted = match found {
+            // It may lie on disk.
+            Ok((found, user)) => blocking(move || found.delete_snapshot(&user, &name)).await,
+            Err(error) => Err(error),
+        };
+        let answer = deleted.map(|()| json!({}));
+        self.note("delete_snapshot", object).of(answer)
     }
 
     /// What the client has; for an operator, what everybody has and what the engine counts.
@@ -205,6 +222,15 @@ impl Session {
         let names = host.models().into_iter();
         names.filter_map(|name| host.model(&name).map(|model| (name, model)))
     }
+}
+
+/// A snapshot in a list.
+fn snapshot_row(model: &str, snapshot: &SnapshotInfo, with_user: bool) -> Value {
+    let mut row = json!({ "model": model, "name": snapshot.name, "tokens": snapshot.n_tokens });
+    if with_user {
+        row["user"] = json!(snapshot.user);
+    }
+    row
 }
 
 /// Bytes that a user holds, by what for.

@@ -146,6 +146,12 @@ impl Log {
         Some(popped)
     }
 
+    /// What all of them are and where they end, the last first.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Turn)> {
+        let stretches = self.stretches();
+        stretches.map(|stretch| (stretch.end, &stretch.turn))
+    }
+
     fn stretches(&self) -> impl Iterator<Item = &Stretch> {
         std::iter::successors(self.0.as_deref(), |part| part.before.0.as_deref())
             .map(|part| &part.stretch)

@@ -7,6 +7,7 @@
 
 mod call;
 mod cut;
+mod kept;
 mod log;
 mod pieces;
 mod plain;

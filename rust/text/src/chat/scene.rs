@@ -42,6 +42,11 @@ impl Answer {
             id: id.map(str::to_owned),
         })
     }
+
+    /// The name of the tool, and the id of the call.
+    pub(super) fn parts(&self) -> (&str, Option<&str>) {
+        (&self.name, self.id.as_deref())
+    }
 }
 
 /// What a message is said with, besides its content.

@@ -177,6 +177,22 @@ impl ChatState {
         }
     }
 
+    /// What all stretches are and where they end, the first first.
+    pub(super) fn stretches(&self) -> Vec<(u32, &Turn)> {
+        let mut stretches: Vec<_> = self.log.all().collect();
+        stretches.reverse();
+        stretches
+    }
+
+    /// The state of stretches that were recorded before, with where each ends.
+    pub(super) fn of_stretches(stretches: impl Iterator<Item = (u32, Turn)>) -> Self {
+        let mut log = Log::default();
+        for (end, turn) in stretches {
+            log.push(end, turn);
+        }
+        Self { log }
+    }
+
     /// Where the tokens at the end of the context begin that no template wrote, or of which it wrote the beginning of a
     /// cue.
     pub(super) fn raw_start(&self) -> u32 {

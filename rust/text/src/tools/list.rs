@@ -88,6 +88,31 @@ impl ToolList {
         &self.tools[place]["function"]["parameters"]
     }
 
+    /// Each tool as a JSON text, by which [`Self::of_texts`] reads it again.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let tools = self.tools.as_array().into_iter().flatten();
+        tools.map(|tool| tool["function"].to_string()).collect()
+    }
+
+    /// The tools that were written by [`Self::texts`]: they have passed the limits of [`Self::parse`] before.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn of_texts(texts: &[String]) -> std::result::Result<Self, String> {
+        if texts.is_empty() || texts.len() > MAX_TOOLS {
+            return Err(format!("{} tools are not 1 to {MAX_TOOLS}", texts.len()));
+        }
+        let read: std::result::Result<Vec<_>, String> =
+            texts.iter().map(|text| read(text)).collect();
+        let (names, tools): (Vec<String>, Vec<Value>) = read?.into_iter().unzip();
+        let tools = Value::Array(tools);
+        Ok(Self {
+            n_bytes: tree_bytes(&tools),
+            tools,
+            names,
+        })
+    }
+
     /// The variable `tools` of a template.
     pub(crate) fn value(&self) -> &Value {
         &self.tools

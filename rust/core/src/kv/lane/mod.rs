@@ -23,6 +23,7 @@ mod reserving;
 mod suspending;
 mod tail;
 
+use super::content::Content;
 use super::store::{NodeId, PageStore};
 use crate::batch::Pages;
 use crate::ids::{PageId, UserId};
@@ -89,6 +90,23 @@ impl Lane {
             tail: Tail::default(),
             n_ready: 0,
         }
+    }
+
+    /// Nothing is ready of full pages of that content, one behind the other, which count as computed: what others have
+    /// of them is adopted, and the rest is computed again, as for a lane that gave up all its pages.
+    pub(crate) fn of_pages(
+        store: &mut PageStore,
+        owner: UserId,
+        pages: impl Iterator<Item = Content>,
+    ) -> Self {
+        let mut lane = Self::new(owner);
+        for content in pages {
+            let node = store.plant(lane.reach, owner, content);
+            // The node has a holder of its own: that of the lane comes on top, and takes its place.
+            lane.set_reach(store, Some(node));
+            store.unhold(node);
+        }
+        lane
     }
 
     /// Whom its pages are for.

@@ -85,6 +85,26 @@ impl PageStore {
         id
     }
 
+    /// The node of a full page of content behind `parent`, which is held; where nobody computed it, one that has to be
+    /// computed. Returns it with a holder, so that it stays.
+    pub(crate) fn plant(
+        &mut self,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: Content,
+    ) -> NodeId {
+        debug_assert_eq!(content.len(), self.page_size);
+        let hash = self.hash(parent, owner, &content);
+        let id = self
+            .find_hashed(hash, parent, owner, &content)
+            .unwrap_or_else(|| {
+                let is_found = self.may_be_found(parent, &content);
+                self.insert_gone(parent, owner, content, is_found.then_some(hash))
+            });
+        self.hold(id);
+        id
+    }
+
     /// Takes the page out of a node that nobody else holds or uses, and drops the caller's hold. None: it is shared, or
     /// not on the device; the hold stays.
     pub(crate) fn reclaim(&mut self, id: NodeId) -> Option<PageId> {

@@ -39,13 +39,26 @@ impl PageStore {
         self.hasher.hash_one((parent, owner, content))
     }
 
-    /// Adds a node behind `parent`. It is found by its content where `indexed` is the hash of that.
+    /// Adds a node with a page behind `parent`. It is found by its content where `indexed` is the hash of that.
     pub(super) fn insert(
         &mut self,
         parent: Option<NodeId>,
         owner: UserId,
         content: Content,
         page: PageId,
+        indexed: Option<u64>,
+    ) -> NodeId {
+        let id = self.insert_gone(parent, owner, content, indexed);
+        self.arrive(id, page);
+        id
+    }
+
+    /// The same of one that has to be computed: nobody has its page. The caller holds it at once.
+    pub(super) fn insert_gone(
+        &mut self,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: Content,
         indexed: Option<u64>,
     ) -> NodeId {
         let digest = content
@@ -80,7 +93,6 @@ impl PageStore {
             let rehash = |id: &NodeId| nodes.get(id.0).and_then(|node| node.hash).unwrap_or(0);
             self.index.insert_unique(hash, id, rehash);
         }
-        self.arrive(id, page);
         id
     }
 }

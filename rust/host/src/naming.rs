@@ -9,7 +9,7 @@ const MAX_BYTES: usize = 200;
 
 /// The folder of a name: no two names have one folder, whether or not the file system tells cases apart, and none is
 /// the way to another folder.
-pub(super) fn folder_name(name: &str) -> String {
+pub(crate) fn folder_name(name: &str) -> String {
     let mut folder = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte) {

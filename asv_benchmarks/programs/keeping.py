@@ -1,0 +1,36 @@
+"""Saves, opens and computes contexts as it is told by messages, and says how many milliseconds each took."""
+
+import time
+
+from inferlet import Context, Model, session
+
+SALTS = iter(range(1 << 30))
+
+
+async def main(input):
+    model = Model.load("default")
+    held = filled(model, input["tokens"])
+    await held.flush()
+    held.save("held")
+    while (asked := await session.receive()) != "end":
+        if asked == "save":
+            # Nothing of it is on the disk before.
+            ctx = filled(model, input["tokens"])
+            await ctx.flush()
+            start_s = time.perf_counter()
+            ctx.save("new")
+        elif asked == "open":
+            start_s = time.perf_counter()
+            ctx = Context.open(model, "held")
+        else:
+            ctx = filled(model, input["tokens"])
+            start_s = time.perf_counter()
+            await ctx.flush()
+        spent_s = time.perf_counter() - start_s
+        ctx.release()
+        session.send(str(1e3 * spent_s))
+
+
+def filled(model, n):
+    salt = next(SALTS)
+    return Context(model).append([5 + (i * 7 + salt * 13) % 4000 for i in range(n)])

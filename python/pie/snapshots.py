@@ -1,0 +1,323 @@
+"""Reads snapshots on disk: the files that `docs/reference/snapshots.md` describes.
+
+It shares no code with the engine, which writes them. Nothing is believed that a file does not have: its length and
+every checksum are compared before its content is looked at.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pie.errors import PieError
+
+PARTS = ("index", "state", "turns", "tail", "runs")
+VERSION = 1
+RUN_TOKENS = 1024
+"""Tokens of a whole run."""
+
+_MAGIC = b"pie-snap"
+_START = struct.Struct("<8sII")
+_PART = struct.Struct("<QQ32s")
+_CHECKED_BYTES = _START.size + len(PARTS) * _PART.size
+HEADER_BYTES = _CHECKED_BYTES + 32
+_NAME = re.compile(r"([0-9a-f]{16})-([0-9a-f]{32})\.(snap|runs)")
+_LOCK = ".lock"
+_MAX_FOLDER_BYTES = 200
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The file of a snapshot, as its header and its index describe it."""
+
+    path: Path
+    number: int
+    n_bytes: int
+    index: dict[str, Any] | None
+    """Whose it is, its name, its model, its digests and its runs; none where it cannot be read."""
+    problem: str | None
+    """Why it cannot be opened by anybody."""
+    extents: dict[str, tuple[int, int, bytes]] = field(default_factory=dict)
+    """Where each part begins, its length, and its SHA-256."""
+
+    @property
+    def owner(self) -> str:
+        """The user who saved it; `?` where nobody can tell."""
+        return str(self.index["owner"]) if self.index else "?"
+
+    @property
+    def name(self) -> str:
+        """Its name; that of its file where nobody can tell."""
+        return str(self.index["name"]) if self.index else self.path.name
+
+    @property
+    def shares(self) -> list[int]:
+        """The numbers of the other files whose runs it shares."""
+        runs = self.index["runs"] if self.index else []
+        return sorted({run["file"] for run in runs} - {self.number})
+
+
+@dataclass(frozen=True)
+class SpecialToken:
+    """A token that is not at its own position, does not see all before it, or has an adapter or a medium."""
+
+    slot: int
+    position: int
+    adapter: int
+    adapter_version: int
+    zo_seed: int | None
+    media: int
+    mask: list[int]
+    """Run lengths of the slots that it sees, forbidden first; empty: all."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What the context of a snapshot says."""
+
+    tokens: list[int]
+    """Those that were computed."""
+    special: list[SpecialToken]
+    pending: list[int]
+    """The newest tokens of a generation, which were not computed."""
+    buffer: list[int]
+    """What the program appended and no pass had taken."""
+    state: dict[str, int]
+    turns: dict[str, Any]
+    """Who said what."""
+
+
+def folder_name(model: str) -> str:
+    """The folder of a model's snapshots within that of all."""
+    raw = model.encode()
+    folder = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in raw)
+    if not folder:
+        return "%"
+    return folder if len(folder) <= _MAX_FOLDER_BYTES else "~" + hashlib.sha256(raw).hexdigest()
+
+
+def name_key(owner: str, name: str) -> str:
+    """What stands in the name of the file for a user and a name of theirs."""
+    user = owner.encode()
+    return hashlib.sha256(struct.pack("<Q", len(user)) + user + name.encode()).hexdigest()[:32]
+
+
+def kept_in(folder: Path) -> list[Kept]:
+    """The snapshots of a folder, of each name the newest, by user and name. A folder that is not there has none."""
+    newest: dict[str, tuple[int, Path]] = {}
+    for path in _files(folder):
+        number, key, kind = _parsed(path.name)
+        if kind == "snap" and number >= newest.get(key, (0, path))[0]:
+            newest[key] = (number, path)
+    kept = (_kept(path) for _, path in newest.values())
+    return sorted(kept, key=lambda it: (it.owner, it.name))
+
+
+def read_content(kept: Kept) -> Content:
+    """What the context of a snapshot says. Every checksum of its file is compared, and that of each run.
+
+    Raises PieError `snapshot-unusable` where something is damaged or missing.
+    """
+    if kept.problem is not None or kept.index is None:
+        _refuse(kept.path, kept.problem or "its index cannot be read")
+    decoding = _Decoding(kept.path)
+    runs = _read_runs(kept)
+    key = hashlib.sha256()
+    for part in ("pie-run-1", kept.index["model_digest"], kept.index["tokenizer_digest"], kept.index["owner"]):
+        raw = part.encode()
+        key.update(struct.pack("<Q", len(raw)) + raw)
+    before = key.digest()
+    for place, raw in runs:
+        before = hashlib.sha256(before + raw).digest()
+        if before.hex() != place["key"]:
+            _refuse(kept.path, "a run of its tokens is damaged")
+        words = _Words(raw, kept.path)
+        if decoding.stretch(words) != RUN_TOKENS or words.left:
+            _refuse(kept.path, "a run of its tokens is damaged")
+    words = _Words(_part(kept, "tail"), kept.path)
+    decoding.stretch(words)
+    pending, buffer = words.words(), words.words()
+    if words.left:
+        _refuse(kept.path, "its tail is damaged")
+    _part(kept, "runs")
+    state, turns = (json.loads(_part(kept, part)) for part in ("state", "turns"))
+    return Content(decoding.tokens, decoding.special, pending, buffer, state, turns)
+
+
+def delete(folder: Path, kept: Kept) -> None:
+    """Removes a snapshot from the folder of its model, which no engine may use meanwhile.
+
+    Where other snapshots share its tokens they are kept for those. Raises PieError `invalid-argument` where an engine
+    uses the folder, and OSError.
+    """
+    with _locked(folder):
+        others = [it for it in kept_in(folder) if it.number != kept.number]
+        is_shared = any(it.index is None or kept.number in it.shares for it in others)
+        if is_shared:
+            kept.path.rename(kept.path.with_suffix(".runs"))
+        else:
+            kept.path.unlink()
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with (folder / _LOCK).open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            message = (
+                f"an engine uses the snapshots in {folder}; end it first, or have its server delete the snapshot: "
+                "pie snapshot delete MODEL NAME"
+            )
+            raise PieError("invalid-argument", message) from error
+        yield
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+    except FileNotFoundError:
+        return []
+
+
+def _parsed(name: str) -> tuple[int, str, str]:
+    found = _NAME.fullmatch(name)
+    assert found is not None
+    return int(found[1], 16), found[2], found[3]
+
+
+def _kept(path: Path) -> Kept:
+    number = _parsed(path.name)[0]
+    n_bytes = path.stat().st_size
+    try:
+        extents = _extents(path, n_bytes)
+        kept = Kept(path, number, n_bytes, None, None, extents)
+        index = json.loads(_part(kept, "index"))
+    except PieError as error:
+        return Kept(path, number, n_bytes, None, error.message)
+    except ValueError:
+        return Kept(path, number, n_bytes, None, f"{path.name}: its index is damaged")
+    if name_key(index["owner"], index["name"]) != _parsed(path.name)[1]:
+        return Kept(path, number, n_bytes, None, f"{path.name}: its name is that of another snapshot")
+    return Kept(path, number, n_bytes, index, None, extents)
+
+
+def _extents(path: Path, n_bytes: int) -> dict[str, tuple[int, int, bytes]]:
+    with path.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+    if len(header) < HEADER_BYTES:
+        _refuse(path, f"it has {n_bytes} bytes, less than its header: it was cut")
+    magic, version, n_parts = _START.unpack_from(header)
+    if magic != _MAGIC:
+        _refuse(path, "it is not the file of a snapshot")
+    if version != VERSION:
+        _refuse(path, f"it is of version {version} of the format, and this reads version {VERSION}")
+    if hashlib.sha256(header[:_CHECKED_BYTES]).digest() != header[_CHECKED_BYTES:] or n_parts != len(PARTS):
+        _refuse(path, "its header is damaged")
+    extents: dict[str, tuple[int, int, bytes]] = {}
+    end = HEADER_BYTES
+    for number, part in enumerate(PARTS):
+        offset, length, digest = _PART.unpack_from(header, _START.size + number * _PART.size)
+        if offset != end:
+            _refuse(path, f"the place of its part {part!r} is damaged")
+        end += length
+        extents[part] = (offset, length, digest)
+    if end != n_bytes:
+        _refuse(path, f"it has {n_bytes} bytes, and its parts take {end}: it was cut or added to")
+    return extents
+
+
+def _part(kept: Kept, part: str) -> bytes:
+    offset, length, digest = kept.extents[part]
+    raw = _read_at(kept.path, offset, length)
+    if hashlib.sha256(raw).digest() != digest:
+        _refuse(kept.path, f"its part {part!r} is damaged")
+    return raw
+
+
+def _read_runs(kept: Kept) -> Iterator[tuple[dict[str, Any], bytes]]:
+    assert kept.index is not None
+    holders = {_parsed(path.name)[0]: path for path in _files(kept.path.parent)}
+    extents = {kept.number: kept.extents}
+    for place in kept.index["runs"]:
+        holder = holders.get(place["file"])
+        if holder is None:
+            _refuse(kept.path, "a file with tokens that it shares is not there any more")
+        if place["file"] not in extents:
+            extents[place["file"]] = _extents(holder, holder.stat().st_size)
+        offset, length, _ = extents[place["file"]]["runs"]
+        if place["offset"] + place["n_bytes"] > length:
+            _refuse(kept.path, "the place of a run is damaged")
+        yield place, _read_at(holder, offset + place["offset"], place["n_bytes"])
+
+
+def _read_at(path: Path, offset: int, n_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(n_bytes)
+
+
+class _Words:
+    """Reads 32-bit words in order."""
+
+    def __init__(self, raw: bytes, path: Path) -> None:
+        self._raw, self._at, self._path = raw, 0, path
+
+    @property
+    def left(self) -> int:
+        return len(self._raw) - self._at
+
+    def take(self, form: str) -> tuple[int, ...]:
+        n_bytes = struct.calcsize(form)
+        if n_bytes > self.left:
+            _refuse(self._path, "it holds less than it says")
+        values = struct.unpack_from(form, self._raw, self._at)
+        self._at += n_bytes
+        return values
+
+    def word(self) -> int:
+        return self.take("<I")[0]
+
+    def words(self) -> list[int]:
+        n = self.word()
+        if 4 * n > self.left:
+            _refuse(self._path, "it holds less than it says")
+        return [*self.take(f"<{n}I")]
+
+
+class _Decoding:
+    """The tokens of a context, stretch by stretch."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tokens: list[int] = []
+        self.special: list[SpecialToken] = []
+
+    def stretch(self, words: _Words) -> int:
+        """Adds the tokens that come next, and what is special of them; returns how many those are."""
+        tokens = words.words()
+        self.tokens += tokens
+        for _ in range(words.word()):
+            slot, position, adapter, version, has_seed, seed, media = words.take("<IIQIIQQ")
+            zo_seed = seed if has_seed else None
+            self.special.append(SpecialToken(slot, position, adapter, version, zo_seed, media, words.words()))
+        return len(tokens)
+
+
+def _refuse(path: Path, why: str) -> NoReturn:
+    raise PieError("snapshot-unusable", f"{path.name}: {why}")

@@ -1,0 +1,203 @@
+//! Contexts that are saved to disk and opened from there.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use pie_core::{ContextImage, ErrorCode, ProcessId};
+use pie_text::ChatState;
+
+use super::Model;
+use super::conversation::{Context, SNAPSHOT_BYTES};
+use super::keeping::Keeping;
+use super::tokens::{Extras, TOKEN_BYTES, Tokens};
+use crate::Error;
+use crate::budget::{Account, Purpose};
+use crate::errors::text_error;
+use crate::snapshots::loading::Kept;
+use crate::sync::lock;
+
+/// How the names begin that the engine makes up.
+const MADE_UP: &str = "snapshot-";
+/// A context takes so many times its bytes while it is read: those, and what is made of them.
+const COPIES: u64 = 3;
+
+/// Which snapshot is opened, by whom.
+pub(crate) struct Opening {
+    pub(crate) process: ProcessId,
+    pub(crate) user: String,
+    pub(crate) name: String,
+    pub(crate) account: Account,
+    /// The snapshot is there no more afterwards.
+    pub(crate) is_taken: bool,
+    /// What the program is told where there is none.
+    pub(crate) absent: Error,
+}
+
+impl Model {
+    /// What is kept on disk; none where that is nothing.
+    pub(crate) fn keeping(&self) -> Option<Arc<Keeping>> {
+        self.keeping.clone()
+    }
+
+    /// The names of a user's snapshots on disk that the engine could make up: those that it must not. Empty where
+    /// nothing is kept on disk.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(crate) async fn made_up_names(&self, user: &str) -> Result<HashSet<String>, Error> {
+        let Some(keeping) = self.keeping() else {
+            return Ok(HashSet::new());
+        };
+        let mut names = names_of(keeping, user).await?;
+        names.retain(|name| name.starts_with(MADE_UP));
+        Ok(names.into_iter().collect())
+    }
+
+    /// The names of a user's snapshots, sorted, with those of `in_memory`.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(crate) async fn all_names(
+        &self,
+        user: &str,
+        mut in_memory: Vec<String>,
+    ) -> Result<Vec<String>, Error> {
+        if let Some(keeping) = self.keeping() {
+            in_memory.extend(names_of(keeping, user).await?);
+            in_memory.sort_unstable();
+            in_memory.dedup();
+        }
+        Ok(in_memory)
+    }
+
+    /// Forgets a snapshot on disk of a user, of which there is none in memory: that is the error `absent`.
+    ///
+    /// # Errors
+    /// `absent` where there is none on disk either; those of the disk.
+    pub(crate) async fn delete_kept(
+        &self,
+        user: &str,
+        name: String,
+        absent: Error,
+    ) -> Result<(), Error> {
+        let Some(keeping) = self.keeping() else {
+            return Err(absent);
+        };
+        let owner = user.to_owned();
+        let deleting = keeping.work(user, move |store| store.named(&owner, &name).delete());
+        deleting.await?.then_some(()).ok_or(absent)
+    }
+}
+
+impl Context {
+    /// Keeps the context under a name on disk, with the state of its conversation. It is there for good when this
+    /// returns. What is worked with is charged to `account` meanwhile.
+    ///
+    /// # Errors
+    /// Those of the core; `limit-snapshots`, `limit-engine-memory`, and those of the disk.
+    pub(crate) async fn save_on_disk(
+        self: Arc<Self>,
+        keeping: Arc<Keeping>,
+        name: String,
+        account: &Account,
+    ) -> Result<(), Error> {
+        pie_core::check_snapshot_name(&name)?;
+        let length = self.model.with_engine(|engine| engine.length(self.id))?;
+        let n_extra = lock(&self.tokens).extras().n_bytes();
+        let turns = lock(&self.turns).clone();
+        let n_bytes = u64::from(length) * TOKEN_BYTES as u64 + COPIES * n_extra as u64;
+        let n_bytes = SNAPSHOT_BYTES + n_bytes + COPIES * turns.n_bytes() as u64;
+        let charge = account.charge(Purpose::Snapshot, n_bytes)?;
+        // Nobody changes the context meanwhile: its program waits for this call.
+        let image = self.model.with_engine(|engine| engine.image(self.id))?;
+        let user = account.user().to_owned();
+        let owner = user.clone();
+        let saving = keeping.work(&user, move |store| {
+            let turns = turns.to_bytes().map_err(text_error)?;
+            store.named(&owner, &name).save(&image, &turns)?;
+            drop((image, charge));
+            let model = &self.model;
+            let owner = model.user(&owner);
+            model.with_engine(|engine| {
+                engine.count_saved(self.id);
+                // One that the engine had made up under that name is replaced; mostly there is none.
+                drop(engine.delete_snapshot_of(owner, &name));
+            });
+            Ok(())
+        });
+        saving.await
+    }
+
+    /// A context of a process with the content of a snapshot on disk, and where its conversation stood.
+    ///
+    /// # Errors
+    /// `absent` where there is none; `snapshot-unusable`; those of the core and of the disk; `limit-engine-memory`. A
+    /// snapshot that was to be taken stays then.
+    pub(crate) async fn open_kept(
+        model: Arc<Model>,
+        keeping: Arc<Keeping>,
+        opening: Opening,
+    ) -> Result<Self, Error> {
+        let user = opening.user.clone();
+        let work = keeping.work(&user, move |store| {
+            let Opening {
+                process,
+                user,
+                name,
+                account,
+                is_taken,
+                absent,
+            } = opening;
+            let named = store.named(&user, &name);
+            let loaded = named.load(|n_bytes| {
+                let n_bytes = n_bytes.saturating_mul(COPIES);
+                account.charge(Purpose::Snapshot, n_bytes)
+            })?;
+            let Some((kept, charge)) = loaded else {
+                return Err(absent);
+            };
+            let context = Self::of_kept(model, process, kept, account)?;
+            drop(charge);
+            if is_taken {
+                let taken = named.delete();
+                let taken = taken.and_then(|is_there| is_there.then_some(()).ok_or(absent));
+                taken.inspect_err(|_| context.release())?;
+            }
+            Ok(context)
+        });
+        work.await
+    }
+
+    fn of_kept(
+        model: Arc<Model>,
+        process: ProcessId,
+        kept: Kept,
+        account: Account,
+    ) -> Result<Self, Error> {
+        let Kept { image, turns } = kept;
+        let length = u32::try_from(image.length()).unwrap_or(u32::MAX);
+        let turns = ChatState::from_bytes(&turns, length).map_err(|error| {
+            let message = format!("the snapshot cannot be opened: {error}; delete it, and save it again");
+            Error::new(ErrorCode::SnapshotUnusable, message)
+        })?;
+        let extras = extras_of(&image);
+        let id = model.with_engine(|engine| engine.open_image(process, &image))?;
+        let tokens = Tokens::new(account).with_extras(extras);
+        let context = Self::new(model, id, turns, tokens);
+        context.charge_whole().inspect_err(|_| context.release())?;
+        Ok(context)
+    }
+}
+
+fn extras_of(image: &ContextImage) -> Extras {
+    let special = image.special.iter();
+    Extras::at(special.map(|it| (it.slot as usize, it.mask.len())))
+}
+
+/// The names of a user's snapshots on disk.
+async fn names_of(keeping: Arc<Keeping>, user: &str) -> Result<Vec<String>, Error> {
+    let owner = user.to_owned();
+    let listing = keeping.work(user, move |store| store.list(Some(&owner)));
+    let listed = listing.await?;
+    Ok(listed.into_iter().map(|snapshot| snapshot.name).collect())
+}

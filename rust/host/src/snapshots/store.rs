@@ -1,0 +1,449 @@
+//! The snapshots of a model on disk.
+//!
+//! Every call reads or writes the disk and blocks. Calls on one name come one after the other; those on others at once.
+//! The lock of the index is held while files are renamed and removed, never while one is written or read.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::SystemTime;
+
+use pie_core::{ContextImage, ErrorCode};
+
+pub(crate) use super::binding::ModelIdentity;
+use super::binding::Binding;
+use super::config::SnapshotConfig;
+use super::content::{Encoded, encode, places};
+use super::folder::{FileName, Folder, NameKey, name_key};
+use super::format::{HEADER_BYTES, Index, RunPlace, assemble};
+use super::index::{About, Contents, Entry, Usage};
+use super::loading::{GONE, Kept, Loading, entry_of};
+use super::unusable;
+use crate::Error;
+use crate::errors::stopped;
+use crate::naming::folder_name;
+use crate::sync::lock;
+
+/// Names share so many locks.
+const N_LOCKS: usize = 64;
+/// Files whose runs one snapshot shares; one that would share those of more keeps them all itself.
+const MAX_SHARES: usize = 32;
+
+/// The snapshots of a model on disk.
+#[derive(Debug)]
+pub(crate) struct SnapshotStore {
+    folder: PathBuf,
+    config: SnapshotConfig,
+    model: ModelIdentity,
+    state: Mutex<State>,
+    names: [Mutex<()>; N_LOCKS],
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nobody has asked for one so far.
+    Unopened,
+    Open(Box<Opened>),
+    /// The engine stops.
+    Closed,
+}
+
+#[derive(Debug)]
+struct Opened {
+    folder: Arc<Folder>,
+    binding: Binding,
+    contents: Contents,
+}
+
+/// One name of a user, on which nobody else works meanwhile.
+pub(crate) struct Named<'a> {
+    store: &'a SnapshotStore,
+    owner: &'a str,
+    name: &'a str,
+    key: NameKey,
+    _lock: MutexGuard<'a, ()>,
+}
+
+/// A snapshot in a list.
+pub(crate) struct Listed {
+    pub(crate) owner: Arc<str>,
+    pub(crate) name: String,
+    pub(crate) n_tokens: u32,
+}
+
+/// What is to be written, for which there is room.
+struct Draft {
+    file: FileName,
+    index: Index,
+    index_bytes: Vec<u8>,
+    shares: Vec<u64>,
+    /// What it takes of the user's room, which is reserved.
+    takes: Usage,
+    folder: Arc<Folder>,
+}
+
+impl SnapshotStore {
+    /// Those of a model, in a folder of its own within `above`. Nothing is read before somebody asks.
+    pub(crate) fn new(above: &Path, config: SnapshotConfig, model: ModelIdentity) -> Self {
+        Self {
+            folder: above.join(folder_name(&model.name)),
+            config,
+            model,
+            state: Mutex::new(State::Unopened),
+            names: std::array::from_fn(|_| Mutex::default()),
+        }
+    }
+
+    /// Another engine may use the folder from now on, once what runs is done.
+    pub(crate) fn close(&self) {
+        *lock(&self.state) = State::Closed;
+    }
+
+    /// A name of a user's, once nobody else works on it.
+    pub(crate) fn named<'a>(&'a self, owner: &'a str, name: &'a str) -> Named<'a> {
+        let key = name_key(owner, name);
+        let place = (key % N_LOCKS as NameKey) as usize;
+        Named {
+            store: self,
+            owner,
+            name,
+            key,
+            _lock: lock(&self.names[place]),
+        }
+    }
+
+    /// The snapshots of a user, or of all, by user and name.
+    ///
+    /// # Errors
+    /// `disk-error` and its like, `engine-stopped`.
+    pub(crate) fn list(&self, owner: Option<&str>) -> Result<Vec<Listed>, Error> {
+        let mut listed: Vec<Listed> = self.opened(|opened| {
+            let all = opened.contents.snapshots();
+            let wanted = all.filter(|about| owner.is_none_or(|owner| *owner == *about.owner));
+            let listed = wanted.map(|about| Listed {
+                owner: about.owner.clone(),
+                name: about.name.clone(),
+                n_tokens: about.n_tokens,
+            });
+            Ok(listed.collect())
+        })?;
+        listed.sort_by(|one, other| (&one.owner, &one.name).cmp(&(&other.owner, &other.name)));
+        Ok(listed)
+    }
+
+    /// How many a user has, or all have, as far as is known without waiting for the disk.
+    pub(crate) fn n_known(&self, owner: Option<&str>) -> u64 {
+        let Ok(state) = self.state.try_lock() else {
+            return 0;
+        };
+        match (&*state, owner) {
+            (State::Open(opened), Some(owner)) => opened.contents.usage(owner).n_snapshots,
+            (State::Open(opened), None) => opened.contents.n_snapshots() as u64,
+            _ => 0,
+        }
+    }
+
+    /// Works on the index, which is read from the folder when somebody asks for the first time.
+    fn opened<T>(&self, work: impl FnOnce(&mut Opened) -> Result<T, Error>) -> Result<T, Error> {
+        let mut state = lock(&self.state);
+        if matches!(*state, State::Unopened) {
+            *state = State::Open(Box::new(self.open()?));
+        }
+        match &mut *state {
+            State::Open(opened) => work(opened.as_mut()),
+            State::Unopened | State::Closed => Err(stopped()),
+        }
+    }
+
+    fn open(&self) -> Result<Opened, Error> {
+        let folder = Folder::open(&self.folder, self.config.free_bytes)?;
+        let binding = Binding::of(&self.model, |name| folder.beside(name))?;
+        let entries: Result<Vec<Entry>, Error> = folder
+            .files()?
+            .into_iter()
+            .map(|file| entry_of(&folder, file, &binding))
+            .collect();
+        let (contents, unnamed) = Contents::of(entries?);
+        let mut opened = Opened {
+            folder: Arc::new(folder),
+            binding,
+            contents,
+        };
+        for number in unnamed {
+            opened.tidy(number)?;
+        }
+        Ok(opened)
+    }
+}
+
+impl Opened {
+    /// Removes a file that is no snapshot of a name where nobody needs it, and all that only it needed. One whose runs
+    /// others share is kept for them.
+    fn tidy(&mut self, number: u64) -> Result<(), Error> {
+        let mut numbers = vec![number];
+        while let Some(number) = numbers.pop() {
+            let Some(file) = self.contents.get(number).map(|entry| entry.file) else {
+                continue;
+            };
+            if self.contents.is_unneeded(number) {
+                self.folder.remove(file)?;
+                numbers.extend(self.contents.forget(number));
+            } else if !file.is_retired {
+                let retired = self.folder.retire(file)?;
+                numbers.extend(self.contents.note_retired(number, retired));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, where what was asked for is done already: what cannot be removed stays counted, and the next engine
+    /// that uses the folder removes it.
+    fn try_to_tidy(&mut self, number: u64) {
+        if let Err(error) = self.tidy(number) {
+            tracing::warn!(%error, "a snapshot that nobody needs could not be removed");
+        }
+    }
+
+    /// The runs of a context that are there already and may be shared, from the first on.
+    fn shared(&self, encoded: &Encoded) -> (Vec<RunPlace>, Vec<u64>) {
+        let runs = encoded.runs.iter();
+        let known = runs.map_while(|run| self.contents.run(&run.key));
+        let known: Vec<RunPlace> = known.cloned().collect();
+        let numbers: BTreeSet<u64> = known.iter().map(|place| place.file).collect();
+        if numbers.len() > MAX_SHARES {
+            return (Vec::new(), Vec::new());
+        }
+        (known, numbers.into_iter().collect())
+    }
+
+    /// Refuses what would be too much, of the user or in all. `freed` are the bytes of the file that goes for it.
+    fn check_room(
+        &self,
+        config: &SnapshotConfig,
+        owner: &str,
+        takes: Usage,
+        freed: u64,
+    ) -> Result<(), Error> {
+        let usage = self.contents.usage(owner);
+        let of_user = usage.n_bytes.saturating_sub(freed) + takes.n_bytes;
+        let of_all = self.contents.n_bytes.saturating_sub(freed) + takes.n_bytes;
+        let number = usage.n_snapshots + takes.n_snapshots;
+        for (what, wanted, limit, setting) in [
+            (
+                "snapshots of the user on disk",
+                number,
+                u64::from(config.user_snapshots),
+                "user_snapshots",
+            ),
+            (
+                "bytes of snapshots of the user",
+                of_user,
+                config.user_bytes,
+                "user_bytes",
+            ),
+            (
+                "bytes of snapshots",
+                of_all,
+                config.total_bytes,
+                "total_bytes",
+            ),
+        ] {
+            if wanted > limit {
+                return Err(Error::with_values(
+                    ErrorCode::LimitSnapshots,
+                    format!(
+                        "there would be {wanted} {what} and at most {limit} are kept; delete some, or raise snapshots.{setting}"
+                    ),
+                    &[("wanted", wanted), ("limit", limit)],
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Named<'_> {
+    /// Keeps a context, in place of what had the name. It is on the disk for good when this returns.
+    ///
+    /// # Errors
+    /// `limit-snapshots`, `disk-error` and its like, `engine-stopped`; what had the name is as it was then.
+    pub(crate) fn save(&self, image: &ContextImage, turns: &[u8]) -> Result<(), Error> {
+        let first = |opened: &mut Opened| Ok(opened.binding.first_key(self.owner));
+        let encoded = encode(image, &self.store.opened(first)?).map_err(Error::internal)?;
+        let draft = self
+            .store
+            .opened(|opened| self.draft(opened, &encoded, turns.len()))?;
+        let n_shared = encoded.runs.len() - draft.own_runs().len();
+        let own = encoded.runs[n_shared..].iter();
+        let own = own.map(|run| &run.bytes[..]).collect::<Vec<_>>().concat();
+        let bytes = assemble(&[&draft.index_bytes, &encoded.state, turns, &encoded.tail, &own]);
+        debug_assert_eq!(bytes.len() as u64, draft.takes.n_bytes);
+        let written = draft.folder.write(draft.file, &bytes);
+        self.store.opened(|opened| {
+            opened.contents.unreserve(self.owner, draft.takes);
+            if let Err(error) = written {
+                for number in opened.contents.unshare(&draft.shares) {
+                    opened.try_to_tidy(number);
+                }
+                return Err(error);
+            }
+            let entry = self.entry(&draft, &encoded);
+            if let Some(older) = opened.contents.add(entry) {
+                opened.try_to_tidy(older);
+            }
+            Ok(())
+        })
+    }
+
+    /// Says what is to be written, and has what it shares stay.
+    fn draft(
+        &self,
+        opened: &mut Opened,
+        encoded: &Encoded,
+        n_turns_bytes: usize,
+    ) -> Result<Draft, Error> {
+        let (mut runs, shares) = opened.shared(encoded);
+        let number = opened.contents.next_number();
+        let own = places(&encoded.runs[runs.len()..], number);
+        let own_bytes: u64 = own.iter().map(|place| place.n_bytes).sum();
+        runs.extend(own);
+        let index = self.index(&opened.binding, encoded.n_tokens, runs);
+        let index_bytes = serde_json::to_vec(&index).map_err(Error::internal)?;
+        let others = index_bytes.len() + encoded.state.len() + n_turns_bytes + encoded.tail.len();
+        let n_bytes = (HEADER_BYTES + others) as u64 + own_bytes;
+        opened.contents.share(&shares);
+        let older = opened.contents.named(self.key);
+        let freed = older
+            .filter(|older| !opened.contents.is_shared(older.file.number))
+            .map_or(0, |older| older.n_bytes);
+        let takes = Usage {
+            n_snapshots: u64::from(older.is_none()),
+            n_bytes,
+        };
+        if let Err(error) = opened.check_room(&self.store.config, self.owner, takes, freed) {
+            // They were needed before, so they are still.
+            opened.contents.unshare(&shares);
+            return Err(error);
+        }
+        opened.contents.reserve(self.owner, takes);
+        Ok(Draft {
+            file: FileName {
+                number,
+                key: self.key,
+                is_retired: false,
+            },
+            index,
+            index_bytes,
+            shares,
+            takes,
+            folder: opened.folder.clone(),
+        })
+    }
+
+    /// What is said of the snapshot.
+    fn index(&self, binding: &Binding, n_tokens: u32, runs: Vec<RunPlace>) -> Index {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Index {
+            owner: self.owner.to_owned(),
+            name: self.name.to_owned(),
+            model: self.store.model.name.clone(),
+            model_digest: binding.model.clone(),
+            tokenizer_digest: binding.tokenizer.clone(),
+            engine: env!("CARGO_PKG_VERSION").to_owned(),
+            saved_unix_s: now.map_or(0, |now| now.as_secs()),
+            n_tokens,
+            runs,
+        }
+    }
+
+    /// The entry of what was written.
+    fn entry(&self, draft: &Draft, encoded: &Encoded) -> Entry {
+        let own = draft.own_runs();
+        let keys = encoded.runs[encoded.runs.len() - own.len()..].iter();
+        Entry {
+            file: draft.file,
+            n_bytes: draft.takes.n_bytes,
+            about: Some(About {
+                owner: self.owner.into(),
+                name: self.name.to_owned(),
+                n_tokens: encoded.n_tokens,
+            }),
+            refusal: None,
+            own: keys.map(|run| run.key).zip(own.iter().cloned()).collect(),
+            shares: draft.shares.clone(),
+            n_sharers: 0,
+        }
+    }
+
+    /// Reads the snapshot; none where there is none of that name. `charge` is asked for its bytes before they are read.
+    ///
+    /// # Errors
+    /// `snapshot-unusable` where its file is damaged, or of another model or version; `disk-error` and its like,
+    /// `engine-stopped`, and those of `charge`.
+    pub(crate) fn load<C>(
+        &self,
+        charge: impl FnOnce(u64) -> Result<C, Error>,
+    ) -> Result<Option<(Kept, C)>, Error> {
+        let found = self.store.opened(|opened| {
+            let Some(entry) = opened.contents.named(self.key) else {
+                return Ok(None);
+            };
+            let name = entry.file.text();
+            if let Some(refusal) = &entry.refusal {
+                return Err(unusable(&name, refusal));
+            }
+            let mut files = vec![entry.file];
+            let shared = entry.shares.iter();
+            let shared = shared.map(|number| opened.contents.get(*number).map(|it| it.file));
+            for file in shared {
+                files.push(file.ok_or_else(|| unusable(&name, GONE))?);
+            }
+            let first = opened.binding.first_key(self.owner);
+            Ok(Some((opened.folder.clone(), files, first)))
+        })?;
+        let Some((folder, files, first)) = found else {
+            return Ok(None);
+        };
+        let loading = Loading::of(&folder, &files)?;
+        loading.load(&first, charge).map(Some)
+    }
+
+    /// Removes the snapshot. False: there is none of that name.
+    ///
+    /// # Errors
+    /// `disk-error` and its like, `engine-stopped`.
+    pub(crate) fn delete(&self) -> Result<bool, Error> {
+        let deleted = self.store.opened(|opened| {
+            let Some(entry) = opened.contents.named(self.key) else {
+                return Ok(None);
+            };
+            let file = entry.file;
+            let unneeded = if opened.contents.is_shared(file.number) {
+                let retired = opened.folder.retire(file)?;
+                opened.contents.unname(self.key);
+                opened.contents.note_retired(file.number, retired)
+            } else {
+                opened.folder.remove(file)?;
+                opened.contents.unname(self.key);
+                opened.contents.forget(file.number)
+            };
+            for number in unneeded {
+                opened.try_to_tidy(number);
+            }
+            Ok(Some(opened.folder.clone()))
+        })?;
+        match deleted {
+            Some(folder) => folder.sync().map(|()| true),
+            None => Ok(false),
+        }
+    }
+}
+
+impl Draft {
+    /// Where the runs lie that it holds itself.
+    fn own_runs(&self) -> &[RunPlace] {
+        let number = self.file.number;
+        let n_shared = self.index.runs.partition_point(|place| place.file != number);
+        &self.index.runs[n_shared..]
+    }
+}

@@ -1,0 +1,272 @@
+"""Snapshots that outlive the engine: saved in one, opened in the next, by programs of any language."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pie import _engine, snapshots
+from pie.config import EngineConfig, ModelConfig, SnapshotConfig
+from pie.engine import Engine
+from pie.errors import PieError
+from support.command import pie
+from support.engines import started
+from support.launching import LANGUAGES, finish, load_interpreter, python_source, run
+
+Op = dict[str, Any]
+
+PROMPT: list[Op] = [
+    {"op": "context", "as": "c"},
+    {"op": "system", "ctx": "c", "text": "Be brief. " * 400},
+    {"op": "flush", "ctx": "c"},
+]
+QUESTION: list[Op] = [
+    {"op": "user", "ctx": "c", "text": "Hello!"},
+    {"op": "generate", "ctx": "c", "as": "g", "sampler": {"kind": "argmax"}, "max_tokens": 8},
+    {"op": "collect_tokens", "gen": "g"},
+]
+
+
+MADE_UP = python_source(
+    "from inferlet import Context, Model\nasync def main():\n    return Context.open(Model.load('default'), 'kept').snapshot()\n"
+)
+
+
+@contextmanager
+def engine(data: Path, model: ModelConfig | None = None, **settings: Any) -> Iterator[Engine]:
+    """An engine that keeps its snapshots below a folder of the test."""
+    defaults: dict[str, Any] = {"durability": "disk", "free_bytes": 0}
+    opened = Engine(EngineConfig(data_dir=data), snapshots=SnapshotConfig(**defaults | settings))
+    opened.add_model(options=model or ModelConfig(driver="dummy"))
+    with started(opened):
+        yield opened
+
+
+def transcript(engine: Engine, language: str, ops: list[Op], *, seed: int = 7, username: str | None = None) -> list[Any]:
+    """What the operations answer in a program of its own."""
+    outcome = finish(engine.launch(load_interpreter(language), input={"ops": ops}, seed=seed, username=username))
+    assert outcome.code is None, outcome.message
+    value: list[Any] = outcome.value
+    return value
+
+
+def saved(name: str) -> Op:
+    return {"op": "save", "ctx": "c", "name": name}
+
+
+def opened(name: str, take: bool = False) -> Op:
+    return {"op": "take" if take else "open", "name": name, "as": "c"}
+
+
+def folder(data: Path) -> Path:
+    """Where the snapshots of the only model lie."""
+    (of_model,) = (path for path in (data / "snapshots").iterdir() if path.is_dir())
+    return of_model
+
+
+@pytest.mark.rows("RS-041")
+@pytest.mark.parametrize(("saver", "opener"), list(zip(LANGUAGES, LANGUAGES[1:] + LANGUAGES[:1], strict=True)))
+def test_the_next_engine_goes_on_with_the_tokens_that_there_would_have_been(tmp_path: Path, saver: str, opener: str) -> None:
+    with engine(tmp_path / "other") as first:
+        expected = transcript(first, opener, [*PROMPT, *QUESTION])[-1]
+    with engine(tmp_path) as first:
+        transcript(first, saver, [*PROMPT, saved("prompt")])
+    with engine(tmp_path) as second:
+        assert transcript(second, opener, [{"op": "snapshots"}, opened("prompt"), *QUESTION]) == [["prompt"], True, None, None, expected]
+        assert transcript(second, opener, [opened("prompt"), *QUESTION])[-1] == expected
+
+
+def test_an_engine_with_pages_of_another_size_goes_on_with_the_same_tokens(tmp_path: Path) -> None:
+    with engine(tmp_path) as first:
+        expected = transcript(first, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1]
+    for page_size in (4, 32):
+        with engine(tmp_path, ModelConfig(driver="dummy", page_size=page_size)) as second:
+            assert transcript(second, "rust", [opened("prompt"), *QUESTION])[-1] == expected
+
+
+def test_a_model_with_weights_goes_on_with_the_same_tokens(tmp_path: Path) -> None:
+    model = ModelConfig()
+    with engine(tmp_path, model) as first:
+        expected = transcript(first, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1]
+    with engine(tmp_path, model) as second:
+        assert transcript(second, "rust", [opened("prompt"), *QUESTION])[-1] == expected
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_conversation_of_many_engines_is_that_of_one(tmp_path: Path, language: str) -> None:
+    turns = ["Hello!", "And now?", "Good bye."]
+    generated: list[Op] = [
+        {"op": "generate", "ctx": "c", "as": "g", "sampler": {"kind": "argmax"}, "max_tokens": 6},
+        {"op": "collect_tokens", "gen": "g"},
+    ]
+    spoken: list[list[Op]] = [[{"op": "user", "ctx": "c", "text": text}, *generated] for text in turns]
+    with engine(tmp_path / "one") as only:
+        whole = transcript(only, language, [*PROMPT, *(op for turn in spoken for op in turn)])
+    expected = [answer for answer in whole if isinstance(answer, list)]
+    with engine(tmp_path) as first:
+        transcript(first, language, [*PROMPT, saved("session")])
+    answers = []
+    for turn in spoken:
+        with engine(tmp_path) as another:
+            answers.append(transcript(another, language, [opened("session"), *turn, saved("session")])[-2])
+    assert answers == expected
+
+
+def test_what_is_drawn_repeats_with_the_launch_seed_and_differs_by_opening(tmp_path: Path) -> None:
+    warm = {"kind": "multinomial", "temperature": 1.0, "draws": 1}
+
+    def drawn(name: str) -> list[Op]:
+        generate = {"op": "generate", "ctx": name, "as": name, "sampler": warm, "max_tokens": 8}
+        return [opened("prompt") | {"as": name}, generate, {"op": "collect_tokens", "gen": name}]
+
+    with engine(tmp_path) as first:
+        transcript(first, "python", [*PROMPT, saved("prompt")], seed=1)
+        values = transcript(first, "python", [*drawn("a"), *drawn("b")], seed=2)
+    assert values[2] != values[5]
+    with engine(tmp_path) as second:
+        assert transcript(second, "rust", [*drawn("a"), *drawn("b")], seed=2) == values
+        assert transcript(second, "rust", [*drawn("a"), *drawn("b")], seed=3) != values
+
+
+def test_what_was_taken_or_deleted_is_gone_in_the_next_engine_too(tmp_path: Path) -> None:
+    with engine(tmp_path) as first:
+        transcript(first, "python", [*PROMPT, saved("taken"), saved("deleted"), saved("kept")])
+        _, names = transcript(first, "python", [opened("taken", take=True), {"op": "snapshots"}])
+        assert names == ["deleted", "kept"]
+        made_up = run(first, MADE_UP).value
+        assert transcript(first, "python", [{"op": "snapshots"}, opened(made_up)]) == [sorted(["deleted", "kept", made_up]), True]
+        transcript(first, "rust", [{"op": "delete", "name": "deleted"}])
+        assert transcript(first, "rust", [{"op": "delete", "name": "deleted"}]) == [{"error": "snapshot-missing"}]
+    with engine(tmp_path) as second:
+        ops = [{"op": "snapshots"}, opened("taken"), opened("deleted", take=True), opened("kept", take=True), opened("kept")]
+        assert transcript(second, "typescript", ops) == [["kept"], False, False, True, False]
+    assert snapshots.kept_in(folder(tmp_path)) == []
+
+
+def test_of_many_programs_that_take_a_snapshot_one_gets_it(tmp_path: Path) -> None:
+    with engine(tmp_path) as opened_engine:
+        transcript(opened_engine, "python", [*PROMPT, saved("one")])
+        programs = [load_interpreter(language) for language in LANGUAGES] * 4
+        processes = [opened_engine.launch(program, input={"ops": [opened("one", take=True)]}) for program in programs]
+        assert sorted(finish(process).value for process in processes) == [[False]] * 11 + [[True]]
+
+
+def test_each_user_has_his_own(tmp_path: Path) -> None:
+    with engine(tmp_path) as first:
+        transcript(first, "python", [*PROMPT, saved("mine")], username="ann")
+    with engine(tmp_path) as second:
+        ops = [{"op": "snapshots"}, opened("mine"), opened("mine", take=True), {"op": "delete", "name": "mine"}]
+        assert transcript(second, "rust", ops, username="bob") == [[], False, False, {"error": "snapshot-missing"}]
+        assert transcript(second, "python", [{"op": "snapshots"}, opened("mine")], username="ann") == [["mine"], True]
+
+
+def test_a_damaged_snapshot_is_told_and_harms_no_other(tmp_path: Path) -> None:
+    with engine(tmp_path) as first:
+        transcript(first, "python", [*PROMPT, saved("bad"), saved("good")])
+    (bad,) = (kept for kept in snapshots.kept_in(folder(tmp_path)) if kept.name == "bad")
+    raw = bytearray(bad.path.read_bytes())
+    raw[-5] ^= 1
+    bad.path.write_bytes(raw)
+    with engine(tmp_path) as second:
+        program = python_source("from inferlet import Context, Model\nasync def main():\n    Context.open(Model.load('default'), 'bad')\n")
+        outcome = run(second, program)
+        assert outcome.code == "snapshot-unusable"
+        assert "delete the snapshot, and save it again" in (outcome.message or "")
+        assert str(tmp_path) not in (outcome.message or "")
+        assert transcript(second, "rust", [opened("good"), opened("bad", take=True)]) == [True, {"error": "snapshot-unusable"}]
+        assert transcript(second, "rust", [{"op": "delete", "name": "bad"}, opened("bad")])[1] is False
+
+
+def test_a_snapshot_of_another_model_is_told(tmp_path: Path) -> None:
+    with engine(tmp_path) as first:
+        transcript(first, "python", [*PROMPT, saved("prompt")])
+    # The same name, and weights in place of the dummy driver.
+    with engine(tmp_path, ModelConfig()) as second:
+        assert transcript(second, "python", [opened("prompt")]) == [{"error": "snapshot-unusable"}]
+        assert transcript(second, "python", [*PROMPT, saved("prompt"), opened("prompt")])[-1] is True
+
+
+def test_quotas_are_told_and_what_was_there_stays(tmp_path: Path) -> None:
+    with engine(tmp_path, user_snapshots=2) as opened_engine:
+        ops = [*PROMPT, saved("a"), saved("b"), saved("c"), saved("a"), {"op": "snapshots"}]
+        answers = transcript(opened_engine, "python", ops)
+        assert answers[-3:] == [{"error": "limit-snapshots"}, None, ["a", "b"]]
+        assert transcript(opened_engine, "rust", [*PROMPT, saved("c")], username="bob")[-1] is None
+    with engine(tmp_path / "small", user_bytes=1000) as opened_engine:
+        assert transcript(opened_engine, "python", [*PROMPT, saved("a"), {"op": "snapshots"}])[-2:] == [{"error": "limit-snapshots"}, []]
+
+
+@pytest.mark.parametrize(("settings", "code"), [({"free_bytes": 1 << 50}, "disk-full"), ({"folder": "/dev/null"}, "disk-error")])
+def test_a_disk_without_room_or_that_fails_is_told_and_the_program_goes_on(tmp_path: Path, settings: dict[str, Any], code: str) -> None:
+    with engine(tmp_path, **settings) as opened_engine:
+        answers = transcript(opened_engine, "python", [*PROMPT, saved("a"), *QUESTION])
+        assert answers[-4] == {"error": code}
+        assert len(answers[-1]) == 8
+
+
+def test_a_second_engine_is_told_that_the_folder_is_used(tmp_path: Path) -> None:
+    with engine(tmp_path) as first:
+        transcript(first, "python", [*PROMPT, saved("a")])
+        with engine(tmp_path) as second:
+            assert transcript(second, "python", [opened("a")]) == [{"error": "invalid-config"}]
+        assert transcript(first, "python", [opened("a")]) == [True]
+
+
+def test_the_reader_in_python_reads_what_the_engine_wrote(tmp_path: Path) -> None:
+    ops = [*PROMPT, *QUESTION, {"op": "append", "ctx": "c", "tokens": [5, 6, 7]}, {"op": "seq_len", "ctx": "c"}, saved("a"), saved("b")]
+    with engine(tmp_path) as opened_engine:
+        answers = transcript(opened_engine, "python", ops, username="ann")
+        generated, n_tokens = answers[len(PROMPT) + 2], answers[-3]
+        reused, other = snapshots.kept_in(folder(tmp_path))
+        content = snapshots.read_content(reused)
+        assert [*content.tokens, *content.pending][-len(generated) :] == generated
+        assert len(content.tokens) + len(content.pending) == n_tokens
+        assert content.buffer == [5, 6, 7]
+        # What the two have in common is kept once.
+        assert n_tokens > snapshots.RUN_TOKENS
+        assert (reused.shares, other.shares) == ([], [reused.number])
+        assert other.n_bytes < reused.n_bytes
+        assert snapshots.read_content(other).tokens == content.tokens
+
+
+def test_the_command_line_lists_shows_exports_and_deletes(tmp_path: Path) -> None:
+    where = ("--folder", str(tmp_path / "snapshots"))
+    with engine(tmp_path) as opened_engine:
+        transcript(opened_engine, "python", [*PROMPT, saved("a"), saved("b")], username="ann")
+        transcript(opened_engine, "python", [*PROMPT, saved("a")], username="bob")
+        (model,) = (one.name for one in opened_engine.models)
+        rows = json.loads(pie("snapshots", "list", *where, "--json").stdout)
+        assert [(row["model"], row["user"], row["name"], row["problem"]) for row in rows] == [
+            (model, "ann", "a", None),
+            (model, "ann", "b", None),
+            (model, "bob", "a", None),
+        ]
+        used = pie("snapshots", "delete", model, "b", *where)
+        assert used.returncode == 1
+        assert "an engine uses the snapshots" in used.stderr
+    shown = json.loads(pie("snapshots", "show", model, "b", *where).stdout)
+    assert (shown["owner"], shown["n_tokens"]) == ("ann", rows[1]["tokens"])
+    exported = json.loads(pie("snapshots", "export", model, "b", *where).stdout)
+    assert len(exported["tokens"]) + len(exported["pending"]) + len(exported["buffer"]) == rows[1]["tokens"]
+    several = pie("snapshots", "show", model, "a", *where)
+    assert several.returncode == 1
+    assert "'ann', 'bob'" in several.stderr
+    assert pie("snapshots", "delete", model, "a", "--of", "ann", *where).returncode == 0
+    gone = pie("snapshots", "delete", model, "a", "--of", "ann", *where)
+    assert "snapshot-missing" in gone.stderr
+    with engine(tmp_path) as opened_engine:
+        ops = [{"op": "snapshots"}, opened("b"), *QUESTION]
+        names, is_there, *_, tokens = transcript(opened_engine, "rust", ops, username="ann")
+        assert (names, is_there, len(tokens)) == (["b"], True, 8)
+
+
+def test_a_folder_is_needed_where_snapshots_are_kept_on_disk(tmp_path: Path) -> None:
+    with pytest.raises(PieError) as refused:
+        _engine.Engine(cache_dir=str(tmp_path), snapshots={"durability": "disk"})
+    assert refused.value.code == "invalid-config"
+    assert "snapshots.folder" in refused.value.message
