@@ -122,13 +122,13 @@ CLIENT_LAYERS = [
 ]
 
 KERNELS_LAYERS = [
-    {"error.rs", "memory.rs", "float_env.rs"},
+    {"error.rs", "memory.rs", "float_env.rs", "noise.rs"},
     {"simd/"},
     {"element.rs", "math.rs"},
     {"arena.rs", "arena/", "kv.rs", "pool.rs"},
     {"ops/"},
     {"plan/op.rs", "plan/options.rs"},
-    {"plan/buffer.rs", "plan/weights.rs"},
+    {"plan/buffer.rs", "plan/weights.rs", "plan/adapters.rs"},
     {"plan/checks.rs", "plan/step.rs"},
     {"plan/"},
     {"ffi.rs"},
