@@ -46,7 +46,7 @@ INFERLET_LAYERS = [
 ]
 
 HOST_LAYERS = [
-    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "counted.rs"},
+    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "counted.rs", "temporary.rs"},
     {"limits.rs", "budget.rs", "numbering.rs", "shared_places.rs", "stepped_charge.rs"},
     {"futures.rs"},
     {"bus/", "scratch/config.rs", "network/"},

@@ -33,6 +33,7 @@ mod scratch;
 mod shared_places;
 mod stepped_charge;
 mod sync;
+mod temporary;
 
 pub use budget::{Account, Budget, Charge, Purpose, Usage};
 pub use bus::Bus;

@@ -21,7 +21,8 @@ impl Host {
         } else {
             self.shared.config.driver_timeout
         };
-        let model = Arc::new(Model::new(config)?);
+        let data_dir = self.shared.config.data_dir.as_deref();
+        let model = Arc::new(Model::new(config, data_dir)?);
         overdue::start(&model)?;
         self.shared.surroundings.models.add(model.clone())?;
         Ok(model)

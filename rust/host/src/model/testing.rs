@@ -37,7 +37,7 @@ pub(crate) fn undriven() -> Arc<Model> {
         engine: EngineConfig::new("tiny", VOCAB_SIZE),
         is_isolated: false,
     };
-    let model = Arc::new(Model::new(config).unwrap());
+    let model = Arc::new(Model::new(config, None).unwrap());
     let made = model.with_engine(|engine| engine.new_process(PROCESS, UserId(1), 7));
     made.unwrap();
     model
