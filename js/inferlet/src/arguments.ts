@@ -57,6 +57,15 @@ export function toCount(value: number, name: string): number {
   return value;
 }
 
+/**
+ * A number.
+ * @internal
+ */
+export function toNumber(value: number, name: string): number {
+  if (typeof value !== 'number') throw wrongType(`${name} must be a number, not ${show(value)}`);
+  return value;
+}
+
 /** @internal */
 export function toBytes(value: Uint8Array, name: string): Uint8Array {
   if (!(value instanceof Uint8Array)) throw wrongType(`${name} must be a Uint8Array, not ${show(value)}`);
