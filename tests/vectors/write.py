@@ -13,7 +13,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parents[1]))
 
-from tests.vectors import children, grammars, mcp, messages, passes, serving, stepping, stop_texts, talking  # noqa: E402  # the root of the repository must be on the path first
+from tests.vectors import adapters, children, grammars, mcp, messages, passes, serving, stepping, stop_texts, talking  # noqa: E402  # the root of the repository must be on the path first
 from tests.vectors.ops import (  # noqa: E402
     ARGMAX,
     MODEL,
@@ -450,6 +450,7 @@ VECTORS |= messages.VECTORS
 VECTORS |= children.VECTORS
 VECTORS |= mcp.VECTORS
 VECTORS |= serving.VECTORS
+VECTORS |= adapters.VECTORS
 SHOWS = (
     {
         "samplers": "JS-102..107 PY-097..102 RS-110 RS-112..117",
@@ -486,6 +487,7 @@ SHOWS = (
     | messages.SHOWS
     | children.SHOWS
     | mcp.SHOWS
+    | adapters.SHOWS
 )
 """The rows of `tests/surface/rows.tsv` that a vector shows."""
 
@@ -500,6 +502,7 @@ DOCS = (
     | children.DOCS
     | mcp.DOCS
     | serving.DOCS
+    | adapters.DOCS
     | {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if name in globals()}
     | {
         "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",

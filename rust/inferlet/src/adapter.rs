@@ -77,6 +77,15 @@ impl Adapter {
         fork
     }
 
+    /// Returns the error of a copy that could not be made.
+    ///
+    /// # Errors
+    /// As of [`Adapter::create`], `adapter-missing`.
+    pub fn check(&self) -> Result<()> {
+        self.raw()?;
+        Ok(())
+    }
+
     /// Writes it to a folder in `/scratch`, in the format of PEFT: `adapter_config.json` and
     /// `adapter_model.safetensors`. A path that does not begin with `/` is one in `/scratch`.
     ///

@@ -165,15 +165,7 @@ impl Adapters {
     }
 
     fn check_new_in(&self, state: &State, user: UserId, name: &str) -> Result<(), Error> {
-        if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
-            return Err(Error::new(
-                ErrorCode::InvalidArgument,
-                format!(
-                    "the name of an adapter has {} bytes; use a name of 1 to {MAX_NAME_BYTES} bytes",
-                    name.len()
-                ),
-            ));
-        }
+        check_name(name)?;
         if state.named.contains_key(&(user, name.to_owned())) {
             return Err(Error::new(
                 ErrorCode::AdapterExists,
@@ -408,6 +400,19 @@ impl Drop for Version {
             adapters.folders.leave(garbage);
         }
     }
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    let message = if let Some(control) = name.chars().find(|it| it.is_control()) {
+        let code = u32::from(control);
+        format!("the name of an adapter has the control character U+{code:04X}: {name:?}; use a name that can be shown")
+    } else if (1..=MAX_NAME_BYTES).contains(&name.len()) {
+        return Ok(());
+    } else {
+        let n_bytes = name.len();
+        format!("the name of an adapter has {n_bytes} bytes; use a name of 1 to {MAX_NAME_BYTES} bytes")
+    };
+    Err(Error::new(ErrorCode::InvalidArgument, message))
 }
 
 fn missing(name: &str) -> Error {
