@@ -46,7 +46,12 @@ def perturbed() -> list[Op]:
     ops += [op("flush", ctx="r"), *collected("r", "second", WARM, 3, seed=1), op("flush", ctx="r")]
     ops += [*collected("r", "third", WARM, 3, seed=1, adapter="a")]
     # A generator that is given both later.
-    ops += [*prompt("l", 5, 6, 7), generate("l", "late", WARM, 6, seed=1), op("step", gen="late"), op("use_adapter", gen="late", adapter="a")]
+    ops += [
+        *prompt("l", 5, 6, 7),
+        generate("l", "late", WARM, 6, seed=1),
+        op("step", gen="late"),
+        op("use_adapter", gen="late", adapter="a"),
+    ]
     ops += [op("step", gen="late"), op("zo_seed", gen="late", seed=3), op("step", gen="late"), op("collect_tokens", gen="late")]
     # Passes, the buffer with them.
     for name, asks in {

@@ -17,8 +17,8 @@ from pie import _engine
 from pie.backends.base import (
     Answer,
     Capabilities,
-    Command,
     ChangeAdapter,
+    Command,
     CopyAdapter,
     CreateAdapter,
     Drawn,

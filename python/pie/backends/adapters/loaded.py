@@ -183,8 +183,10 @@ class Adapters:
     def _changed_one(self, change: LowRank, changes: Sequence[tuple[int, float]]) -> LowRank:
         def changed(tensor: Tensor, stream: int) -> Tensor:
             values = tensor.float32().reshape(-1).copy()
-            for seed, factor in changes:
-                values += np.float32(factor) * self._noise(seed, stream, values.size)
+            # What becomes too large is refused below.
+            with np.errstate(over="ignore", invalid="ignore"):
+                for seed, factor in changes:
+                    values += np.float32(factor) * self._noise(seed, stream, values.size)
             if not np.isfinite(values).all():
                 raise refused("the change makes weights that are not finite; give smaller factors")
             return float32_tensor(tensor.name, values.reshape(tensor.shape))
