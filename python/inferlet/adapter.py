@@ -71,14 +71,14 @@ class Adapter:
         """
         _arguments.of_type("model", model, Model)
         with cls(host(_adapter.Adapter.open, model._raw, _arguments.text("name", name))) as adapter:
-            host(raw_adapter("adapter", adapter).destroy)
+            host(adapter._raw.destroy)
 
     def fork(self, new_name: str) -> Adapter:
         """A copy under another name, which takes no memory until one of both changes.
 
         Errors: as of `create`.
         """
-        return Adapter(host(raw_adapter("adapter", self).fork, _arguments.text("new_name", new_name)))
+        return Adapter(host(self._raw.fork, _arguments.text("new_name", new_name)))
 
     def save(self, path: str) -> None:
         """Writes it to a folder in `/scratch`, in the format of PEFT.
@@ -87,7 +87,7 @@ class Adapter:
         path that does not begin with `/` is one in `/scratch`. Errors: `invalid-argument` for a path that lies
         elsewhere, `files-off`, `limit-files`.
         """
-        host(raw_adapter("adapter", self).save, _arguments.text("path", path))
+        host(self._raw.save, _arguments.text("path", path))
 
     def load(self, path: str) -> None:
         """Puts the LoRA adapter of a folder in its place, which PEFT or `save` wrote there.
@@ -95,7 +95,7 @@ class Adapter:
         Errors: `invalid-adapter` where it does not fit the model, is damaged, or asks for what is not supported, and
         nothing changes then; `limit-adapters`; those of `save`.
         """
-        host(raw_adapter("adapter", self).load, _arguments.text("path", path))
+        host(self._raw.load, _arguments.text("path", path))
 
     def change(self, changes: Iterable[tuple[int, float]] = (), *, sigma: float | None = None) -> None:
         """Adds noise to its weights: of each seed, times a factor.
@@ -107,7 +107,13 @@ class Adapter:
         # What has no end is not read to its end: more than the engine takes is refused there.
         given = list(islice(changes, _MAX_CHANGES + 1))
         listed = [_change(index, change) for index, change in enumerate(given)]
-        host(raw_adapter("adapter", self).change, listed, None if sigma is None else _arguments.number("sigma", sigma))
+        host(self._raw.change, listed, None if sigma is None else _arguments.number("sigma", sigma))
+
+    @property
+    def _raw(self) -> _adapter.Adapter:
+        if self._held is None:
+            raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, "the adapter was let go of; open it again by its name")
+        return self._held
 
     def __enter__(self) -> Adapter:
         return self
@@ -130,6 +136,4 @@ def _change(index: int, change: tuple[int, float]) -> _adapter.Change:
 def raw_adapter(name: str, given: Adapter) -> _adapter.Adapter:
     """The engine's adapter behind the argument of that name."""
     _arguments.of_type(name, given, Adapter)
-    if given._held is None:
-        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, "the adapter was let go of; open it again by its name")
-    return given._held
+    return given._raw

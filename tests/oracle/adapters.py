@@ -20,6 +20,7 @@ Op = dict[str, Any]
 
 MAX_NAME_BYTES = 256
 MAX_RANK = 512
+MAX_PATH_BYTES = 4096
 
 
 def recipe(kind: str, *parts: bytes) -> bytes:
@@ -51,6 +52,15 @@ def written(context: Context, start: int, end: int, use: Use | None) -> None:
             context.writes[slot] = use.of(write)
 
 
+def place(path: str) -> str:
+    """A path within /scratch; one that leads elsewhere is refused."""
+    parts = [part for part in path.removeprefix("/scratch").split("/") if part not in ("", ".")]
+    is_elsewhere = path.startswith("/") and not path.startswith("/scratch/")
+    if is_elsewhere or not parts or ".." in parts or "\0" in path or len(path.encode()) > MAX_PATH_BYTES:
+        raise RefusedError("invalid-argument")
+    return "/".join(parts)
+
+
 class AdapterOps:
     """The operations on adapters, of a program that has `passes` and `generators`."""
 
@@ -59,6 +69,10 @@ class AdapterOps:
         """The weights of each name."""
         self.adapter_handles: dict[str, str] = {}
         """The name behind each handle."""
+        self.saved_adapters: dict[str, bytes] = {}
+        """By the path within /scratch: the weights whose files lie there."""
+        self.written_for: dict[bytes, bytes] = {}
+        """Of weights that were loaded, those for which their files were first written."""
 
     def check_adapter(self, name: str) -> None:
         """A name that an adapter can be given."""
@@ -107,6 +121,23 @@ class AdapterOps:
     def op_adapter_destroy(self, op: Op) -> None:
         self.weights(op)
         del self.adapters[self.adapter_handles[op["adapter"]]]
+
+    def op_adapter_save(self, op: Op) -> None:
+        weights = self.weights(op)
+        self.saved_adapters[place(op["path"])] = self.written_for.get(weights, weights)
+
+    def op_adapter_load(self, op: Op) -> None:
+        """The files of the dummy hold what the engine knew the weights by; it knows what is loaded by the files."""
+        self.weights(op)
+        saved = self.saved_adapters.get(place(op["path"]))
+        if saved is None:
+            raise RefusedError("invalid-adapter")
+        adapter, version = struct.unpack_from("<QI", saved)
+        config = f'{{"peft_type":"LORA","dummy":"{max(adapter, 1):016x}-{version:08x}"}}'
+        digests = (hashlib.sha256(file).digest() for file in (config.encode(), struct.pack("<Q", 2) + b"{}"))
+        loaded = recipe("files", *digests)
+        self.written_for[loaded] = saved
+        self.adapters[self.adapter_handles[op["adapter"]]] = loaded
 
     def op_use_adapter(self, op: Op) -> None:
         generation: Generation = self.generator(op)

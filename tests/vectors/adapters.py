@@ -66,9 +66,36 @@ def perturbed() -> list[Op]:
     return ops
 
 
-VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {"adapters": (adapters(), {}), "perturbed": (perturbed(), {})}
+def saved_adapters() -> list[Op]:
+    """An adapter is written to a folder in /scratch and read from there; what lies elsewhere is refused."""
+    ops = [op("adapter", name="a", as_="a"), op("adapter_change", adapter="a", changes=[[1, 0.5]]), op("adapter", name="b", as_="b")]
+    ops += [op("adapter_load", adapter="b", path="absent"), op("adapter_save", adapter="a", path="mine")]
+    ops += [op("adapter_save", adapter="b", path="/scratch/deep/er/"), op("adapter_load", adapter="b", path="/scratch/./mine")]
+    bad = ("", "/", "..", "a/../../b", "/scratch", "/scratch/", "/etc/adapter", "/scratchy", "a\0b", "x" * 4097)
+    for name in ("adapter_save", "adapter_load"):
+        ops += [op(name, adapter="a", path=path) for path in bad]
+    ops += [op("adapter", name="c", as_="c"), op("adapter_load", adapter="c", path="deep/er")]
+    for name in ("a", "b", "c"):
+        ops += [*prompt(name, 5, 6, 7), *collected(name, name, WARM, 4, seed=1, adapter=name)]
+    # What is written again is replaced, and loading takes the adapter of the folder as it is then.
+    ops += [op("adapter_save", adapter="c", path="mine"), op("adapter_load", adapter="a", path="mine")]
+    ops += [*prompt("d", 5, 6, 7), *collected("d", "d", WARM, 4, seed=1, adapter="a")]
+    ops += [
+        op("adapter_destroy", adapter="c", name="c"),
+        op("adapter_save", adapter="c", path="gone"),
+        op("adapter_load", adapter="c", path="mine"),
+    ]
+    return ops
+
+
+VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
+    "adapters": (adapters(), {}),
+    "perturbed": (perturbed(), {}),
+    "saved_adapters": (saved_adapters(), {}),
+}
 SHOWS = {
     "adapters": "JS-147..150 JS-153 PY-140..143 RS-160..163 RS-166 JS-055 JS-065 PY-052 PY-062 RS-075 RS-167 OLD-025",
+    "saved_adapters": "JS-151..152 PY-144..145 RS-164..165",
     "perturbed": "JS-055..056 JS-065 JS-088..089 PY-052..053 PY-062..063 PY-084..085 PY-147 RS-075..076 RS-095..096 RS-167",
 }
 DOCS = {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS}

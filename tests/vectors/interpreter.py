@@ -666,6 +666,12 @@ class Interpreter:
     async def op_adapter_change(self, a):
         self.adapters[a["adapter"]].change(map(tuple, a["changes"]), sigma=a.get("sigma"))
 
+    async def op_adapter_save(self, a):
+        self.adapters[a["adapter"]].save(a["path"])
+
+    async def op_adapter_load(self, a):
+        self.adapters[a["adapter"]].load(a["path"])
+
     async def op_adapter_destroy(self, a):
         Adapter.delete(self.model, a["name"])
 

@@ -143,6 +143,7 @@ interface Arguments {
   system_speculation?: boolean | string;
   zo_seed?: number;
   adapter: string;
+  path: string;
   rank?: number;
   alpha?: number;
   changes: [number, number][];
@@ -377,6 +378,8 @@ class Interpreter {
     adapter_change: (a: Arguments) => {
       this.adapter(a).change(a.changes.map(([seed, factor]) => ({ seed, factor })), a.sigma);
     },
+    adapter_save: (a: Arguments) => void this.adapter(a).save(a.path),
+    adapter_load: (a: Arguments) => void this.adapter(a).load(a.path),
     adapter_destroy: (a: Arguments) => void this.adapter(a).destroy(),
     use_adapter: (a: Arguments) => void this.generator(a).adapter(this.adapter(a)),
     pass_adapter: (a: Arguments) => void this.pass(a).adapter(this.adapter(a)),

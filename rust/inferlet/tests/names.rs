@@ -90,6 +90,12 @@ mod present {
 
     #[test]
     fn functions() {
+        named(inferlet::Adapter::create);
+        named(inferlet::Adapter::destroy);
+        named(inferlet::Adapter::fork);
+        named(inferlet::Adapter::load);
+        named(inferlet::Adapter::open);
+        named(inferlet::Adapter::save);
         named(inferlet::Context::append);
         named(inferlet::Context::assistant);
         named(inferlet::Context::buffer);
@@ -167,43 +173,6 @@ mod absent_from_root {
 
     mod ambiguous_otherwise {
         use super::scheduling as _;
-    }
-}
-
-mod absent_from_adapter {
-    use super::named;
-    use inferlet::Adapter;
-
-    struct Missing;
-
-    trait Absent {
-        fn destroy() -> Missing;
-        fn fork() -> Missing;
-        fn load() -> Missing;
-        fn save() -> Missing;
-    }
-
-    impl Absent for Adapter {
-        fn destroy() -> Missing {
-            Missing
-        }
-        fn fork() -> Missing {
-            Missing
-        }
-        fn load() -> Missing {
-            Missing
-        }
-        fn save() -> Missing {
-            Missing
-        }
-    }
-
-    #[test]
-    fn functions() {
-        named::<fn() -> Missing>(Adapter::destroy);
-        named::<fn() -> Missing>(Adapter::fork);
-        named::<fn() -> Missing>(Adapter::load);
-        named::<fn() -> Missing>(Adapter::save);
     }
 }
 

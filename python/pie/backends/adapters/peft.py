@@ -34,7 +34,18 @@ _SIGMA = "pie.sigma"
 """Where the file of weights says it: in its metadata, which PEFT leaves alone."""
 _PREFIX = "base_model.model."
 _A, _B = ".lora_A.weight", ".lora_B.weight"
-_ABSENT_OR_EMPTY = ("rank_pattern", "alpha_pattern", "modules_to_save", "layers_pattern", "layer_replication", "megatron_config")
+_ABSENT_OR_EMPTY = (
+    "rank_pattern",
+    "alpha_pattern",
+    "modules_to_save",
+    "layers_pattern",
+    "layer_replication",
+    "megatron_config",
+    "trainable_token_indices",
+    "target_parameters",
+    "arrow_config",
+    "alora_invocation_tokens",
+)
 _ABSENT_OR_FALSE = ("use_dora", "fan_in_fan_out", "lora_bias", "use_qalora")
 _CHANGED_BASE = ("pissa", "olora", "corda", "loftq")
 """Initialisations that change the weights of the model itself."""

@@ -214,6 +214,8 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
             changes,
             sigma,
         } => handles.adapter(adapter)?.change(changes, *sigma)?,
+        Operation::AdapterSave { adapter, path } => handles.adapter(adapter)?.save(path)?,
+        Operation::AdapterLoad { adapter, path } => handles.adapter(adapter)?.load(path)?,
         Operation::AdapterDestroy { adapter } => handles.adapter(adapter)?.destroy(),
         Operation::UseAdapter { r#gen, adapter } => {
             let adapter = handles.adapter(adapter)?;

@@ -158,6 +158,14 @@ pub enum Operation {
         changes: Vec<(i64, f32)>,
         sigma: Option<f32>,
     },
+    AdapterSave {
+        adapter: String,
+        path: String,
+    },
+    AdapterLoad {
+        adapter: String,
+        path: String,
+    },
     AdapterDestroy {
         adapter: String,
     },
