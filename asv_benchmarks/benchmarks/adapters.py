@@ -100,7 +100,7 @@ def step_of(n_adapted: int, slot: int) -> Batch:
     ones, sequences = [1] * N_SEQS, range(N_SEQS)
     ids = [1 + idx % N_ADAPTERS if idx < n_adapted else 0 for idx in sequences]
     starts = list(range(N_SEQS + 1))
-    arrays: dict[str, list[int]] = dict.fromkeys(ARRAYS, []) | {
+    arrays: dict[str, list[int]] = {key: [] for key in ARRAYS} | {
         "tokens": [7 + idx for idx in sequences],
         "positions": [slot] * N_SEQS,
         "qo_indptr": starts,

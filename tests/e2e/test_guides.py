@@ -113,7 +113,7 @@ export async function main({ server }: { server: string }) {
   const ctx = new Context(model).user('How much does a violin cost?');
 SNIPPET}
 """
-NAMES = """anyJson brle chat Context Distribution ebnf Entropy files Grammar GrammarConstraint InferletError jsonSchema Logits
+NAMES = """Adapter anyJson brle chat Context Distribution ebnf Entropy files Grammar GrammarConstraint InferletError jsonSchema Logits
 Matcher mcp messaging Model reasoning regex runtime Sampler session tools"""
 PROGRAMS = {"count": python_source("def main(input):\n    return len(input['text'].split())\n")}
 """Those that snippets start."""
