@@ -115,8 +115,8 @@ class Optimizer:
     def tell(self, seeds: Iterable[int], scores: Iterable[float]) -> None:
         """Takes the scores of seeds of this step, all of them or some; a greater score is better.
 
-        A later score of a seed replaces an earlier one. A seed of another step, a score that is not a finite number, and
-        lists of different lengths are the error `invalid-argument`; nothing is taken then.
+        A later score of a seed replaces an earlier one. A seed of another step, a score that is not a finite number,
+        and lists of different lengths are the error `invalid-argument`; nothing is taken then.
         """
         given = [_arguments.signed(f"seeds[{index}]", seed) for index, seed in enumerate(islice(seeds, _MAX_POPULATION + 1))]
         told = [_arguments.number(f"scores[{index}]", score) for index, score in enumerate(islice(scores, _MAX_POPULATION + 1))]

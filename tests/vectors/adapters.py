@@ -36,7 +36,9 @@ def adapters() -> list[Op]:
 
 
 def perturbed() -> list[Op]:
-    """A seed perturbs the adapter of a generator or a pass, and nothing without one; an adapter is part of what a token is."""
+    """A seed perturbs the adapter of a generator or a pass, and nothing without one. An adapter is part of what a
+    token is.
+    """
     ops = [op("adapter", name="a", as_="a")]
     for index, seed in enumerate((None, 0, 3, -3)):
         options = {} if seed is None else {"zo_seed": seed}

@@ -104,10 +104,10 @@ export class Adapter implements Disposable {
   }
 
   /**
-   * Adds noise to its weights: of each seed, times a factor. It is the noise by which a pass with that `zoSeed` perturbs
-   * the adapter, where its factor is the adapter's sigma (0.02 at first); `sigma` sets another one.
-   * @throws InferletError `adapter-busy` where another program changes it meanwhile; `invalid-adapter` where the weights
-   * would not be finite.
+   * Adds noise to its weights: of each seed, times a factor. It is the noise by which a pass with that `zoSeed`
+   * perturbs the adapter, where its factor is the adapter's sigma (0.02 at first); `sigma` sets another one.
+   * @throws InferletError `adapter-busy` where another program changes it meanwhile; `invalid-adapter` where the
+   * weights would not be finite.
    */
   change(changes: AdapterChange[], sigma?: number): void {
     const listed = changes.map(({ seed, factor }, index) => ({

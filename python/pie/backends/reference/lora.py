@@ -52,7 +52,7 @@ class Adapted:
     spans: Sequence[tuple[range, Mapping[str, _Change]]]
 
     def add(self, weight: str, x: Tensor, y: Tensor) -> None:
-        """Adds what adapters change in the linear of that weight to y [T, outputs]; a row of x [T, inputs] is a token."""
+        """Adds what adapters change in the linear of that weight to y [T, outputs], for the tokens of x [T, inputs]."""
         for tokens, changes in self.spans:
             change = changes.get(weight)
             if change is not None:

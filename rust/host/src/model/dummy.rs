@@ -56,7 +56,7 @@ pub(crate) fn drive(
     })
 }
 
-/// Writes the files of an adapter that is made. They hold nothing but its name, which is all that the driver knows of it.
+/// Writes the files of an adapter that is made. They hold nothing but its name, which is all that the driver knows.
 fn write_files(command: &pie_core::Command) -> Result<(), CommandFailure> {
     let (adapter, path) = match command {
         pie_core::Command::CreateAdapter { adapter, path, .. } => (adapter, path),

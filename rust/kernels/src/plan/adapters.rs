@@ -1,7 +1,7 @@
 //! The adapters of a plan: by name, for each linear that they change a low-rank change.
 //!
-//! The operations of a plan name the linears that may be changed (*slots*); an adapter has a change for some of them. It
-//! belongs to the plan once it is put there, and is replaced by one of the same name.
+//! The operations of a plan name the linears that may be changed (*slots*); an adapter has a change for some of them.
+//! It belongs to the plan once it is put there, and is replaced by one of the same name.
 
 use std::collections::BTreeMap;
 
