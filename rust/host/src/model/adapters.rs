@@ -21,10 +21,12 @@ use std::sync::{Arc, Mutex, Weak};
 
 use pie_core::{AdapterName, Command, EngineConfig, ErrorCode, ProcessId, Submission, UserId};
 use sha2::{Digest as _, Sha256};
+use tokio::task::spawn_blocking;
 
 use super::Model;
 use super::adapter_folders::AdapterFolders;
 use crate::Error;
+use crate::errors::stopped;
 use crate::sync::lock;
 
 /// The longest name of an adapter, in bytes.
@@ -84,10 +86,10 @@ struct OfUser {
 /// Versions with the same weights.
 #[derive(Debug, Default)]
 struct Living {
-    n: usize,
-    /// Of those that live and those that do not: the driver may read any of them again.
-    folders: Vec<PathBuf>,
-    n_bytes: BTreeMap<PathBuf, u64>,
+    /// Where those of each lie, with their bytes; 0 as long as they are not there.
+    folders: BTreeMap<PathBuf, u64>,
+    /// What the driver has read last, and would read again. It stays as long as any of the versions.
+    last: Option<PathBuf>,
 }
 
 impl Recipe {
@@ -323,7 +325,9 @@ impl Model {
         };
         let submission = Submission::Command(Some(process), command(version.name, path));
         self.commanded(submission).await?;
-        version.charge()?;
+        let folder = version.folder.clone();
+        let counting = spawn_blocking(move || AdapterFolders::n_bytes(&folder));
+        version.charge(counting.await.map_err(|_| stopped())?)?;
         Ok(version)
     }
 
@@ -331,8 +335,7 @@ impl Model {
         let name = recipe.name();
         let mut state = lock(&self.adapters.state);
         let living = state.living.entry(name).or_default();
-        living.n += 1;
-        living.folders.push(folder.clone());
+        living.folders.insert(folder.clone(), 0);
         state.users.entry(user).or_default().n_versions += 1;
         drop(state);
         Arc::new(Version {
@@ -346,13 +349,12 @@ impl Model {
 }
 
 impl Version {
-    /// Charges its user with the files that are there now.
-    fn charge(&self) -> Result<(), Error> {
+    /// The driver has it, in files of so many bytes: its user is charged with them.
+    fn charge(&self, n_bytes: u64) -> Result<(), Error> {
         let Some(model) = self.model.upgrade() else {
             return Ok(());
         };
         let adapters = &model.adapters;
-        let n_bytes = AdapterFolders::n_bytes(&self.folder);
         let mut state = lock(&adapters.state);
         let of_user = state.users.entry(self.user).or_default();
         let taken = of_user.n_bytes;
@@ -360,9 +362,14 @@ impl Version {
             return Err(adapters.too_large(taken, n_bytes));
         }
         of_user.n_bytes += n_bytes;
+        let mut garbage = Vec::new();
         if let Some(living) = state.living.get_mut(&self.name) {
-            living.n_bytes.insert(self.folder.clone(), n_bytes);
+            living.folders.insert(self.folder.clone(), n_bytes);
+            let former = living.last.replace(self.folder.clone());
+            garbage.extend(former.filter(|former| !living.folders.contains_key(former)));
         }
+        drop(state);
+        adapters.folders.leave(garbage);
         Ok(())
     }
 }
@@ -378,11 +385,13 @@ impl Drop for Version {
         let mut garbage = Vec::new();
         let mut is_last = false;
         if let Some(living) = state.living.get_mut(&self.name) {
-            n_bytes = living.n_bytes.remove(&self.folder).unwrap_or(0);
-            living.n -= 1;
-            if living.n == 0 {
-                is_last = true;
-                garbage = std::mem::take(&mut living.folders);
+            n_bytes = living.folders.remove(&self.folder).unwrap_or(0);
+            is_last = living.folders.is_empty();
+            if is_last {
+                garbage.extend(living.last.take_if(|last| *last != self.folder));
+            }
+            if is_last || living.last.as_ref() != Some(&self.folder) {
+                garbage.push(self.folder.clone());
             }
         }
         if is_last {
@@ -395,9 +404,9 @@ impl Drop for Version {
         }
         state.forget_idle(self.user);
         drop(state);
+        adapters.folders.leave(garbage);
         if is_last {
             adapters.has_dropped.store(true, Ordering::Release);
-            adapters.folders.leave(garbage);
         }
     }
 }

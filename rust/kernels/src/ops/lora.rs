@@ -312,7 +312,8 @@ impl<E: Element> Down<'_, E> {
             for (row_idx, sum) in sums.into_iter().take(rows.len()).enumerate() {
                 let at = self.start + (block_idx * SUMS + row_idx) * rank + self.rank_idx;
                 // SAFETY: forwarded.
-                unsafe { self.out.part(at..at + 1) }[0] = scale * sum;
+                let product = unsafe { self.out.part(at..at + 1) };
+                product[0] = scale * sum;
             }
         }
     }

@@ -84,7 +84,8 @@ fn it_is_the_product_of_both_factors() {
             let is_changed = [0, 2, 3, 7, 10].contains(&row)
                 && (COLUMN..COLUMN + SHAPE.n_outputs).contains(&at);
             let mut expected = 1.0;
-            for rank_idx in 0..if is_changed { SHAPE.rank } else { 0 } {
+            let rank = if is_changed { SHAPE.rank } else { 0 };
+            for rank_idx in 0..rank {
                 let product: f64 = (0..SHAPE.n_inputs)
                     .map(|k| {
                         f64::from(x[row * SHAPE.n_inputs + k])
