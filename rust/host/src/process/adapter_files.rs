@@ -146,7 +146,7 @@ impl AdapterFiles {
 
     /// A pickle runs code of whoever made it.
     fn check_pickled(&self, from: &File) -> Result<(), Error> {
-        let is_there = |name| fs::stat(from, Path::new(name), fs::FollowSymlinks::Yes).is_ok();
+        let is_there = |name: &str| fs::stat(from, Path::new(name), fs::FollowSymlinks::Yes).is_ok();
         if is_there(PICKLED) && !is_there(WEIGHTS) {
             return Err(self.invalid(&format!(
                 "{PICKLED} is pickled, and pickles run code of whoever made them; save it as {WEIGHTS}"
@@ -175,9 +175,11 @@ impl AdapterFiles {
             }
         }
         for name in [WEIGHTS, CONFIG] {
-            let part = path.join(format!(".{name}.part"));
-            let written = Self::write_file(change, dir, &part, &folder.join(name))
-                .and_then(|()| change.rename((dir, &part), (dir, &path.join(name))));
+            let (part, whole) = (path.join(format!(".{name}.part")), path.join(name));
+            let mut written = Self::write_file(change, dir, &part, &folder.join(name));
+            if written.is_ok() {
+                written = change.rename((dir, part.as_path()), (dir, whole.as_path()));
+            }
             if written.is_err() {
                 // It is not there where it could not be made.
                 drop(change.remove_file(dir, &part));
