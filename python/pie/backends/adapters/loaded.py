@@ -97,9 +97,12 @@ class Adapters:
             case LoadAdapter(name, path):
                 self._load(name, Path(path))
             case CreateAdapter(name, path, rank, alpha, sigma):
+                self._check_room(name, rank * sum(module.n_inputs + module.n_outputs for module in self._modules))
                 self._make(name, Path(path), self._new(rank, alpha, sigma))
             case ChangeAdapter(source, name, path, sigma, changes):
-                changed = self._changed(self._read(source), changes)
+                found = self._read(source)
+                self._check_room(name, sum(change.rank * (change.a.shape[1] + change.b.shape[0]) for change in found.changes))
+                changed = self._changed(found, changes)
                 self._make(name, Path(path), changed if sigma is None else replace(changed, sigma=sigma))
             case CopyAdapter(source, copy):
                 self._load(copy, self._find(source).folder)
@@ -135,10 +138,20 @@ class Adapters:
     def _read(self, name: AdapterName) -> Adapter:
         return read_adapter(self._find(name).folder, self._modules, self._limit_bytes)
 
-    def _load(self, name: AdapterName, folder: Path) -> None:
+    def _left(self, name: AdapterName) -> int:
+        """Bytes that there are for an adapter of that name."""
         replaced = self._loaded.get(name)
         taken = sum(loaded.n_bytes for loaded in self._loaded.values()) - (replaced.n_bytes if replaced else 0)
-        left = self._limit_bytes - taken
+        return self._limit_bytes - taken
+
+    def _check_room(self, name: AdapterName, n_numbers: int) -> None:
+        """Refuses what would not fit as float32, before it is made."""
+        n_bytes, left = 4 * n_numbers, self._left(name)
+        if n_bytes > left:
+            raise too_large(n_bytes, left)
+
+    def _load(self, name: AdapterName, folder: Path) -> None:
+        left = self._left(name)
         adapter = read_adapter(folder, self._modules, left)
         n_bytes = self._holder.n_bytes(adapter)
         if n_bytes > left:

@@ -29,6 +29,8 @@ const MAX_FACTOR: f32 = 1e9;
 const SIGMA: f32 = 0.02;
 /// The most changes of one call.
 const MAX_CHANGES: usize = 1 << 16;
+/// Bytes of noise that one command adds: a driver makes them in a small part of a second.
+const WORK_BYTES: u64 = 64 << 20;
 
 /// What stands behind an `adapter` handle: a name of the user. The adapter may be destroyed meanwhile.
 #[derive(Clone, Debug)]
@@ -113,6 +115,42 @@ impl Adapters<'_> {
         model.adapters.bytes_left(user)?;
         let model = model.clone();
         self.run(move || Ok(model.adapters.folders.give()?)).await
+    }
+
+    /// A version with these changes. Where there are many, they are made in parts, so that batches of others go between.
+    async fn changed(
+        &mut self,
+        model: &Arc<Model>,
+        former: &Arc<Version>,
+        changes: &[Change],
+        sigma: Option<f32>,
+    ) -> Result<Arc<Version>, Error> {
+        let asker = self.asker(model);
+        let n_at_once = WORK_BYTES / former.n_bytes().max(1);
+        let n_at_once = usize::try_from(n_at_once).unwrap_or(MAX_CHANGES);
+        let changes = changes.iter().map(|it| (it.seed.cast_unsigned(), it.factor));
+        let changes: Vec<(u64, f32)> = changes.collect();
+        let (mut version, mut start) = (former.clone(), 0);
+        loop {
+            let end = changes.len().min(start + n_at_once.clamp(1, MAX_CHANGES));
+            let is_last = end == changes.len();
+            let sigma = sigma.filter(|_| is_last);
+            let recipe = recipe_of(former, &changes[..end], sigma);
+            let folder = self.folder(model, asker.0).await?;
+            let (from, part) = (version.name, changes[start..end].into());
+            let command = move |to: AdapterName, path| Command::ChangeAdapter {
+                from,
+                to,
+                path,
+                sigma,
+                changes: part,
+            };
+            version = model.make_version(asker, recipe, folder, command).await?;
+            if is_last {
+                return Ok(version);
+            }
+            start = end;
+        }
     }
 
     /// The place of a path among the folders of the program.
@@ -221,24 +259,9 @@ impl HostAdapter for Adapters<'_> {
     ) -> CallResult<()> {
         let (AdapterHandle { model, name }, former) = self.found(&this)?;
         check_changes(&changes, sigma)?;
-        let (user, process) = self.asker(&model);
-        let folder = self.folder(&model, user).await?;
-        let changes: Arc<[(u64, f32)]> = changes
-            .iter()
-            .map(|change| (change.seed.cast_unsigned(), change.factor))
-            .collect();
-        let recipe = recipe_of(&former, &changes, sigma);
-        let from = former.name;
-        let command = |to: AdapterName, path| Command::ChangeAdapter {
-            from,
-            to,
-            path,
-            sigma,
-            changes,
-        };
-        let made = model.make_version((user, process), recipe, folder, command);
-        let made = made.await?;
-        Ok(model.adapters.replace(user, &name, Some(&former), made)?)
+        let user = self.asker(&model).0;
+        let changed = self.changed(&model, &former, &changes, sigma).await?;
+        Ok(model.adapters.replace(user, &name, Some(&former), changed)?)
     }
 
     fn destroy(&mut self, this: Resource<AdapterHandle>) -> CallResult<()> {

@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use pie_core::{AdapterName, Command, EngineConfig, ErrorCode, ProcessId, Submission, UserId};
@@ -42,6 +42,8 @@ pub(crate) struct Version {
     pub(crate) folder: PathBuf,
     /// How they came about.
     pub(crate) recipe: Recipe,
+    /// Of their files.
+    n_bytes: AtomicU64,
 }
 
 /// A digest of how weights came about: of files, or of a recipe and what it begins with.
@@ -344,11 +346,17 @@ impl Model {
             name,
             folder,
             recipe,
+            n_bytes: AtomicU64::new(0),
         })
     }
 }
 
 impl Version {
+    /// Bytes of its files.
+    pub(crate) fn n_bytes(&self) -> u64 {
+        self.n_bytes.load(Ordering::Relaxed)
+    }
+
     /// The driver has it, in files of so many bytes: its user is charged with them.
     fn charge(&self, n_bytes: u64) -> Result<(), Error> {
         let Some(model) = self.model.upgrade() else {
@@ -362,6 +370,7 @@ impl Version {
             return Err(adapters.too_large(taken, n_bytes));
         }
         of_user.n_bytes += n_bytes;
+        self.n_bytes.store(n_bytes, Ordering::Relaxed);
         let mut garbage = Vec::new();
         if let Some(living) = state.living.get_mut(&self.name) {
             living.folders.insert(self.folder.clone(), n_bytes);
