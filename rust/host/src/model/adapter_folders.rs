@@ -50,7 +50,9 @@ impl AdapterFolders {
                 "the engine keeps no data, and adapters lie in files; set engine.data_dir",
             ));
         };
-        for path in std::mem::take(&mut *lock(&self.left)) {
+        // Whoever leaves folders must not wait until others are removed.
+        let left = std::mem::take(&mut *lock(&self.left));
+        for path in left {
             // What cannot be removed goes with the folder of all.
             drop(std::fs::remove_dir_all(path));
         }

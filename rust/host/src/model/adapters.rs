@@ -135,12 +135,15 @@ impl Adapters {
         }
     }
 
-    /// The versions that nobody has any more, once.
+    /// The versions that nobody has any more, once. One that was made anew meanwhile is not among them.
     pub(super) fn take_dropped(&self) -> Vec<AdapterName> {
-        match self.has_dropped.swap(false, Ordering::AcqRel) {
-            true => std::mem::take(&mut lock(&self.state).dropped),
-            false => Vec::new(),
+        if !self.has_dropped.swap(false, Ordering::AcqRel) {
+            return Vec::new();
         }
+        let mut state = lock(&self.state);
+        let mut dropped = std::mem::take(&mut state.dropped);
+        dropped.retain(|name| !state.living.contains_key(name));
+        dropped
     }
 
     /// The adapter of that name.
