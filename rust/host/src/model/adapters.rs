@@ -442,3 +442,6 @@ fn missing(name: &str) -> Error {
         format!("there is no adapter {name:?}; create it first"),
     )
 }
+
+#[cfg(test)]
+mod tests;
