@@ -155,7 +155,7 @@ class DriverOptions:
     """
     max_batch_tokens: int = 512
     """Most tokens of a batch."""
-    adapter_bytes: int = 256 << 20
+    adapter_bytes: int = 128 << 20
     """Memory for adapters, taken as they are loaded."""
     dtype: str | None = None
     """`bfloat16` or `float32`: of weights, inputs of linears, keys and values. That of the checkpoint if not given."""

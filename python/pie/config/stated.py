@@ -332,7 +332,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     max_user_adapters: int = 0
     """Adapters of one user that may have a name at once; 0: an eighth of `max_adapters`."""
 
-    max_user_adapter_bytes: int = 134217728
+    max_user_adapter_bytes: int = 67108864
     """Bytes that the adapters of one user may take, those among them with which tokens of a context were computed."""
 
     max_waiting: int = 4096

@@ -42,7 +42,7 @@ crate::settings! {
         /// Adapters of one user that may have a name at once; 0: an eighth of `max_adapters`.
         max_user_adapters "max_user_adapters": u32 = 0, 0 => MAX_COUNT;
         /// Bytes that the adapters of one user may take, those among them with which tokens of a context were computed.
-        max_user_adapter_bytes "max_user_adapter_bytes": u64 = 128 << 20, 0 => 1 << 50;
+        max_user_adapter_bytes "max_user_adapter_bytes": u64 = 64 << 20, 0 => 1 << 50;
         /// Requests that may be entered and not answered at once.
         max_waiting "max_waiting": u32 = 4096, 1 => MAX_COUNT;
         /// Requests of one process among them; 0: a quarter of `max_waiting`.
