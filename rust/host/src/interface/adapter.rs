@@ -137,7 +137,7 @@ impl Adapters<'_> {
             let sigma = sigma.filter(|_| is_last);
             let recipe = recipe_of(former, &changes[..end], sigma);
             let folder = self.folder(model, asker.0).await?;
-            let (from, part) = (version.name, changes[start..end].into());
+            let (from, part) = (version.name, Arc::from(&changes[start..end]));
             let command = move |to: AdapterName, path| Command::ChangeAdapter {
                 from,
                 to,
