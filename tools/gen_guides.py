@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "guide"
-PAGES = ("text", "tools", "grammars", "steps", "passes", "market", "messages", "children", "files", "http", "mcp")
+PAGES = ("text", "tools", "grammars", "steps", "passes", "market", "adapters", "messages", "children", "files", "http", "mcp")
 """The pages that show everything in three languages."""
 MIXED = ("recipes",)
 """Pages that show everything in Python and TypeScript, and some of it in Rust."""

@@ -6,7 +6,7 @@ interpreter lock, and Ctrl-C ends a wait. Every object may be used from any thre
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, NoReturn, Self, TypedDict, final
+from typing import Any, Literal, NoReturn, Self, TypeAlias, TypedDict, final
 
 from typing_extensions import Buffer
 
@@ -402,10 +402,11 @@ class Model:
     def complete_command(self, command: Command) -> None:
         """Answers a command that was carried out. Raises PieError as `complete` does."""
 
-    def fail_command(self, command: Command, message: str, *, served: bool = True) -> None:
+    def fail_command(self, command: Command, message: str, *, code: str = "driver-failed") -> None:
         """Answers a command with the reason why it was not carried out.
 
-        It fails with `driver-failed`, or with `unsupported` where it is not served. Raises PieError as `complete` does.
+        It fails with the code: `driver-failed`, `unsupported` where it is not served, `invalid-adapter`, or
+        `limit-adapters`. Raises PieError as `complete` does, and `invalid-argument` for another code.
         """
 
     def load_adapter(self, adapter: tuple[int, int], path: str) -> None:
@@ -596,10 +597,18 @@ class Command:
 
     @property
     def what(self) -> tuple[str, list[tuple[int, int]], str]:
-        """`load-adapter`, `copy-adapter` or `drop-adapter`; the adapters that it names; and a path or "".
+        """Its kind, the adapters that it names, and a path or "".
 
-        An adapter is its identity and its version.
+        `load-adapter`, `create-adapter`, `change-adapter`, `copy-adapter` or `drop-adapter`. An adapter is its identity
+        and its version.
         """
+
+    @property
+    def recipe(self) -> Recipe:
+        """How the adapter of `create-adapter` and `change-adapter` is made; zeros and nothing for others."""
+
+Recipe: TypeAlias = tuple[int, float, float | None, list[tuple[int, float]]]
+"""The rank and the alpha of a new adapter; by how much it is perturbed; and the seeds of noise with their factors."""
 
 @final
 class DummyDriver:
@@ -626,6 +635,12 @@ class DummyDriver:
 
     def load_adapter(self, adapter: tuple[int, int], path: str) -> None:
         """Keeps the name of an adapter: identity and version. The path is not read."""
+
+    def create_adapter(self, adapter: tuple[int, int], path: str, recipe: tuple[int, float, float]) -> None:
+        """Keeps the name of a new adapter of this rank, this alpha and this sigma. Nothing is written."""
+
+    def change_adapter(self, source: tuple[int, int], changed: tuple[int, int], path: str) -> None:
+        """Keeps the name of a changed adapter. Raises PieError `driver-failed` where its source is not loaded."""
 
     def copy_adapter(self, source: tuple[int, int], copy: tuple[int, int]) -> None:
         """Keeps the name of a copy. Raises PieError `driver-failed` where the adapter is not loaded."""

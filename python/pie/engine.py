@@ -464,6 +464,7 @@ def _driver_options(options: ModelConfig) -> DriverOptions:
         kv_bytes=options.kv_bytes,
         swap_bytes=options.swap_bytes or None,
         max_batch_tokens=options.max_batch_tokens,
+        adapter_bytes=options.adapter_bytes,
         dtype=None if options.dtype == "auto" else options.dtype,
     )
 

@@ -102,7 +102,7 @@ def _swap_bytes(model: ModelConfig) -> int:
 def driver_bytes(model: ModelConfig) -> int:
     """What the driver of a model takes at most beside what the model itself needs.
 
-    It needs rows of logits, a process where it has one of its own, and rows that wait for their token masks.
+    It needs rows of logits, adapters, a process where it has one of its own, and rows that wait for their token masks.
     """
     if model.driver == "dummy" and not model.isolate:
         return 0
@@ -122,7 +122,8 @@ def driver_bytes(model: ModelConfig) -> int:
         n_pinned = _ROW_ROOMS * (1 << max(0, n_bytes - 1).bit_length()) + n_plans * _PLANS_BYTES
         n_gpu_bytes = (_CUDA_BYTES + n_pinned) * model.tensor_parallel
     n_late_bytes = min(model.max_late_rows * vocab_size * _LOGIT_BYTES, model.max_late_bytes)
-    return n_gpu_bytes + n_late_bytes + (_SLOTS * n_bytes + _PROCESS_BYTES if model.isolate else n_bytes)
+    n_adapter_bytes = model.adapter_bytes if model.driver in {"cpu", "reference"} else 0
+    return n_gpu_bytes + n_late_bytes + n_adapter_bytes + (_SLOTS * n_bytes + _PROCESS_BYTES if model.isolate else n_bytes)
 
 
 def needed_bytes(model: ModelConfig) -> int:

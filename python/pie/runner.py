@@ -12,9 +12,11 @@ from pie import _engine
 from pie.backends.base import (
     AdapterName,
     Answer,
+    ChangeAdapter,
     Command,
     CommandedDriver,
     CopyAdapter,
+    CreateAdapter,
     Drawn,
     DriverError,
     DriverLostError,
@@ -22,6 +24,7 @@ from pie.backends.base import (
     FailedSequencesError,
     FollowingDriver,
     LoadAdapter,
+    RefusedAdapterError,
     UnsupportedError,
 )
 from pie.batch import Batch
@@ -101,9 +104,11 @@ def _carry_out(model: _engine.Model, driver: Driver, raw: _engine.Command) -> No
     try:
         if not isinstance(driver, CommandedDriver):
             raise UnsupportedError(f"there are no adapters on this driver, {driver.capabilities.backend}")
-        driver.command(as_command(*raw.what))
+        driver.command(as_command(*raw.what, raw.recipe))
     except UnsupportedError as error:
-        model.fail_command(raw, str(error), served=False)
+        model.fail_command(raw, str(error), code="unsupported")
+    except RefusedAdapterError as error:
+        model.fail_command(raw, str(error), code=error.code)
     except (KeyboardInterrupt, DriverLostError):
         raise
     except BaseException as error:  # whatever a driver raises
@@ -112,12 +117,17 @@ def _carry_out(model: _engine.Model, driver: Driver, raw: _engine.Command) -> No
         model.complete_command(raw)
 
 
-def as_command(kind: str, adapters: Sequence[tuple[int, int]], path: str) -> Command:
-    """A command of the engine, by its kind, the adapters that it names and its path."""
+def as_command(kind: str, adapters: Sequence[tuple[int, int]], path: str, recipe: _engine.Recipe | None = None) -> Command:
+    """A command of the engine, by its kind, the adapters that it names, its path, and how an adapter is made."""
+    rank, alpha, sigma, changes = recipe or (0, 0.0, None, [])
     names = [AdapterName(*name) for name in adapters]
     match kind:
         case "load-adapter":
             return LoadAdapter(names[0], path)
+        case "create-adapter" if sigma is not None:
+            return CreateAdapter(names[0], path, rank, alpha, sigma)
+        case "change-adapter":
+            return ChangeAdapter(names[0], names[1], path, sigma, tuple(changes))
         case "copy-adapter":
             return CopyAdapter(names[0], names[1])
         case "drop-adapter":

@@ -25,6 +25,7 @@ from pie.backends.base import (
     FailedSequencesError,
     FollowingDriver,
     LoadAdapter,
+    RefusedAdapterError,
     UnsupportedError,
 )
 from pie.batch import Batch
@@ -388,21 +389,26 @@ def test_a_closed_driver_refuses(driver: Driver) -> None:
         driver.run(batch(Feed([1], [0], rows=[0])))
 
 
-def test_adapters_and_media_are_part_of_a_token_where_they_are_served(driver: Driver) -> None:
-    """Each of them changes the row, or fails its sequence alone."""
+def test_adapters_and_media_are_part_of_a_token_where_they_are_served(asked: Subject, driver: Driver) -> None:
+    """Each of them changes the row, or fails its sequence alone, as does an adapter that is not loaded."""
     limits = driver.capabilities
     plain = driver.run(batch(Feed([1, 2], [0], rows=[1])))
+    # The dummy needs no more of an adapter than its name.
+    named = limits.adapters and asked.name.endswith("dummy")
     for served, asks in (
-        (limits.adapters, {"adapter": 5}),
-        (limits.adapters, {"adapter": 5, "adapter_version": 1}),
-        (limits.adapters, {"adapter": 5, "zo_seed": 0}),
-        (limits.adapters, {"adapter": 5 << 32}),
+        (named, {"adapter": 5}),
+        (named, {"adapter": 5, "adapter_version": 1}),
+        (named, {"adapter": 5, "zo_seed": 0}),
+        (named, {"adapter": 5 << 32}),
         (limits.media, {"media": 9}),
     ):
         special = batch(Feed([1, 2], [0], rows=[1], **asks))
         if not served:
-            with pytest.raises(FailedSequencesError):
-                driver.run(special)
+            with pytest.raises(FailedSequencesError) as caught:
+                driver.run(batch(Feed([1, 2], [0], rows=[1], **asks), Feed([1, 2], [1], rows=[1])))
+            assert list(caught.value.reasons) == [0]
+            answer = caught.value.answer
+            assert isinstance(answer, Drawn) or asked.same(answer[1:], plain)
             continue
         row = driver.run(special)
         assert not np.array_equal(row, plain)
@@ -487,6 +493,12 @@ def test_a_driver_takes_commands_or_says_that_it_has_no_adapters(asked: Subject)
         for command in (DropAdapter(second), CopyAdapter(first, second)):
             with pytest.raises(DriverError, match="is not loaded"):
                 opened.command(command)
+    else:
+        with pytest.raises(RefusedAdapterError, match=r"there is no adapter_model\.safetensors"):
+            opened.command(LoadAdapter(first, "/adapter"))
+        for refused in (DropAdapter(first), CopyAdapter(first, second)):
+            with pytest.raises(DriverError, match="is not loaded"):
+                opened.command(refused)
     assert opened.run(batch(Feed(PROMPT, [0]))) is not None
     opened.close()
 

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from pie.config import EMBEDDED_FOLDER, ModelConfig
+from pie.config.tree import DriverName
 from pie.errors import PieError
 from pie.memory import driver_bytes, machine_bytes, needed_bytes, users_bytes
 
 GIB = 1 << 30
+ADAPTERS = 128 << 20
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,7 @@ def test_users_get_three_quarters_of_what_models_and_engine_leave(
     got = users_bytes(models, machine=machine)
     if expected is None:
         # The weights of the embedded model are a few megabytes, and so are its rows of logits.
-        beside = machine - GIB - GIB // 2 - GIB // 4
+        beside = machine - GIB - GIB // 2 - GIB // 4 - ADAPTERS
         assert (beside - (24 << 20)) // 4 * 3 <= got < beside // 4 * 3
     else:
         assert got == expected
@@ -72,9 +74,9 @@ def test_models_defaults_and_users_together_fit_the_machine(isolated: tuple[bool
     taken = ENGINE
     for model in models:
         n_bytes = (model.max_batch_rows + model.max_batch_seqs + 1 + model.isolate) * 4096 * 4
-        taken += 2 * model.kv_bytes + LATE_ROWS + (2 * n_bytes + INTERPRETER if model.isolate else n_bytes)
+        taken += 2 * model.kv_bytes + LATE_ROWS + ADAPTERS + (2 * n_bytes + INTERPRETER if model.isolate else n_bytes)
         taken += (EMBEDDED_FOLDER / "model.safetensors").stat().st_size
-    for machine in (2 * GIB, 4 * GIB, 24 * GIB):
+    for machine in (3 * GIB, 4 * GIB, 24 * GIB):
         users = users_bytes(models, machine=machine)
         assert users + taken <= machine
         assert users == (machine - taken) // 4 * 3
@@ -101,6 +103,12 @@ def test_rows_that_wait_for_masks_are_counted_as_far_as_they_may_wait() -> None:
     )
     assert many - few == 4095 * 4096 * 4
     assert bounded - few == (8 << 20) - 4096 * 4
+
+
+@pytest.mark.parametrize(("driver", "has"), [("cpu", True), ("reference", True), ("cuda", False), ("dummy", False)])
+def test_adapters_are_counted_where_the_driver_has_them(driver: DriverName, *, has: bool) -> None:
+    without, some = (driver_bytes(ModelConfig(driver=driver, adapter_bytes=n_bytes)) for n_bytes in (0, GIB))
+    assert some - without == (GIB if has else 0)
 
 
 def test_what_is_stated_leaves_room_for_the_processes_of_drivers() -> None:

@@ -18,9 +18,16 @@ from pie.engine import Engine
 from pie.errors import PieError
 from pie.isolation.driver import IsolatedDriver
 from support import isolated
-from support.launching import finish
+from support.launching import finish, python_source
 
 ADAPTER, COPY = (7, 0), (7, 1)
+CREATES = python_source("""
+from inferlet import Adapter, Model, runtime
+
+
+async def main(input):
+    Adapter.create(Model.load(runtime.models()[0]), "a")
+""")
 
 
 def fails(what: Callable[[], None]) -> str:
@@ -52,12 +59,28 @@ def test_the_dummy_driver_takes_commands(apart: bool, follows: bool) -> None:
 
 @pytest.mark.parametrize("isolate", [False, True])
 def test_a_driver_without_adapters_says_so(isolate: bool) -> None:
+    driver = IsolatedDriver(isolated.without_adapters, isolated.VOCAB_SIZE) if isolate else isolated.without_adapters()
     with Engine() as engine:
-        model = engine.add_model(options=ModelConfig(isolate=isolate))
+        model = engine.add_model(driver=driver)
         engine.start()
         with pytest.raises(PieError, match="no adapters on this driver") as caught:
             model.load_adapter(ADAPTER, "/adapters/one")
         assert caught.value.code == "unsupported"
+        outcome = finish(engine.launch(CREATES, input={}))
+        assert (outcome.code, "no adapters on this driver" in str(outcome.message)) == ("unsupported", True)
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_an_adapter_that_cannot_be_taken_is_told_by_its_code(tmp_path: Path, isolate: bool) -> None:
+    """By the embedded model on the `cpu` driver, in this process and in one of its own."""
+    with Engine() as engine:
+        model = engine.add_model(options=ModelConfig(isolate=isolate, adapter_bytes=0))
+        engine.start()
+        with pytest.raises(PieError, match=r"there is no adapter_model\.safetensors") as caught:
+            model.load_adapter(ADAPTER, str(tmp_path))
+        assert caught.value.code == "invalid-adapter"
+        outcome = finish(engine.launch(CREATES, input={}))
+        assert (outcome.code, "raise adapter_bytes" in str(outcome.message)) == ("limit-adapters", True)
 
 
 def test_a_process_says_that_its_driver_takes_no_commands() -> None:

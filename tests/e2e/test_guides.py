@@ -113,8 +113,8 @@ export async function main({ server }: { server: string }) {
   const ctx = new Context(model).user('How much does a violin cost?');
 SNIPPET}
 """
-NAMES = """anyJson brle chat Context Distribution ebnf Entropy files Grammar GrammarConstraint InferletError jsonSchema Logits
-Matcher mcp messaging Model reasoning regex runtime Sampler scheduling session tools"""
+NAMES = """Adapter anyJson brle chat Context Distribution ebnf Entropy files Grammar GrammarConstraint InferletError
+jsonSchema Logits Matcher mcp messaging Model reasoning regex runtime Sampler scheduling session tools"""
 PROGRAMS = {"count": python_source("def main(input):\n    return len(input['text'].split())\n")}
 """Those that snippets start."""
 

@@ -38,6 +38,13 @@ def plain(engine: Engine, prompt: str, max_tokens: int, **given: str) -> str:
     return text
 
 
+def test_evolution_makes_an_answer_likelier(tiny: Engine) -> None:
+    """Twice the same, bit by bit; docs/learning.svg has the whole curve."""
+    found = value_of(tiny, "evolution", steps=6, population=8)
+    assert len(found["curve"]) == 7
+    assert found["curve"][-1] > found["curve"][0]
+
+
 def test_one_beam_is_argmax_and_several_differ(tiny: Engine) -> None:
     texts = value_of(tiny, "beam_search", beams=3, max_tokens=12)
     assert len(set(texts)) == len(texts) == 3

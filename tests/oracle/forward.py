@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import dummy, masks, probes, seeds
+from .adapters import Use, written
 from .errors import RefusedError
 from .sampler import Sampler, draw
 
@@ -29,6 +30,8 @@ class Pass:
     attached: list[tuple[str, Op]] = field(default_factory=list)
     """Samplers and probes with their names, in order."""
     zo_seed: int | None = None
+    adapter: bytes | None = None
+    """The weights of what it is computed with."""
     executed: bool = False
 
 
@@ -98,7 +101,7 @@ class ForwardOps:
         first = len(context.tokens) if made.tokens else context.n_taken - context.pending
         n_indexed = len(made.tokens) or len(context.tokens) - first
         wanted = [index for _, one in made.attached for index in (one["indices"] if "indices" in one else [one["index"]])]
-        if n_indexed == 0 or any(index >= n_indexed for index in wanted) or made.zo_seed is not None:
+        if n_indexed == 0 or any(index >= n_indexed for index in wanted) or (made.zo_seed is not None and made.adapter is None):
             raise RefusedError("invalid-argument")
         tokens, writes = context.tokens + made.tokens, dict(context.writes)
         if made.masks and len(made.masks) != n_indexed:
@@ -114,6 +117,8 @@ class ForwardOps:
         start = seeds.origin(context.path, context.tokens)
         context.writes, n_before = writes, len(context.tokens)
         context.tokens = tokens
+        if made.adapter is not None:
+            written(context, context.n_taken - context.pending, len(tokens), Use(made.adapter, made.zo_seed))
         context.conversation.raw(tokens, len(tokens) - n_before)
         self.compute(context)
         self.outputs[op["as"]] = self.read_rows(made, context.hashes(), first, start)

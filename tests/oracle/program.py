@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import dummy, seeds
+from .adapters import AdapterOps
 from .chat import Chat, Conversation
 from .decoder import Decoder, Event, Vocabulary
 from .errors import RefusedError
@@ -115,10 +116,11 @@ def check_name(name: str) -> None:
         raise RefusedError("invalid-argument")
 
 
-class Program(ForwardOps, GeneratorOps, GrammarOps, MessageOps):
+class Program(AdapterOps, ForwardOps, GeneratorOps, GrammarOps, MessageOps):
     """The handles of one run, by their names."""
 
     def __init__(self, model: Model, launch_seed: int, messages: list[str], files: Sequence[list[int]] = ()) -> None:
+        AdapterOps.__init__(self)
         ForwardOps.__init__(self)
         GeneratorOps.__init__(self)
         GrammarOps.__init__(self)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from . import dummy, masks, seeds
+from .adapters import Use, written
 from .errors import RefusedError
 from .forward import checked_probe, fitting, masked, sampler_of
 from .grammar import Walker
@@ -67,6 +68,8 @@ class Generation:
     ignores_ends: bool = False
     logit_mask: list[int] = field(default_factory=list)
     zo_seed: int | None = None
+    adapter: bytes | None = None
+    """The weights of what it is computed with."""
     constraints: list[Masks] = field(default_factory=list)
     grammars: list[Walker] = field(default_factory=list)
     speculator: Drafts | None = None
@@ -131,6 +134,7 @@ class GeneratorOps:
         self.constrain(made, op.get("constrain", []))
         made.speculator = Drafts(**op["speculator"]) if "speculator" in op else None
         made.zo_seed = op.get("zo_seed")
+        made.adapter = self.weights(op) if "adapter" in op else None
         if made.max_tokens == 0:
             made.finish = "length"
         self.generators[op["as"]] = context.newest = made
@@ -204,7 +208,7 @@ class GeneratorOps:
     def run_step(self, generation: Generation, *, draws: bool = True) -> tuple[list[int], int]:
         """Asks, draws, accepts, and decides whether it ends. Returns the tokens, and the h of the slot it reads."""
         context, speculator = generation.context, generation.speculator
-        if generation.zo_seed is not None:
+        if generation.zo_seed is not None and generation.adapter is None:
             raise RefusedError("invalid-argument")
         drafts = []
         if speculator is not None:
@@ -224,7 +228,7 @@ class GeneratorOps:
             raise RefusedError("invalid-argument")
         generation.opened = True
         self.count(generation)
-        hashes = context.hashes()
+        hashes = self.hashes_of(generation)
         first = hashes[-1]
         self.compute(context)
         tokens: list[int] = []
@@ -241,6 +245,21 @@ class GeneratorOps:
         for constraint in generation.constraints:
             constraint.answer = None
         return tokens, first
+
+    def hashes_of(self, generation: Generation) -> list[int]:
+        """What the slots of all tokens hold once the step is computed; the last one as its row is."""
+        context = generation.context
+        use = None if generation.adapter is None else Use(generation.adapter, generation.zo_seed)
+        start, end = context.n_taken - context.pending, len(context.tokens)
+        if start < end:
+            written(context, start, end, use)
+            return context.hashes()
+        # The last token is read again, as it was written but for the adapter, and stays as it is.
+        hashes = context.hashes()[:-1]
+        write = context.writes.get(end - 1) or dummy.Write(context.tokens[-1], end - 1)
+        plain = replace(write, adapter=0, version=0, zo_seed=None)
+        dummy.append(hashes, plain if use is None else use.of(plain))
+        return hashes
 
     def walk(self, generation: Generation, tokens: list[int]) -> list[int]:
         """Grammars go on by what was drawn. The text that one alone forces is accepted with it."""

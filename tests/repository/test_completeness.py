@@ -55,10 +55,6 @@ ABSENT |= {("typescript", "http.refusal"): "an error of `fetch` has the code its
 
 WITHOUT_VECTOR = {
     **dict.fromkeys(RUST_ALONE, "vectors run in all languages; tests/e2e/test_passes.py has the operations on pages"),
-    "adapter.adapter.create": "no driver of the tests has adapters",
-    "adapter.adapter.open": "no driver of the tests has adapters",
-    "forward.forward-pass.set-adapter": "no driver of the tests has adapters",
-    "generation.generator.set-adapter": "no driver of the tests has adapters",
     "messaging.subscription.pollable": "vectors run in all languages; the session programs of tests/e2e wait by it",
     **dict.fromkeys(
         ("generation.generator.ask-masks", "generation.generator.give-mask", "generation.generator.draft"),
@@ -87,6 +83,10 @@ OPERATIONS = {
     "context.context.create": "context",
     "context.context.begin-idle": "idle",
     "context.context.end-idle": "idle",
+    "adapter.adapter.create": "adapter",
+    **{f"adapter.adapter.{name}": f"adapter_{name}" for name in ("open", "names", "fork", "save", "load", "change", "destroy")},
+    "forward.forward-pass.set-adapter": "pass_adapter",
+    "generation.generator.set-adapter": "use_adapter",
     "forward.forward-pass.create": "forward",
     "forward.forward-pass.logit-mask": "mask",
     "forward.forward-pass.set-zo-seed": "pass_zo_seed",

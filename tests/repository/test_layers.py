@@ -46,7 +46,7 @@ INFERLET_LAYERS = [
 ]
 
 HOST_LAYERS = [
-    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "counted.rs", "naming.rs"},
+    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "counted.rs", "naming.rs", "temporary.rs"},
     {"limits.rs", "budget.rs", "numbering.rs", "shared_places.rs", "stepped_charge.rs"},
     {"futures.rs"},
     {"bus/", "scratch/config.rs", "snapshots/config.rs", "network/"},
@@ -122,13 +122,13 @@ CLIENT_LAYERS = [
 ]
 
 KERNELS_LAYERS = [
-    {"error.rs", "memory.rs", "float_env.rs"},
+    {"error.rs", "memory.rs", "float_env.rs", "noise.rs"},
     {"simd/"},
     {"element.rs", "math.rs"},
     {"arena.rs", "arena/", "kv.rs", "pool.rs"},
     {"ops/"},
     {"plan/op.rs", "plan/options.rs"},
-    {"plan/buffer.rs", "plan/weights.rs"},
+    {"plan/buffer.rs", "plan/weights.rs", "plan/adapters.rs"},
     {"plan/checks.rs", "plan/step.rs"},
     {"plan/"},
     {"ffi.rs"},

@@ -208,10 +208,19 @@ export const contextSnapshots = () => ['kept'];
 function adapter(how, name) {
   record(how, name);
   if (name === 'absent') throw engineError('adapter-missing', "no adapter 'absent'", { name });
-  return handle('adapter');
+  return adapterHandle();
 }
 
-export const adapterCreate = (_model, name) => adapter('adapterCreate', name);
+function adapterHandle() {
+  return handle('adapter', { fork: (name) => (record('adapter.fork', name), adapterHandle()) });
+}
+
+export const adapterCreate = (_model, name, rank, alpha) => {
+  const made = adapter('adapterCreate', name);
+  record('shape', rank, alpha);
+  return made;
+};
+export const adapterNames = () => (record('adapterNames'), ['kept']);
 export const adapterOpen = (_model, name) => adapter('adapterOpen', name);
 export const forwardPassCreate = () => (record('forwardPassCreate'), pass());
 export const shortest = (...values) => (record('shortest', ...values), new Uint32Array([1]));

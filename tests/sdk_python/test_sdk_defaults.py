@@ -11,6 +11,8 @@ from inferlet.generation import _raw_options
 
 # Of every public function that has any.
 DEFAULTS = {
+    "Adapter.create": {"rank": 8, "alpha": 16.0},
+    "Adapter.change": {"changes": (), "sigma": None},
     "Context.__init__": {"name": None},
     "Context.answer": {"id": None},
     "Context.ask": {"sampler": None},

@@ -156,6 +156,13 @@ class Commanded(Doing):
         self._driver.command(command)
 
 
+def without_adapters() -> Driver:
+    """The dummy driver, which declares that it has no adapters."""
+    driver = Doing(dummy(), 0, bool)
+    driver.capabilities = replace(driver.capabilities, adapters=False)
+    return driver
+
+
 def draws(*, vocab_size: int = VOCAB_SIZE, n_more: int = 0) -> Driver:
     """The dummy driver, which draws by itself and does not follow."""
     return Drawing(dummy(follows=True, vocab_size=vocab_size), n_more)

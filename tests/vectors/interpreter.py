@@ -9,6 +9,7 @@ import json
 
 import inferlet
 from inferlet import (
+    Adapter,
     AnyJson,
     Context,
     Ebnf,
@@ -188,6 +189,7 @@ class Interpreter:
         self.subscriptions = {}
         self.children = {}
         self.sessions = {}
+        self.adapters = {}
 
     async def run(self, ops):
         return [await self.step(op) for op in ops]
@@ -307,6 +309,8 @@ class Interpreter:
         self.constraints[a["as"]] = [one for one in constraints if isinstance(one, Masks)]
         if "speculator" in a:
             options["speculator"] = self.speculators[a["as"]] = Drafts(self.contexts[a["ctx"]], a["speculator"]["drafts"])
+        if "adapter" in a:
+            options["adapter"] = self.adapters[a["adapter"]]
         self.generators[a["as"]] = self.contexts[a["ctx"]].generate(sampler_of(a["sampler"]), **options)
 
     async def op_set_max_tokens(self, a):
@@ -671,6 +675,39 @@ class Interpreter:
 
     async def op_zo_seed(self, a):
         self.generators[a["gen"]].zo_seed(a["seed"])
+
+    async def op_adapter(self, a):
+        self.adapters[a["as"]] = Adapter.create(self.model, a["name"], rank=a.get("rank", 8), alpha=a.get("alpha", 16))
+
+    async def op_adapter_open(self, a):
+        found = Adapter.open(self.model, a["name"])
+        if found is not None:
+            self.adapters[a["as"]] = found
+        return found is not None
+
+    async def op_adapter_names(self, a):
+        return Adapter.names(self.model)
+
+    async def op_adapter_fork(self, a):
+        self.adapters[a["as"]] = self.adapters[a["adapter"]].fork(a["name"])
+
+    async def op_adapter_change(self, a):
+        self.adapters[a["adapter"]].change(map(tuple, a["changes"]), sigma=a.get("sigma"))
+
+    async def op_adapter_save(self, a):
+        self.adapters[a["adapter"]].save(a["path"])
+
+    async def op_adapter_load(self, a):
+        self.adapters[a["adapter"]].load(a["path"])
+
+    async def op_adapter_destroy(self, a):
+        Adapter.delete(self.model, a["name"])
+
+    async def op_use_adapter(self, a):
+        self.generators[a["gen"]].adapter(self.adapters[a["adapter"]])
+
+    async def op_pass_adapter(self, a):
+        self.passes[a["fwd"]].adapter(self.adapters[a["adapter"]])
 
     async def op_constraint_log(self, a):
         return [constraint.seen for constraint in self.constraints[a["gen"]]]

@@ -4,7 +4,7 @@
  */
 
 import {
-  type Child, type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Grammar, InferletError, Logits, Logprob,
+  Adapter, type Child, type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Grammar, InferletError, Logits, Logprob,
   Logprobs, Matcher, type McpSession, Model, type Output, type Probe, ProbeHandle, SampleHandle, Sampler, type Schema, type Speculator, type Subscription, anyJson, brle, chat, ebnf, jsonSchema,
   mcp, messaging, reasoning, regex, runtime, scheduling, session, tools,
 } from 'inferlet';
@@ -145,6 +145,12 @@ interface Arguments {
   logit_mask?: number[];
   system_speculation?: boolean | string;
   zo_seed?: number;
+  adapter: string;
+  path: string;
+  rank?: number;
+  alpha?: number;
+  changes: [number, number][];
+  sigma?: number;
   horizon?: number;
   rebid_each_step?: boolean;
   constrain?: ConstraintSpec[];
@@ -323,6 +329,7 @@ class Interpreter {
   readonly speculators = new Map<string, Drafts>();
   readonly grammars = new Map<string, Grammar>();
   readonly matchers = new Map<string, Matcher>();
+  readonly adapters = new Map<string, Adapter>();
   readonly subscriptions = new Map<string, Subscription>();
   readonly sessions = new Map<string, McpSession>();
   readonly children = new Map<string, Child>();
@@ -372,6 +379,25 @@ class Interpreter {
     mask: (a: Arguments) => void this.pass(a).mask(a.mask),
     sample: (a: Arguments) => void this.handles.set(a.as, this.pass(a).sample(a.indices, samplerOf(a.sampler))),
     probe: (a: Arguments) => void this.handles.set(a.as, this.pass(a).probe(a.index, probeOf(a.probe))),
+    adapter: (a: Arguments) => {
+      const shape = { ...(a.rank !== undefined && { rank: a.rank }), ...(a.alpha !== undefined && { alpha: a.alpha }) };
+      this.adapters.set(a.as, Adapter.create(this.model, a.name, shape));
+    },
+    adapter_open: (a: Arguments) => {
+      const found = Adapter.open(this.model, a.name);
+      if (found !== undefined) this.adapters.set(a.as, found);
+      return found !== undefined;
+    },
+    adapter_names: () => Adapter.names(this.model),
+    adapter_fork: (a: Arguments) => void this.adapters.set(a.as, this.adapter(a).fork(a.name)),
+    adapter_change: (a: Arguments) => {
+      this.adapter(a).change(a.changes.map(([seed, factor]) => ({ seed, factor })), a.sigma);
+    },
+    adapter_save: (a: Arguments) => void this.adapter(a).save(a.path),
+    adapter_load: (a: Arguments) => void this.adapter(a).load(a.path),
+    adapter_destroy: (a: Arguments) => void this.adapter(a).destroy(),
+    use_adapter: (a: Arguments) => void this.generator(a).adapter(this.adapter(a)),
+    pass_adapter: (a: Arguments) => void this.pass(a).adapter(this.adapter(a)),
     pass_zo_seed: (a: Arguments) => void this.pass(a).zoSeed(a.seed!),
     start_position: (a: Arguments) => this.pass(a).startPosition(),
     execute: async (a: Arguments) => void this.outputs.set(a.as, await this.pass(a).execute()),
@@ -394,7 +420,8 @@ class Interpreter {
       const speculator = a.speculator && new Drafts(this.context(a), a.speculator.drafts);
       this.constraints.set(a.as, constrain.filter((one) => one instanceof Masks));
       if (speculator !== undefined) this.speculators.set(a.as, speculator);
-      const options = { ...optionsOf(a), speculator, constrain };
+      const adapter = a.adapter === undefined ? undefined : this.adapter(a);
+      const options = { ...optionsOf(a), speculator, constrain, adapter };
       this.generators.set(a.as, this.context(a).generate(samplerOf(a.sampler), options));
     },
     probe_each_step: (a: Arguments) => {
@@ -621,6 +648,10 @@ class Interpreter {
     const decoder = this.decoders.get(a.as) ?? new Kind(this.model);
     this.decoders.set(a.as, decoder);
     return decoder;
+  }
+
+  adapter(a: Arguments): Adapter {
+    return named(this.adapters, a.adapter);
   }
 
   generator(a: Arguments): Generator {

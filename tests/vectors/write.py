@@ -13,7 +13,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parents[1]))
 
-from tests.vectors import children, grammars, market, mcp, messages, passes, serving, stepping, stop_texts, talking  # noqa: E402  # the root of the repository must be on the path first
+from tests.vectors import adapters, children, grammars, market, mcp, messages, passes, serving, stepping, stop_texts, talking  # noqa: E402  # the root of the repository must be on the path first
 from tests.vectors.ops import (  # noqa: E402
     ARGMAX,
     MODEL,
@@ -451,6 +451,7 @@ VECTORS |= children.VECTORS
 VECTORS |= market.VECTORS
 VECTORS |= mcp.VECTORS
 VECTORS |= serving.VECTORS
+VECTORS |= adapters.VECTORS
 SHOWS = (
     {
         "samplers": "JS-102..107 PY-097..102 RS-110 RS-112..117",
@@ -488,6 +489,7 @@ SHOWS = (
     | children.SHOWS
     | market.SHOWS
     | mcp.SHOWS
+    | adapters.SHOWS
 )
 """The rows of `tests/surface/rows.tsv` that a vector shows."""
 
@@ -503,6 +505,7 @@ DOCS = (
     | market.DOCS
     | mcp.DOCS
     | serving.DOCS
+    | adapters.DOCS
     | {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if name in globals()}
     | {
         "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",

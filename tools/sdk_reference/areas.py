@@ -59,7 +59,7 @@ AREAS = (
         "forward",
         "Forward passes, masks and adapters",
         "Passes that a program puts together by itself, the masks that they and generators take, and adapters.",
-        ("passes",),
+        ("passes", "adapters"),
         ("forward", "brle", "adapter", "inference", "zo"),
     ),
     Area(

@@ -40,6 +40,14 @@ export const ERROR_CODES = [
   'snapshot-unusable',
   /** The user has no adapter of that name. */
   'adapter-missing',
+  /** The user has an adapter of that name already. */
+  'adapter-exists',
+  /** An adapter was to be destroyed with which a pass is computed. */
+  'adapter-busy',
+  /** The files of an adapter are damaged, do not fit the model, or ask for what is not supported. */
+  'invalid-adapter',
+  /** There are too many adapters, of this user or in all, or they take too many bytes. */
+  'limit-adapters',
   /** Too many snapshots are kept, of this user or in all. */
   'limit-snapshots',
   /** More tokens were to be dropped than lie outside committed pages. */

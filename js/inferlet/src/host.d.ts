@@ -9,6 +9,11 @@ declare module 'pie:host' {
     readonly credits: number | undefined;
   }
 
+  export interface Change {
+    readonly seed: bigint;
+    readonly factor: number;
+  }
+
   export type Source =
     | { readonly type: 'json-schema'; readonly value: string }
     | { readonly type: 'any-json' }
@@ -208,6 +213,11 @@ declare module 'pie:host' {
   }
 
   export interface AdapterHandle {
+    fork(name: string): AdapterHandle;
+    save(path: string): void;
+    load(path: string): void;
+    change(changes: Change[], sigma: number | undefined): void;
+    destroy(): void;
   }
 
   export interface GrammarHandle {
@@ -338,8 +348,9 @@ declare module 'pie:host' {
   export function contextTake(model: ModelHandle, name: string): ContextHandle;
   export function contextDelete(model: ModelHandle, name: string): void;
   export function contextSnapshots(model: ModelHandle): string[];
-  export function adapterCreate(model: ModelHandle, name: string): AdapterHandle;
+  export function adapterCreate(model: ModelHandle, name: string, rank: number, alpha: number): AdapterHandle;
   export function adapterOpen(model: ModelHandle, name: string): AdapterHandle;
+  export function adapterNames(model: ModelHandle): string[];
   export function shortest(mask: Uint32Array, len: number): Uint32Array;
   export function intersection(masks: Uint32Array[], len: number): Uint32Array;
   export function allowing(elements: Uint32Array, len: number): Uint32Array;

@@ -3,7 +3,7 @@
  * sent as JSON. One that answers requests by HTTP has a default export with a function `fetch`.
  */
 
-export { Adapter } from './adapter.js';
+export { Adapter, type AdapterChange, type AdapterOptions } from './adapter.js';
 export type { Brle, Seed, Stops, Tokens } from './arguments.js';
 export * as brle from './brle.js';
 export * as chat from './chat.js';

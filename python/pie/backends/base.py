@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,17 @@ class DriverLostError(Exception):
 
 class UnsupportedError(Exception):
     """A driver does not serve a command at all; whoever asked for it gets the error `unsupported` with this message."""
+
+
+class RefusedAdapterError(Exception):
+    """An adapter cannot be taken: it does not fit the model, or there is no room for it. Nothing has changed.
+
+    Whoever asked gets the error of that code. The message names no folder.
+    """
+
+    def __init__(self, code: Literal["invalid-adapter", "limit-adapters"], message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +88,39 @@ class LoadAdapter:
 
 
 @dataclass(frozen=True)
+class CreateAdapter:
+    """Make an adapter that changes nothing yet, write it to a folder, and load it.
+
+    Its matrices A are noise of the seed 0 with the deviation 1 / sqrt(3 * inputs), and its matrices B are 0.
+    """
+
+    adapter: AdapterName
+    path: str
+    """A folder that is not there yet."""
+    rank: int
+    alpha: float
+    sigma: float
+    """By how much it is perturbed where a sequence has a `zo_seed`."""
+
+
+@dataclass(frozen=True)
+class ChangeAdapter:
+    """Add noise to the weights of an adapter that is loaded, write the sum to a folder, and load it by another name.
+
+    Its source stays as it is.
+    """
+
+    source: AdapterName
+    adapter: AdapterName
+    path: str
+    """A folder that is not there yet."""
+    sigma: float | None
+    """By how much it is perturbed where a sequence has a `zo_seed`; as its source if not given."""
+    changes: tuple[tuple[int, float], ...]
+    """Seeds of 64 bits, each with the factor of its noise; added in this order."""
+
+
+@dataclass(frozen=True)
 class CopyAdapter:
     """Copy an adapter that is loaded; one that has the name of the copy already is replaced."""
 
@@ -91,7 +135,7 @@ class DropAdapter:
     adapter: AdapterName
 
 
-Command: TypeAlias = LoadAdapter | CopyAdapter | DropAdapter
+Command: TypeAlias = LoadAdapter | CreateAdapter | ChangeAdapter | CopyAdapter | DropAdapter
 """What a driver does beside running batches, in order with them."""
 
 
@@ -111,6 +155,8 @@ class DriverOptions:
     """
     max_batch_tokens: int = 512
     """Most tokens of a batch."""
+    adapter_bytes: int = 128 << 20
+    """Memory for adapters, taken as they are loaded."""
     dtype: str | None = None
     """`bfloat16` or `float32`: of weights, inputs of linears, keys and values. That of the checkpoint if not given."""
 
@@ -192,8 +238,8 @@ class CommandedDriver(Driver, Protocol):
     def command(self, command: Command) -> None:
         """Carries a command out. No batch runs meanwhile.
 
-        Raises DriverError where it cannot, and UnsupportedError where it serves no such commands; nothing has changed
-        then.
+        Raises DriverError where it cannot, RefusedAdapterError for an adapter that it cannot take, and UnsupportedError
+        where it serves no such commands; nothing has changed then.
         """
 
 

@@ -17,8 +17,10 @@ from pie import _engine
 from pie.backends.base import (
     Answer,
     Capabilities,
+    ChangeAdapter,
     Command,
     CopyAdapter,
+    CreateAdapter,
     Drawn,
     DriverError,
     DropAdapter,
@@ -108,6 +110,10 @@ class DummyDriver:
                 match command:
                     case LoadAdapter(adapter, path):
                         self._driver.load_adapter((adapter.id, adapter.version), path)
+                    case CreateAdapter(adapter, path, rank, alpha, sigma):
+                        self._driver.create_adapter((adapter.id, adapter.version), path, (rank, alpha, sigma))
+                    case ChangeAdapter(source, adapter, path):
+                        self._driver.change_adapter((source.id, source.version), (adapter.id, adapter.version), path)
                     case CopyAdapter(source, copy):
                         self._driver.copy_adapter((source.id, source.version), (copy.id, copy.version))
                     case DropAdapter(adapter):

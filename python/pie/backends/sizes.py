@@ -70,6 +70,8 @@ def capabilities(backend: str, checkpoint: Checkpoint, dtype: DtypeName, options
     swap_bytes = min(n_pages * n_bytes, _MAX_SWAP_BYTES) if options.swap_bytes is None else options.swap_bytes
     if swap_bytes < 0:
         raise invalid(f"swap_bytes is {swap_bytes}; it must be at least 0", "swap_bytes")
+    if options.adapter_bytes < 0:
+        raise invalid(f"adapter_bytes is {options.adapter_bytes}; it must be at least 0", "adapter_bytes")
     return Capabilities(
         backend=backend,
         vocab_size=spec.vocab_size,

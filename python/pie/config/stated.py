@@ -364,6 +364,15 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     max_user_snapshots: int = 0
     """Snapshots of one user that may be kept at once; 0: an eighth of `max_snapshots`."""
 
+    max_adapters: int = 1024
+    """Adapters that may have a name at once."""
+
+    max_user_adapters: int = 0
+    """Adapters of one user that may have a name at once; 0: an eighth of `max_adapters`."""
+
+    max_user_adapter_bytes: int = 67108864
+    """Bytes that the adapters of one user may take, those among them with which tokens of a context were computed."""
+
     max_waiting: int = 4096
     """Requests that may be entered and not answered at once."""
 

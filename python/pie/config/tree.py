@@ -201,6 +201,9 @@ class ModelConfig(ModelSettings, frozen=True, kw_only=True):
             ),
         ),
     ] = 0
+    adapter_bytes: Annotated[
+        int, Meta(ge=0, le=_MAX_BYTES, description="Bytes of memory for adapters, taken as they are loaded; 0: none can be loaded.")
+    ] = 128 << 20
     dtype: Annotated[
         Literal["auto", "float32", "bfloat16", "float16"],
         Meta(description="Of weights, inputs of linears, keys and values; `auto`: that of the checkpoint. `float16` on `cuda` alone."),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pie.backends.base import Answer, Capabilities, Command, Drawn, DriverError, DriverLostError, FailedSequencesError, UnsupportedError
+from pie.backends.base import Answer, Capabilities, Command, Drawn, DriverError, DriverLostError, FailedSequencesError
 from pie.errors import PieError
 from pie.isolation import wire
 from pie.isolation.process import DriverProcess, Stopping
@@ -87,10 +87,10 @@ class IsolatedDriver:
         try:
             self._answer(process)
         except DriverError as error:
-            reason = wire.unsupported_reason(str(error))
-            if reason is None:
+            refused = wire.refused(str(error))
+            if refused is None:
                 raise
-            raise UnsupportedError(reason) from None
+            raise refused from None
 
     def _send(self, words: U32, n_rows: int) -> DriverProcess:
         process = self._running()

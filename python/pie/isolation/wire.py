@@ -10,11 +10,21 @@ import json
 import socket
 import struct
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pie.backends.base import AdapterName, Command, CopyAdapter, DropAdapter, LoadAdapter
+from pie.backends.base import (
+    AdapterName,
+    ChangeAdapter,
+    Command,
+    CopyAdapter,
+    CreateAdapter,
+    DropAdapter,
+    LoadAdapter,
+    RefusedAdapterError,
+    UnsupportedError,
+)
 
 if TYPE_CHECKING:
     from pie.batch_layout import U32
@@ -29,7 +39,12 @@ _MAX_BYTES = 64 << 20
 _COMMAND_MAGIC = 0x444E4D43
 _UNSUPPORTED = "\0unsupported\0"
 """Begins the reason of a command that the driver does not serve; no other reason does."""
-_COMMANDS: tuple[type[LoadAdapter | CopyAdapter | DropAdapter], ...] = (LoadAdapter, CopyAdapter, DropAdapter)
+_REFUSED: dict[str, Literal["invalid-adapter", "limit-adapters"]] = {
+    "\0invalid-adapter\0": "invalid-adapter",
+    "\0limit-adapters\0": "limit-adapters",
+}
+"""What begins the reason why an adapter cannot be taken, with its code."""
+_COMMANDS: tuple[type[Command], ...] = (LoadAdapter, CreateAdapter, ChangeAdapter, CopyAdapter, DropAdapter)
 
 
 def command_words(command: Command) -> U32:
@@ -45,18 +60,29 @@ def read_command(words: U32) -> Command | None:
         return None
     name, fields = json.loads(words[2:].tobytes()[: int(words[1])])
     kind = next(kind for kind in _COMMANDS if kind.__name__ == name)
-    values: dict[str, Any] = {key: AdapterName(**value) if isinstance(value, dict) else value for key, value in fields.items()}
+    values: dict[str, Any] = {key: _read_value(value) for key, value in fields.items()}
     return kind(**values)
 
 
-def unsupported(reason: str) -> str:
-    """What the process of a driver says of a command that it does not serve."""
-    return _UNSUPPORTED + reason
+def _read_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return AdapterName(**value)
+    return tuple((int(seed), float(factor)) for seed, factor in value) if isinstance(value, list) else value
 
 
-def unsupported_reason(text: str) -> str | None:
-    """The reason in what `unsupported` made; None where the text is another one."""
-    return text.removeprefix(_UNSUPPORTED) if text.startswith(_UNSUPPORTED) else None
+def refusal(error: UnsupportedError | RefusedAdapterError) -> str:
+    """What the process of a driver says of a command that it does not serve, or of an adapter that it cannot take."""
+    return f"\0{error.code}\0{error}" if isinstance(error, RefusedAdapterError) else f"{_UNSUPPORTED}{error}"
+
+
+def refused(text: str) -> UnsupportedError | RefusedAdapterError | None:
+    """The error of which `refusal` made the text; None where it is another one."""
+    if text.startswith(_UNSUPPORTED):
+        return UnsupportedError(text.removeprefix(_UNSUPPORTED))
+    for begin, code in _REFUSED.items():
+        if text.startswith(begin):
+            return RefusedAdapterError(code, text.removeprefix(begin))
+    return None
 
 
 def send(connection: socket.socket, content: bytes) -> None:

@@ -32,6 +32,7 @@ from pie.backends.base import (
     DriverLostError,
     FailedSequencesError,
     FollowingDriver,
+    RefusedAdapterError,
     UnsupportedError,
     WritingDriver,
 )
@@ -198,8 +199,8 @@ class _Serving:
         except DriverLostError:
             raise
         except BaseException as error:
-            if begun.is_command and isinstance(error, UnsupportedError):
-                self._end.fail(wire.unsupported(str(error)))
+            if begun.is_command and isinstance(error, UnsupportedError | RefusedAdapterError):
+                self._end.fail(wire.refusal(error))
             else:
                 self._end.fail(str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}")
 

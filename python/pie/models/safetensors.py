@@ -80,6 +80,21 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     return tensors
 
 
+def read_metadata(path: Path) -> dict[str, str]:
+    """What the header of a file says beside its tensors; PieError `invalid-model` where it is damaged."""
+    check_regular(path)
+    try:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        raise invalid_model(f"{path}: cannot be read; fetch the file again") from None
+    with mapped:
+        metadata = _header(path, mapped)[0].get("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise invalid_model(f"{path}: its __metadata__ is not an object of texts; fetch the file again")
+    return metadata
+
+
 def _check_places(path: Path, places: dict[str, list[int]], n_bytes: int) -> None:
     """The format has the tensors lie one after the other, without gaps, up to the end.
 

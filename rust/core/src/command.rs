@@ -1,5 +1,8 @@
 //! What a driver does beside running batches, in order with them.
 
+use std::sync::Arc;
+
+use crate::errors::ErrorCode;
 use crate::ids::CommandId;
 
 /// The name of an adapter: what sequences are computed with ([`crate::Adapter`]), without its perturbation.
@@ -12,7 +15,7 @@ pub struct AdapterName {
 }
 
 /// A command to a driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Reads an adapter from a file or a folder; one that has the name already is replaced.
     LoadAdapter {
@@ -20,6 +23,32 @@ pub enum Command {
         adapter: AdapterName,
         /// Where it lies, as the driver's process sees it.
         path: String,
+    },
+    /// Makes an adapter that changes nothing yet, writes it to a folder, and loads it from there.
+    CreateAdapter {
+        /// Its name from now on.
+        adapter: AdapterName,
+        /// The folder, as the driver's process sees it; it is not there yet.
+        path: String,
+        /// Rows of its smaller matrices.
+        rank: u32,
+        /// What it changes is multiplied by this, and divided by the rank.
+        alpha: f32,
+        /// By how much it is perturbed where a pass asks for that.
+        sigma: f32,
+    },
+    /// Adds noise to the weights of an adapter that is loaded, writes the sum to a folder, and loads it from there.
+    ChangeAdapter {
+        /// The one that is there, and stays as it is.
+        from: AdapterName,
+        /// The name of the changed one.
+        to: AdapterName,
+        /// The folder, as the driver's process sees it; it is not there yet.
+        path: String,
+        /// By how much it is perturbed where a pass asks for that; as before if not given.
+        sigma: Option<f32>,
+        /// The seeds of the noise, each with its factor, in order.
+        changes: Arc<[(u64, f32)]>,
     },
     /// Copies an adapter that is loaded.
     CopyAdapter {
@@ -36,13 +65,13 @@ pub enum Command {
 }
 
 /// A command for a driver to carry out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DriverCommand {
     /// Its name, by which it is completed.
     pub id: CommandId,
     /// What to do.
     pub command: Command,
-    /// Nobody asked for it: the driver that was lost had the adapter.
+    /// Nobody asked for it: the driver that was lost had the adapter, or nobody computes with it any more.
     pub again: bool,
 }
 
@@ -53,15 +82,31 @@ pub enum CommandFailure {
     NotServed(String),
     /// It tried.
     Failed(String),
+    /// The adapter cannot be taken: `invalid-adapter` or `limit-adapters`.
+    Refused(ErrorCode, String),
 }
 
 impl Command {
     /// The adapters that it names.
     pub(crate) fn adapters(&self) -> impl Iterator<Item = AdapterName> {
         let (first, second) = match self {
-            Self::LoadAdapter { adapter, .. } | Self::DropAdapter { adapter } => (*adapter, None),
-            Self::CopyAdapter { from, to } => (*from, Some(*to)),
+            Self::LoadAdapter { adapter, .. }
+            | Self::CreateAdapter { adapter, .. }
+            | Self::DropAdapter { adapter } => (*adapter, None),
+            Self::CopyAdapter { from, to } | Self::ChangeAdapter { from, to, .. } => {
+                (*from, Some(*to))
+            }
         };
         std::iter::once(first).chain(second)
+    }
+
+    /// The path of the adapter that it names.
+    pub(crate) fn path(&self) -> Option<&str> {
+        match self {
+            Self::LoadAdapter { path, .. }
+            | Self::CreateAdapter { path, .. }
+            | Self::ChangeAdapter { path, .. } => Some(path),
+            Self::CopyAdapter { .. } | Self::DropAdapter { .. } => None,
+        }
     }
 }

@@ -38,6 +38,12 @@ crate::settings! {
         max_snapshots "max_snapshots": u32 = 4096, 1 => MAX_COUNT;
         /// Snapshots of one user that may be kept at once; 0: an eighth of `max_snapshots`.
         max_user_snapshots "max_user_snapshots": u32 = 0, 0 => MAX_COUNT;
+        /// Adapters that may have a name at once.
+        max_adapters "max_adapters": u32 = 1024, 1 => MAX_COUNT;
+        /// Adapters of one user that may have a name at once; 0: an eighth of `max_adapters`.
+        max_user_adapters "max_user_adapters": u32 = 0, 0 => MAX_COUNT;
+        /// Bytes that the adapters of one user may take, those among them with which tokens of a context were computed.
+        max_user_adapter_bytes "max_user_adapter_bytes": u64 = 64 << 20, 0 => 1 << 50;
         /// Requests that may be entered and not answered at once.
         max_waiting "max_waiting": u32 = 4096, 1 => MAX_COUNT;
         /// Requests of one process among them; 0: a quarter of `max_waiting`.
@@ -171,6 +177,11 @@ impl EngineConfig {
     /// Snapshots that one user may have.
     pub(crate) const fn user_snapshots(&self) -> u32 {
         part(self.max_user_snapshots, self.max_snapshots, 8)
+    }
+
+    /// Adapters of one user that may have a name.
+    pub const fn user_adapters(&self) -> u32 {
+        part(self.max_user_adapters, self.max_adapters, 8)
     }
 
     /// Bytes of a row of logits.

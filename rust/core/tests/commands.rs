@@ -387,3 +387,93 @@ fn a_command_that_was_given_up_is_told_to_nobody() {
     assert_eq!((stats.n_commands, stats.n_requests), (1, 0));
     assert!(world.ready.is_empty());
 }
+
+fn carry_out(world: &mut World, expected: &Command) {
+    assert!(world.plan());
+    assert_eq!(world.command.as_ref().map(|it| &it.command), Some(expected));
+    world.finish_command();
+}
+
+#[test]
+fn adapters_are_made_changed_and_loaded_again_from_where_they_were_written() {
+    let mut world = world(config());
+    let create = Command::CreateAdapter {
+        adapter: name(1),
+        path: "/adapters/made".to_owned(),
+        rank: 8,
+        alpha: 16.0,
+        sigma: 0.02,
+    };
+    let change = Command::ChangeAdapter {
+        from: name(1),
+        to: name(2),
+        path: "/adapters/changed".to_owned(),
+        sigma: None,
+        changes: [(7, 0.5), (u64::MAX, -0.5)].into(),
+    };
+    for command in [create, change] {
+        let request = ask(&mut world, command.clone());
+        carry_out(&mut world, &command);
+        assert_eq!(taken(&mut world, request), Ok(Answer::Commanded));
+    }
+    assert_eq!(world.engine.lose_device("it was killed", 0), None);
+    for (id, path) in [(1, "/adapters/made"), (2, "/adapters/changed")] {
+        let path = path.to_owned();
+        let adapter = name(id);
+        let command = Command::LoadAdapter { adapter, path };
+        assert!(world.plan());
+        assert_eq!(world.command.as_ref().map(|it| &it.command), Some(&command));
+        world.finish_command();
+    }
+}
+
+#[test]
+fn what_nobody_wants_any_more_is_forgotten_before_what_waits() {
+    let mut world = world(config());
+    let request = ask(&mut world, load(1));
+    carry_out(&mut world, &load(1));
+    assert_eq!(taken(&mut world, request), Ok(Answer::Commanded));
+    let again = ask(&mut world, load(1));
+    world.engine.forget_adapter(name(1));
+    // One that the driver never had costs no command.
+    world.engine.forget_adapter(name(9));
+    carry_out(&mut world, &Command::DropAdapter { adapter: name(1) });
+    carry_out(&mut world, &load(1));
+    assert_eq!(taken(&mut world, again), Ok(Answer::Commanded));
+    assert!(!world.plan());
+    world.engine.forget_adapter(name(1));
+    assert_eq!(world.engine.lose_device("it was killed", 0), None);
+    assert!(!world.plan(), "the next driver has none to forget");
+    world.engine.check().unwrap();
+}
+
+#[test]
+fn an_adapter_that_cannot_be_taken_is_told_by_its_code() {
+    let mut world = world(config());
+    for code in [ErrorCode::InvalidAdapter, ErrorCode::LimitAdapters] {
+        let request = ask(&mut world, load(1));
+        assert!(world.plan());
+        let command = world.command.take().unwrap();
+        let failure = CommandFailure::Refused(code, "adapter_config.json: r is 0".to_owned());
+        let answered = world.engine.complete_command(command.id, Err(failure), 0);
+        answered.unwrap();
+        let error = failed(&mut world, request);
+        assert_eq!((error.code, &*error.message), (code, "adapter_config.json: r is 0"));
+    }
+}
+
+#[test]
+fn passes_that_compute_with_an_adapter_are_counted_until_they_are_taken() {
+    let mut world = world(config());
+    let context = world.context(&prompt(5, 1));
+    let generator = world.generator(context, 2);
+    world.engine.set_adapter(generator, 1, 1).unwrap();
+    assert_eq!(world.engine.passes_with(name(1)), 0);
+    let run = world.submit(Submission::Run(generator)).unwrap();
+    assert_eq!(world.engine.passes_with(name(1)), 1);
+    assert_eq!(world.engine.passes_with(name(2)), 0);
+    world.pump();
+    assert_eq!(world.engine.passes_with(name(1)), 1);
+    taken(&mut world, run).unwrap();
+    assert_eq!(world.engine.passes_with(name(1)), 0);
+}

@@ -35,6 +35,7 @@ mod shared_places;
 mod snapshots;
 mod stepped_charge;
 mod sync;
+mod temporary;
 
 pub use budget::{Account, Budget, Charge, Purpose, Usage};
 pub use bus::Bus;

@@ -113,7 +113,7 @@ impl Forward<'_> {
 
     /// Computes all tokens with an adapter.
     pub fn adapter(&mut self, adapter: &Adapter) -> &mut Self {
-        self.change(|made| made.set_adapter(adapter.raw()))
+        self.change(|made| made.set_adapter(adapter.raw()?))
     }
 
     /// Perturbs the adapter by this seed. Without an adapter the pass fails with `invalid-argument`.

@@ -50,6 +50,21 @@ impl Copies<'_> {
     }
 }
 
+/// The name of an adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AdapterKey {
+    pub(crate) id: u64,
+    pub(crate) version: u32,
+}
+
+/// What a sequence is computed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AdapterUse {
+    pub(crate) key: AdapterKey,
+    /// By what the adapter is perturbed.
+    pub(crate) zo_seed: Option<u64>,
+}
+
 /// A checked batch: T tokens of B sequences.
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
@@ -67,6 +82,9 @@ pub(crate) struct Batch<'a> {
     mask_indptr: &'a [u32],
     mask_runs: &'a [u32],
     seq_reread: &'a [u32],
+    seq_adapter: &'a [u32],
+    seq_adapter_version: &'a [u32],
+    seq_zo_seed: &'a [u32],
     page_size: usize,
 }
 
@@ -106,6 +124,9 @@ impl<'a> Batch<'a> {
             mask_indptr: array(array::MASK_INDPTR)?,
             mask_runs: array(array::MASK_RUNS)?,
             seq_reread: array(array::SEQ_REREAD)?,
+            seq_adapter: array(array::SEQ_ADAPTER)?,
+            seq_adapter_version: array(array::SEQ_ADAPTER_VERSION)?,
+            seq_zo_seed: array(array::SEQ_ZO_SEED)?,
             page_size,
         };
         let counts = [head::TOKENS, head::SEQUENCES, head::ROWS].map(|word| header[word] as usize);
@@ -171,6 +192,34 @@ impl<'a> Batch<'a> {
         self.seq_reread.get(seq_idx).is_some_and(|&flag| flag != 0)
     }
 
+    /// What a sequence is computed with; none: the model as it is.
+    fn adapter(&self, seq_idx: usize) -> Option<AdapterUse> {
+        let [low, high] = *self.seq_adapter.as_chunks::<2>().0.get(seq_idx)?;
+        let [perturbs, seed_low, seed_high] =
+            *self.seq_zo_seed.as_chunks::<3>().0.get(seq_idx)?;
+        let id = u64_of(low, high);
+        (id != 0).then(|| AdapterUse {
+            key: AdapterKey {
+                id,
+                version: self.seq_adapter_version[seq_idx],
+            },
+            zo_seed: (perturbs != 0).then(|| u64_of(seed_low, seed_high)),
+        })
+    }
+
+    /// The tokens that are computed with an adapter, in order, each with it.
+    pub(crate) fn adapted_tokens(&self) -> Vec<(AdapterUse, u32)> {
+        if !self.seq_adapter.iter().any(|&word| word != 0) {
+            return Vec::new();
+        }
+        let seqs = (0..self.n_seqs()).filter_map(|idx| Some((idx, self.adapter(idx)?)));
+        let tokens = seqs.flat_map(|(seq_idx, adapter)| {
+            let tokens = self.seq_tokens(seq_idx);
+            tokens.map(move |token_idx| (adapter, token_idx as u32))
+        });
+        tokens.collect()
+    }
+
     /// The rows in whose place the hidden state of their token is wanted.
     pub(crate) fn embedded_rows(&self) -> impl Iterator<Item = usize> {
         let rows = self.row_keep.iter().enumerate();
@@ -224,6 +273,10 @@ impl Iterator for AllowedSlots<'_> {
         }
         None
     }
+}
+
+fn u64_of(low: u32, high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
 }
 
 fn header(arena: &[u32]) -> Result<&[u32]> {

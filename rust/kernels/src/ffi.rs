@@ -8,15 +8,17 @@
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::arena::AdapterKey;
 use crate::element::Dtype;
 use crate::error::{Error, ErrorCode, Result};
+use crate::noise::NoiseStream;
 use crate::ops::linear::Part;
-use crate::plan::{Options, Plan, Table};
+use crate::plan::{LowRankPart, Options, Plan, Table};
 
 pub use crate::plan::{RawBuffer, RawOp, RawOptions};
 
 /// Changes with every change of the declarations.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// Bytes of a message, the final NUL included.
 const MESSAGE_BYTES: usize = 508;
@@ -49,13 +51,35 @@ pub struct RawPart {
     pub dtype: u32,
 }
 
+/// `pie_k_low_rank`: what an adapter changes in one linear, row-major in the caller's memory.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawLowRank {
+    /// A [rank, inputs]; any alignment.
+    pub a: *const c_void,
+    /// B [outputs, rank]; any alignment.
+    pub b: *const c_void,
+    /// Bytes of A.
+    pub a_bytes: u64,
+    /// Bytes of B.
+    pub b_bytes: u64,
+    /// Which linear, as an operation of the plan names it.
+    pub slot: u32,
+    /// Rows of A.
+    pub rank: u32,
+    /// The product of both is multiplied by this.
+    pub scale: f32,
+    /// 1 bfloat16, 2 float32.
+    pub dtype: u32,
+}
+
 /// The version of these declarations.
 #[unsafe(no_mangle)]
 pub extern "C" fn pie_k_abi_version() -> u32 {
     ABI_VERSION
 }
 
-/// Bytes of the structures: 0 options, 1 part, 2 buffer, 3 op, 4 error; else 0.
+/// Bytes of the structures: 0 options, 1 part, 2 buffer, 3 op, 4 error, 5 low_rank; else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn pie_k_struct_bytes(which: u32) -> u32 {
     let bytes = match which {
@@ -64,6 +88,7 @@ pub extern "C" fn pie_k_struct_bytes(which: u32) -> u32 {
         2 => size_of::<RawBuffer>(),
         3 => size_of::<RawOp>(),
         4 => size_of::<RawError>(),
+        5 => size_of::<RawLowRank>(),
         _ => 0,
     };
     bytes as u32
@@ -297,6 +322,76 @@ pub unsafe extern "C" fn pie_k_plan_seal(
     })
 }
 
+/// Copies an adapter that changes `n_parts` linears, in place of one of the same name. `sigma` is by how much it is
+/// perturbed where a sequence asks for that.
+///
+/// # Safety
+/// The pointers are null or valid for the counts beside them; not while a step of the plan runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pie_k_plan_put_adapter(
+    plan: *mut PlanHandle,
+    id: u64,
+    version: u32,
+    sigma: f32,
+    parts: *const RawLowRank,
+    n_parts: u32,
+    error: *mut RawError,
+) -> u32 {
+    guarded(error, || {
+        // SAFETY: by the contract.
+        let (plan, parts) =
+            unsafe { (handle(plan)?, slice(parts, n_parts as usize, "parts")?) };
+        // SAFETY: by the contract.
+        let parts = parts
+            .iter()
+            .map(|part| unsafe { read_low_rank(part) })
+            .collect::<Result<Vec<_>>>()?;
+        plan.put_adapter(AdapterKey { id, version }, sigma, &parts)
+    })
+}
+
+/// Forgets an adapter; none of that name is no error.
+///
+/// # Safety
+/// The pointers are null or valid; not while a step of the plan runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pie_k_plan_forget_adapter(
+    plan: *mut PlanHandle,
+    id: u64,
+    version: u32,
+    error: *mut RawError,
+) -> u32 {
+    guarded(error, || {
+        // SAFETY: by the contract.
+        let plan = unsafe { handle(plan)? };
+        plan.forget_adapter(AdapterKey { id, version });
+        Ok(())
+    })
+}
+
+/// Writes `n` numbers of the noise by which adapters are perturbed: those from `first` on of a stream under a seed.
+///
+/// # Safety
+/// The pointers are null or valid for the counts beside them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pie_k_noise(
+    seed: u64,
+    stream: u32,
+    first: u64,
+    out: *mut f32,
+    n: u64,
+    error: *mut RawError,
+) -> u32 {
+    guarded(error, || {
+        let n = usize_of(n)?;
+        // SAFETY: by the contract.
+        let out = unsafe { slice_mut(out, n, "out")? };
+        let number = stream;
+        NoiseStream { seed, number }.fill(first, out);
+        Ok(())
+    })
+}
+
 /// Runs a batch: reads the arena of `n_words` words, writes keys and values, and `n_logits` = R * V floats.
 ///
 /// # Safety
@@ -504,5 +599,29 @@ unsafe fn read_part<'a>(part: &RawPart) -> Result<Part<'a>> {
         bytes,
         n_rows: part.n_rows as usize,
         dtype,
+    })
+}
+
+/// # Safety
+/// Its data is null, or valid for its bytes for as long as the result is used.
+unsafe fn read_low_rank<'a>(part: &RawLowRank) -> Result<LowRankPart<'a>> {
+    let read = |data, n_bytes| {
+        let part = RawPart {
+            data,
+            n_bytes,
+            n_rows: part.rank,
+            dtype: part.dtype,
+        };
+        // SAFETY: by the contract.
+        unsafe { read_part(&part) }
+    };
+    let (a, b) = (read(part.a, part.a_bytes)?, read(part.b, part.b_bytes)?);
+    Ok(LowRankPart {
+        slot: part.slot,
+        rank: part.rank as usize,
+        scale: part.scale,
+        dtype: a.dtype,
+        a: a.bytes,
+        b: b.bytes,
     })
 }

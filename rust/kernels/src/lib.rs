@@ -17,6 +17,7 @@ mod float_env;
 mod kv;
 mod math;
 mod memory;
+mod noise;
 mod ops;
 mod plan;
 mod pool;

@@ -43,10 +43,30 @@ impl PyCommand {
             pie_core::Command::LoadAdapter { adapter, path } => {
                 ("load-adapter", vec![name(adapter)], path)
             }
+            pie_core::Command::CreateAdapter { adapter, path, .. } => {
+                ("create-adapter", vec![name(adapter)], path)
+            }
+            pie_core::Command::ChangeAdapter { from, to, path, .. } => {
+                ("change-adapter", vec![name(from), name(to)], path)
+            }
             pie_core::Command::CopyAdapter { from, to } => {
                 ("copy-adapter", vec![name(from), name(to)], "")
             }
             pie_core::Command::DropAdapter { adapter } => ("drop-adapter", vec![name(adapter)], ""),
+        }
+    }
+
+    /// How an adapter is made: rank, alpha, sigma, and the seeds of noise with their factors.
+    #[getter]
+    fn recipe(&self) -> (u32, f32, Option<f32>, Vec<(u64, f32)>) {
+        match self.0.command() {
+            pie_core::Command::CreateAdapter {
+                rank, alpha, sigma, ..
+            } => (*rank, *alpha, Some(*sigma), Vec::new()),
+            pie_core::Command::ChangeAdapter { sigma, changes, .. } => {
+                (0, 0.0, *sigma, changes.to_vec())
+            }
+            _ => (0, 0.0, None, Vec::new()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The dummy driver, one batch at a time.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pie_core::{AdapterName, Capabilities, Command, CommandFailure, DriverFailure, dummy};
 use pie_host::{Error, ErrorCode};
@@ -76,6 +76,41 @@ impl PyDummyDriver {
         self.carry_out(py, &Command::LoadAdapter { adapter, path })
     }
 
+    fn create_adapter(
+        &self,
+        py: Python<'_>,
+        adapter: (u64, u32),
+        path: String,
+        recipe: (u32, f32, f32),
+    ) -> PyResult<()> {
+        let (adapter, (rank, alpha, sigma)) = (name(adapter), recipe);
+        let command = Command::CreateAdapter {
+            adapter,
+            path,
+            rank,
+            alpha,
+            sigma,
+        };
+        self.carry_out(py, &command)
+    }
+
+    fn change_adapter(
+        &self,
+        py: Python<'_>,
+        source: (u64, u32),
+        changed: (u64, u32),
+        path: String,
+    ) -> PyResult<()> {
+        let command = Command::ChangeAdapter {
+            from: name(source),
+            to: name(changed),
+            path,
+            sigma: None,
+            changes: Arc::default(),
+        };
+        self.carry_out(py, &command)
+    }
+
     fn copy_adapter(&self, py: Python<'_>, source: (u64, u32), copy: (u64, u32)) -> PyResult<()> {
         let (from, to) = (name(source), name(copy));
         self.carry_out(py, &Command::CopyAdapter { from, to })
@@ -91,7 +126,9 @@ impl PyDummyDriver {
     fn carry_out(&self, py: Python<'_>, command: &Command) -> PyResult<()> {
         let mut driver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         driver.command(command).map_err(|failure| {
-            let (CommandFailure::NotServed(message) | CommandFailure::Failed(message)) = failure;
+            let (CommandFailure::NotServed(message)
+            | CommandFailure::Failed(message)
+            | CommandFailure::Refused(_, message)) = failure;
             raise(py, Error::new(ErrorCode::DriverFailed, message))
         })
     }

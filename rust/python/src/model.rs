@@ -106,17 +106,26 @@ impl PyModel {
         detached(py, || self.model.complete_command(command, Ok(())))
     }
 
-    #[pyo3(signature = (command, message, *, served = true))]
+    #[pyo3(signature = (command, message, *, code = "driver-failed"))]
     fn fail_command(
         &self,
         py: Python<'_>,
         command: &Bound<'_, PyCommand>,
         message: String,
-        served: bool,
+        code: &str,
     ) -> PyResult<()> {
-        let failure = match served {
-            true => CommandFailure::Failed(message),
-            false => CommandFailure::NotServed(message),
+        let failure = match ErrorCode::from_name(code) {
+            Some(ErrorCode::DriverFailed) => CommandFailure::Failed(message),
+            Some(ErrorCode::Unsupported) => CommandFailure::NotServed(message),
+            Some(code @ (ErrorCode::InvalidAdapter | ErrorCode::LimitAdapters)) => {
+                CommandFailure::Refused(code, message)
+            }
+            _ => {
+                let message = format!(
+                    "a command fails with driver-failed, unsupported, invalid-adapter or limit-adapters, not with {code:?}"
+                );
+                return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
+            }
         };
         let command = &command.get().0;
         detached(py, || self.model.complete_command(command, Err(failure)))

@@ -10,13 +10,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pie.backends.base import Capabilities, Command, DriverError, DriverOptions, FailedSequencesError
+from pie.backends.adapters.loaded import Adapters
+from pie.backends.adapters.peft import Adapter
+from pie.backends.base import AdapterName, Capabilities, Command, DriverError, DriverOptions, FailedSequencesError
 from pie.backends.copying import measure_copy_ns
 from pie.backends.cpu.build import build_plan
 from pie.backends.cpu.library import KernelError, Library
-from pie.backends.cpu.plan import ISA_CODES, Plan, PlanOptions
+from pie.backends.cpu.plan import ISA_CODES, LowRankPart, Plan, PlanOptions
 from pie.backends.sizes import capabilities, choose_dtype, invalid, page_bytes
-from pie.backends.unsupported import no_adapters, unsupported
+from pie.backends.unsupported import unsupported
 from pie.batch import Batch
 from pie.models.loader import Checkpoint, load_checkpoint
 
@@ -87,8 +89,9 @@ class CpuDriver:
         copy_ns = measure_copy_ns(
             lambda page, slot: np.copyto(host[slot], kv[page]), lambda slot, page: np.copyto(kv[page], host[slot]), limits, n_bytes
         )
-        self._capabilities = replace(limits, copy_page_ns=copy_ns)
+        self._capabilities = replace(limits, copy_page_ns=copy_ns, adapters=True)
         self.plan = plan
+        self._adapters = Adapters(spec, options.adapter_bytes, _PlanHolder(plan), plan.noise)
         self._lock = threading.Lock()
         self._closed = False
 
@@ -101,7 +104,7 @@ class CpuDriver:
         """Makes the copies of a batch, computes it and returns its logits, float32 [R, V].
 
         Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some
-        sequences have an adapter or media.
+        sequences have media, or an adapter that is not loaded.
         """
         return self.run_into(batch, np.empty((batch.n_rows, self._capabilities.vocab_size), np.float32))
 
@@ -115,13 +118,23 @@ class CpuDriver:
                 self.plan.step(batch.words, logits)
             except KernelError as error:
                 raise DriverError(str(error)) from None
+            reasons = self._adapters.missing(batch) | reasons
         if reasons:
             raise FailedSequencesError(logits, reasons)
         return logits
 
     def command(self, command: Command) -> None:
-        """Raises UnsupportedError: it has no adapters."""
-        raise no_adapters(self.capabilities.backend, command)
+        """Loads, makes, changes, copies or drops an adapter.
+
+        Raises RefusedAdapterError and DriverError; nothing has changed then.
+        """
+        with self._lock:
+            if self._closed:
+                raise DriverError("the driver is closed")
+            try:
+                self._adapters.carry_out(command)
+            except KernelError as error:
+                raise DriverError(str(error)) from None
 
     def close(self) -> None:
         """Gives threads and memory back; a second call does nothing."""
@@ -129,6 +142,26 @@ class CpuDriver:
             if not self._closed:
                 self._closed = True
                 self.plan.close()
+
+
+class _PlanHolder:
+    """A plan as what holds adapters."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def put(self, name: AdapterName, adapter: Adapter) -> None:
+        """Copies an adapter to the kernels."""
+        parts = [LowRankPart(change.slot, change.rank, change.scale, change.a, change.b) for change in adapter.changes]
+        self._plan.put_adapter(name.id, name.version, adapter.sigma, parts)
+
+    def forget(self, name: AdapterName) -> None:
+        """Frees it there."""
+        self._plan.forget_adapter(name.id, name.version)
+
+    def n_bytes(self, adapter: Adapter) -> int:
+        """The kernels keep both matrices in their dtype."""
+        return adapter.n_bytes
 
 
 def _n_threads(options: CpuOptions) -> int:

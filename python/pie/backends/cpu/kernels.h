@@ -45,6 +45,17 @@ typedef struct {
     char message[508];
 } pie_k_error;
 
+typedef struct {
+    const void *a;
+    const void *b;
+    uint64_t a_bytes;
+    uint64_t b_bytes;
+    uint32_t slot;
+    uint32_t rank;
+    float scale;
+    uint32_t dtype;
+} pie_k_low_rank;
+
 uint32_t pie_k_abi_version(void);
 uint32_t pie_k_struct_bytes(uint32_t which);
 
@@ -58,6 +69,9 @@ uint32_t pie_k_plan_set_rotary(pie_k_plan *plan, const float *cos, const float *
 uint32_t pie_k_plan_set_kv(pie_k_plan *plan, void *start, uint64_t n_bytes, pie_k_error *error);
 uint32_t pie_k_plan_set_host(pie_k_plan *plan, void *start, uint64_t n_bytes, pie_k_error *error);
 uint32_t pie_k_plan_seal(pie_k_plan *plan, const pie_k_buffer *buffers, uint32_t n_buffers, const pie_k_op *ops, uint32_t n_ops, pie_k_error *error);
+uint32_t pie_k_plan_put_adapter(pie_k_plan *plan, uint64_t id, uint32_t version, float sigma, const pie_k_low_rank *parts, uint32_t n_parts, pie_k_error *error);
+uint32_t pie_k_plan_forget_adapter(pie_k_plan *plan, uint64_t id, uint32_t version, pie_k_error *error);
+uint32_t pie_k_noise(uint64_t seed, uint32_t stream, uint64_t first, float *out, uint64_t n, pie_k_error *error);
 uint32_t pie_k_read_memory(pie_k_plan *plan, const void *start, uint64_t n_bytes, uint32_t *parity, pie_k_error *error);
 uint32_t pie_k_plan_read(pie_k_plan *plan, uint32_t buffer, float *out, uint64_t n, uint64_t *written, pie_k_error *error);
 

@@ -10,11 +10,11 @@ import cffi
 
 from pie.errors import PieError
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 """The version of `kernels.h`."""
 
 _EXTENSION = "pie._engine"
-_STRUCTS = ("pie_k_options", "pie_k_part", "pie_k_buffer", "pie_k_op", "pie_k_error")
+_STRUCTS = ("pie_k_options", "pie_k_part", "pie_k_buffer", "pie_k_op", "pie_k_error", "pie_k_low_rank")
 
 
 class KernelError(Exception):

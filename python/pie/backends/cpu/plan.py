@@ -36,6 +36,7 @@ class OpKind(enum.IntEnum):
     SELECT_ROWS = 8
     LOGITS = 9
     ADD_VECTOR = 10
+    LORA = 11
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,19 @@ class PlanOptions:
     def kv_shape(self) -> tuple[int, ...]:
         """Shape of the pool of keys and values, in elements of `dtype`."""
         return (self.n_pages, self.n_layers, 2, self.n_kv_heads, self.page_size * self.head_dim)
+
+
+@dataclass(frozen=True)
+class LowRankPart:
+    """What an adapter changes in one linear; `slot` is that of an operation of the plan."""
+
+    slot: int
+    rank: int
+    scale: float
+    a: Tensor
+    """[rank, inputs]"""
+    b: Tensor
+    """[outputs, rank]; of the dtype of `a`."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +179,40 @@ class Plan:
         buffers = ffi.new("pie_k_buffer[]", program.buffers)
         ops = ffi.new("pie_k_op[]", [vars(op) | {"kind": int(op.kind)} for op in program.ops])
         self._library.call("pie_k_plan_seal", self._plan, buffers, len(program.buffers), ops, len(program.ops))
+
+    def put_adapter(self, adapter_id: int, version: int, sigma: float, parts: Sequence[LowRankPart]) -> None:
+        """Copies an adapter, in place of one of the same name."""
+        ffi = self._library.ffi
+        keep: list[object] = []
+        fields: list[dict[str, object]] = []
+        for part in parts:
+            a, b = self._part(part.a, part.rank, keep), self._part(part.b, part.rank, keep)
+            fields.append(
+                {
+                    "a": a["data"],
+                    "b": b["data"],
+                    "a_bytes": a["n_bytes"],
+                    "b_bytes": b["n_bytes"],
+                    "slot": part.slot,
+                    "rank": part.rank,
+                    "scale": part.scale,
+                    "dtype": a["dtype"],
+                }
+            )
+        self._library.call(
+            "pie_k_plan_put_adapter", self._plan, adapter_id, version, sigma, ffi.new("pie_k_low_rank[]", fields), len(fields)
+        )
+
+    def forget_adapter(self, adapter_id: int, version: int) -> None:
+        """Forgets an adapter."""
+        self._library.call("pie_k_plan_forget_adapter", self._plan, adapter_id, version)
+
+    def noise(self, seed: int, stream: int, n: int) -> F32:
+        """The first `n` numbers of the noise of adapters: of a stream under a seed of 64 bits."""
+        out = np.empty(n, np.float32)
+        room = self._library.ffi.from_buffer("float[]", out, require_writable=True)
+        self._library.call("pie_k_noise", seed, stream, 0, room, n)
+        return out
 
     def step(self, arena: npt.NDArray[np.uint32], logits: F32) -> None:
         """Runs a batch into `logits` [R, V].

@@ -16,11 +16,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pie.backends.adapters.loaded import Adapters
+from pie.backends.adapters.noise import noise
 from pie.backends.base import Capabilities, Command, DriverError, DriverOptions, FailedSequencesError
 from pie.backends.checks import check, mask_of
 from pie.backends.copying import measure_copy_ns
+from pie.backends.reference.lora import Adapted, TorchHolder
 from pie.backends.sizes import capabilities, choose_dtype, page_bytes
-from pie.backends.unsupported import no_adapters, unsupported
+from pie.backends.unsupported import unsupported
 from pie.batch import Batch
 from pie.batch_layout import KEEP_EMBEDDING, U32
 from pie.models.loader import Checkpoint, load_checkpoint
@@ -55,7 +58,11 @@ class ReferenceDriver:
         # [host slots, layers, keys and values, slots, heads, elements]; untouched memory costs nothing
         self._host = torch.empty((limits.host_pages, spec.n_layers, 2, *page), dtype=self._dtype)
         copy_ns = measure_copy_ns(self._swap_out, self._swap_in, limits, page_bytes(spec, dtype, options.page_size))
-        self._capabilities = replace(limits, copy_page_ns=copy_ns)
+        self._capabilities = replace(limits, copy_page_ns=copy_ns, adapters=True)
+        self._holder = TorchHolder(spec)
+        self._adapters = Adapters(spec, options.adapter_bytes, self._holder, noise)
+        # What the sequences of the batch that runs are computed with.
+        self._adapted = Adapted(())
         self._lock = threading.Lock()
         self._closed = False
 
@@ -68,22 +75,29 @@ class ReferenceDriver:
         """Makes the copies of a batch, computes it and returns its logits, float32 [R, V].
 
         Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some
-        sequences have an adapter or media.
+        sequences have media, or an adapter that is not loaded.
         """
         with self._lock, torch.inference_mode():
             if self._closed:
                 raise DriverError("the driver is closed")
             check(batch, self._capabilities)
-            reasons = unsupported(batch, self._capabilities)
+            reasons = unsupported(batch, self._capabilities) | self._adapters.missing(batch)
             self._copy(batch)
+            self._adapted = self._holder.adapted(batch, _spans(batch))
             logits = np.ascontiguousarray(self._run(batch).numpy())
         if reasons:
             raise FailedSequencesError(logits, reasons)
         return logits
 
     def command(self, command: Command) -> None:
-        """Raises UnsupportedError: it has no adapters."""
-        raise no_adapters(self.capabilities.backend, command)
+        """Loads, makes, changes, copies or drops an adapter.
+
+        Raises RefusedAdapterError and DriverError; nothing has changed then.
+        """
+        with self._lock:
+            if self._closed:
+                raise DriverError("the driver is closed")
+            self._adapters.carry_out(command)
 
     def close(self) -> None:
         """Gives the memory back; a second call does nothing."""
@@ -168,8 +182,10 @@ class ReferenceDriver:
         return x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + self._spec.norm_epsilon) * self._weights[name]
 
     def _linear(self, x: Tensor, name: str, bias: str | None = None) -> Tensor:
-        """The linear x W^T + b, with x rounded to the model's dtype."""
-        y = x.to(self._dtype).float() @ self._weights[name].T
+        """The linear x W^T + b, with x rounded to the model's dtype, and what adapters change in it."""
+        x = x.to(self._dtype).float()
+        y = x @ self._weights[name].T
+        self._adapted.add(name, x, y)
         return y if bias is None else y + self._weights[bias]
 
 

@@ -179,10 +179,10 @@ impl Driver {
             ))),
         };
         match command {
-            Command::LoadAdapter { adapter, .. } => {
+            Command::LoadAdapter { adapter, .. } | Command::CreateAdapter { adapter, .. } => {
                 self.adapters.insert(*adapter);
             }
-            Command::CopyAdapter { from, to } => {
+            Command::CopyAdapter { from, to } | Command::ChangeAdapter { from, to, .. } => {
                 loaded(from)?;
                 self.adapters.insert(*to);
             }

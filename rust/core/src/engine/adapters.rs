@@ -6,7 +6,7 @@
 //! by the driver that it is not there. So is one over which several drivers in a row were lost: it would end each of
 //! them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::command::{AdapterName, Command};
 
@@ -18,6 +18,8 @@ const MAX_LOSSES: u32 = 3;
 pub(super) struct Adapters {
     loaded: BTreeMap<AdapterName, Loaded>,
     missing: VecDeque<AdapterName>,
+    /// Nobody computes with them any more, and the driver may have them.
+    unwanted: BTreeSet<AdapterName>,
 }
 
 #[derive(Debug)]
@@ -31,7 +33,11 @@ impl Adapters {
     /// The driver has carried out a command.
     pub(super) fn note(&mut self, command: &Command) {
         match command {
-            Command::LoadAdapter { adapter, path } => self.put(*adapter, path.clone()),
+            Command::LoadAdapter { adapter, path }
+            | Command::CreateAdapter { adapter, path, .. }
+            | Command::ChangeAdapter {
+                to: adapter, path, ..
+            } => self.put(*adapter, path.clone()),
             Command::CopyAdapter { from, to } => {
                 if let Some(source) = self.loaded.get(from) {
                     let path = source.path.clone();
@@ -52,6 +58,25 @@ impl Adapters {
         self.loaded.remove(&adapter);
     }
 
+    /// Nobody computes with it any more: the driver is to forget it, where it has it or `is_coming`.
+    pub(super) fn drop_unwanted(&mut self, adapter: AdapterName, is_coming: bool) {
+        self.missing.retain(|&missing| missing != adapter);
+        if self.loaded.remove(&adapter).is_some() || is_coming {
+            self.unwanted.insert(adapter);
+        }
+    }
+
+    /// Whether the driver has some that it is to forget.
+    pub(super) fn are_unwanted(&self) -> bool {
+        !self.unwanted.is_empty()
+    }
+
+    /// The command to forget the next one.
+    pub(super) fn drop_next(&mut self) -> Option<Command> {
+        let adapter = self.unwanted.pop_first()?;
+        Some(Command::DropAdapter { adapter })
+    }
+
     /// The driver is gone, while it loaded `again`, where it did. Returns that one where it is given up.
     pub(super) fn lose(&mut self, again: Option<AdapterName>) -> Option<AdapterName> {
         let loaded = again.and_then(|adapter| self.loaded.get_mut(&adapter));
@@ -64,6 +89,8 @@ impl Adapters {
             self.forget(adapter);
         }
         self.missing = self.loaded.keys().copied().collect();
+        // The next one has none of them.
+        self.unwanted.clear();
         given_up
     }
 

@@ -45,7 +45,7 @@ impl Engine {
                 "an adapter has the identity 0, which is that of none; give another one",
             ));
         }
-        if let Command::LoadAdapter { path, .. } = &command
+        if let Some(path) = command.path()
             && (path.is_empty() || path.len() > MAX_PATH_BYTES)
         {
             return Err(refused(&format!(
@@ -67,7 +67,8 @@ impl Engine {
         if commands.adapters.are_missing() {
             return Some(self.next_command(now_ns).unwrap_or(NextWork::Idle));
         }
-        if commands.waiting.is_empty() || commands.yields && self.waiting.queue.len() > 0 {
+        let is_idle = commands.waiting.is_empty() && !commands.adapters.are_unwanted();
+        if is_idle || commands.yields && self.waiting.queue.len() > 0 {
             return None;
         }
         // Batches that run are answered first.
@@ -80,7 +81,10 @@ impl Engine {
             return None;
         }
         let commands = &mut self.device.commands;
-        let (request, command) = match commands.adapters.load_next() {
+        // What is not wanted any more goes before what waits, which may name it anew.
+        let unasked = commands.adapters.load_next();
+        let unasked = unasked.or_else(|| commands.adapters.drop_next());
+        let (request, command) = match unasked {
             Some(command) => (None, command),
             None => {
                 let (request, command) = commands.waiting.pop_front()?;
@@ -171,6 +175,27 @@ impl Engine {
         given_up
     }
 
+    /// Nobody computes with an adapter any more, and nobody will: the driver forgets it, in order with batches, before
+    /// it is given commands that were entered later.
+    pub fn forget_adapter(&mut self, adapter: AdapterName) {
+        let commands = &mut self.device.commands;
+        let running = commands.running.as_ref();
+        let is_coming = running.is_some_and(|it| it.command.adapters().any(|it| it == adapter));
+        commands.adapters.drop_unwanted(adapter, is_coming);
+    }
+
+    /// Passes that programs have asked for and not taken, and that are computed with an adapter.
+    pub fn passes_with(&self, adapter: AdapterName) -> usize {
+        let passes = self.owned.contexts.iter();
+        let passes = passes.filter_map(|(_, context)| context.pass.as_ref());
+        let asked = passes.filter(|pass| {
+            let used = pass.adapter();
+            let is_used = (used.id, used.version) == (adapter.id, adapter.version);
+            is_used && !pass.is_ahead()
+        });
+        asked.count()
+    }
+
     /// Every command that waits fails.
     pub(super) fn refuse_commands(&mut self, refusal: &Error) {
         for (request, _) in std::mem::take(&mut self.device.commands.waiting) {
@@ -227,5 +252,6 @@ fn command_failed(failure: &CommandFailure) -> Error {
             ErrorCode::DriverFailed,
             format!("the driver failed the command: {message}; nothing has changed, try it again"),
         ),
+        CommandFailure::Refused(code, message) => Error::new(*code, message.clone()),
     }
 }

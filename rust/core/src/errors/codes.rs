@@ -40,6 +40,14 @@ pub enum ErrorCode {
     SnapshotUnusable,
     /// The user has no adapter of that name.
     AdapterMissing,
+    /// The user has an adapter of that name already.
+    AdapterExists,
+    /// An adapter was to be destroyed with which a pass is computed.
+    AdapterBusy,
+    /// The files of an adapter are damaged, do not fit the model, or ask for what is not supported.
+    InvalidAdapter,
+    /// There are too many adapters, of this user or in all, or they take too many bytes.
+    LimitAdapters,
     /// Too many snapshots are kept, of this user or in all.
     LimitSnapshots,
     /// More tokens were to be dropped than lie outside committed pages.
@@ -247,6 +255,10 @@ impl ErrorCode {
         Self::SnapshotMissing,
         Self::SnapshotUnusable,
         Self::AdapterMissing,
+        Self::AdapterExists,
+        Self::AdapterBusy,
+        Self::InvalidAdapter,
+        Self::LimitAdapters,
         Self::LimitSnapshots,
         Self::TruncateRange,
         Self::OutOfPages,
@@ -362,6 +374,10 @@ impl ErrorCode {
             Self::SnapshotMissing => "snapshot-missing",
             Self::SnapshotUnusable => "snapshot-unusable",
             Self::AdapterMissing => "adapter-missing",
+            Self::AdapterExists => "adapter-exists",
+            Self::AdapterBusy => "adapter-busy",
+            Self::InvalidAdapter => "invalid-adapter",
+            Self::LimitAdapters => "limit-adapters",
             Self::LimitSnapshots => "limit-snapshots",
             Self::TruncateRange => "truncate-range",
             Self::OutOfPages => "out-of-pages",

@@ -46,19 +46,21 @@ pub struct Again {
 /// The adapter that a command leaves in its last state.
 const fn named(command: &Command) -> AdapterName {
     match command {
-        Command::LoadAdapter { adapter, .. } | Command::DropAdapter { adapter } => *adapter,
-        Command::CopyAdapter { to, .. } => *to,
+        Command::LoadAdapter { adapter, .. }
+        | Command::CreateAdapter { adapter, .. }
+        | Command::DropAdapter { adapter } => *adapter,
+        Command::CopyAdapter { to, .. } | Command::ChangeAdapter { to, .. } => *to,
     }
 }
 
 /// Whether a command succeeds.
 fn carry_out(loaded: &mut Loaded, command: &Command) -> bool {
     match command {
-        Command::LoadAdapter { adapter, .. } => {
+        Command::LoadAdapter { adapter, .. } | Command::CreateAdapter { adapter, .. } => {
             loaded.insert(*adapter);
             true
         }
-        Command::CopyAdapter { from, to } => {
+        Command::CopyAdapter { from, to } | Command::ChangeAdapter { from, to, .. } => {
             loaded.contains(from) && {
                 loaded.insert(*to);
                 true

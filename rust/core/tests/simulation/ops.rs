@@ -228,6 +228,14 @@ fn command() -> impl Strategy<Value = Command> {
     let path = "/adapter".to_owned();
     prop_oneof![
         3 => name().prop_map(move |adapter| Command::LoadAdapter { adapter, path: path.clone() }),
+        1 => name().prop_map(|adapter| Command::CreateAdapter { adapter, path: "/new".to_owned(), rank: 1, alpha: 1.0, sigma: 0.5 }),
+        1 => (name(), name()).prop_map(|(from, to)| Command::ChangeAdapter {
+            from,
+            to,
+            path: "/changed".to_owned(),
+            sigma: None,
+            changes: [(1, 0.5)].into(),
+        }),
         2 => (name(), name()).prop_map(|(from, to)| Command::CopyAdapter { from, to }),
         2 => name().prop_map(|adapter| Command::DropAdapter { adapter }),
     ]

@@ -26,14 +26,14 @@ impl Host {
         } else {
             self.shared.config.driver_timeout
         };
-        config.engine.page_price = self.shared.config.page_price.saturating_mul(MICRO);
+        let host = &self.shared.config;
+        config.engine.page_price = host.page_price.saturating_mul(MICRO);
         let identity = ModelIdentity {
             name: config.engine.model.clone(),
             backend: config.engine.driver.backend.clone(),
             folder: config.folder.clone(),
         };
-        let mut model = Model::new(config)?;
-        let host = &self.shared.config;
+        let mut model = Model::new(config, host.data_dir.as_deref())?;
         if let (Durability::Disk, Some(dir)) = (host.snapshots.durability, host.snapshots_dir()) {
             let store = SnapshotStore::new(&dir, host.snapshots.clone(), identity);
             model.keep_in(Keeping::new(store));

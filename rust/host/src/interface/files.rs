@@ -13,8 +13,6 @@ use super::view::view;
 use crate::process::handles::HandleTable;
 use crate::process::state::ProcessState;
 use crate::scratch::descriptor::OpenDescriptor;
-use crate::scratch::folder::Fault;
-use crate::scratch::folders::off;
 use crate::scratch::process_files::ProcessFiles;
 
 /// Where programs ask for their folders.
@@ -42,16 +40,7 @@ async fn directories(
     mut store: StoreContextMut<'_, ProcessState>,
 ) -> wasmtime::Result<Directories> {
     store.data().count_arrival();
-    if let Some(finding) = store.data().files.finding() {
-        let turns = store.data().files.turns().clone();
-        let found = match turns.run(finding).await {
-            Ok(found) => found,
-            // Its paths are not there, as where files are off.
-            Err(Fault::Refused(stalled)) => Err(off(&stalled.message)),
-            Err(Fault::Io(error)) => return Err(error.into()),
-        };
-        store.data_mut().files.keep(found);
-    }
+    store.data_mut().files.find().await?;
     let ProcessState { table, files, .. } = store.data_mut();
     let given = files.given().iter();
     given

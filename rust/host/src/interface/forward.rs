@@ -24,6 +24,7 @@ use crate::Error;
 use crate::budget::{Charge, Purpose};
 use crate::futures::{Future, Operation};
 use crate::limits::Limits;
+use crate::model::adapters::Version;
 use crate::model::conversation::Context;
 use crate::model::pass::Pass;
 use crate::model::tokens::{Extras, TRAITS_BYTES};
@@ -55,6 +56,8 @@ struct Draft {
     masks_bytes: usize,
     token_mask_bytes: usize,
     lists_bytes: usize,
+    /// What it is computed with.
+    adapter: Option<Arc<Version>>,
     charge: Charge,
 }
 
@@ -132,6 +135,9 @@ impl Execute {
     /// `limit-engine-memory`, `context-released`; the pass can be executed again.
     fn submit(context: Arc<Context>, draft: &mut Option<Draft>) -> Result<FuturePassOutput, Error> {
         let waiting = draft.as_mut().ok_or_else(executed)?;
+        if let Some(adapter) = &waiting.adapter {
+            context.hold(adapter.clone())?;
+        }
         let (length, n_taken, slots, n_read) = context.model.with_engine(|engine| {
             let (id, forward) = (context.id, &waiting.forward);
             let n_read = forward.n_bytes(&engine.config().driver);
@@ -294,6 +300,7 @@ impl HostForwardPass for Forwards<'_> {
             masks_bytes: 0,
             token_mask_bytes: 0,
             lists_bytes: 0,
+            adapter: None,
             charge,
         });
         Ok(self.table.push(ForwardPassHandle { context, draft })?)
@@ -427,10 +434,18 @@ impl HostForwardPass for Forwards<'_> {
 
     fn set_adapter(
         &mut self,
-        _this: Resource<ForwardPassHandle>,
+        this: Resource<ForwardPassHandle>,
         adapter: Resource<AdapterHandle>,
     ) -> CallResult<()> {
-        match *self.table.get(&adapter)? {}
+        let adapter = self.table.get(&adapter)?.clone();
+        let user = self.record.username.clone();
+        self.change(&this, 0, |context, draft| {
+            let version = adapter.version(&context.model, &user)?;
+            let used = &mut draft.forward.adapter;
+            (used.id, used.version) = (version.name.id, version.name.version);
+            draft.adapter = Some(version);
+            Ok(())
+        })
     }
 
     fn set_zo_seed(&mut self, this: Resource<ForwardPassHandle>, seed: i64) -> CallResult<()> {

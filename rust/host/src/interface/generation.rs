@@ -232,10 +232,17 @@ impl HostGenerator for Generators<'_> {
 
     fn set_adapter(
         &mut self,
-        _this: Resource<GeneratorHandle>,
+        this: Resource<GeneratorHandle>,
         adapter: Resource<AdapterHandle>,
     ) -> CallResult<()> {
-        match *self.table.get(&adapter)? {}
+        let context = self.table.get(&this)?.0.context.clone();
+        let user = &self.record.username;
+        let version = (self.table.get(&adapter)?).version(&context.model, user)?;
+        let name = version.name;
+        context.hold(version)?;
+        self.on_generator(&this, |engine, id| {
+            engine.set_adapter(id, name.id, name.version)
+        })
     }
 
     fn set_zo_seed(&mut self, this: Resource<GeneratorHandle>, seed: i64) -> CallResult<()> {

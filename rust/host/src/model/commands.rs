@@ -1,10 +1,27 @@
-//! Commands to the driver, at the wish of the operator of the engine.
+//! Commands to the driver, at the wish of the operator of the engine, or of a program.
 
 use pie_core::{Command, ErrorCode, RequestId, Submission};
 
 use super::Model;
 use crate::Error;
+use crate::errors::stopped;
 use crate::sync::lock;
+
+/// A command that a program waits for: it is cancelled where the program waits no more.
+struct AwaitedCommand<'a> {
+    model: &'a Model,
+    request: RequestId,
+    is_taken: bool,
+}
+
+impl Drop for AwaitedCommand<'_> {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            lock(&self.model.commanded).remove(&self.request);
+            self.model.cancel(self.request);
+        }
+    }
+}
 
 impl Model {
     /// Has the driver carry out a command, in order with batches, and blocks this thread until it has.
@@ -26,6 +43,33 @@ impl Model {
             let message = "the model was stopped before the command was carried out";
             return Err(Error::new(ErrorCode::EngineStopped, message));
         };
+        ready?;
+        let answer = self.with_engine(|engine| engine.take(request));
+        let missing = || Err(Error::internal("a command that was ready has no answer"));
+        answer.unwrap_or_else(missing).map(|_| ())
+    }
+
+    /// The same for a program, which waits without a thread. A command that nobody waits for any more is not given; one
+    /// that is carried out is carried out to its end.
+    ///
+    /// # Errors
+    /// As [`Model::carry_out`], and those that the driver has for adapters.
+    pub(super) async fn commanded(&self, submission: Submission) -> Result<(), Error> {
+        let (request, receiver) = self.submit(submission);
+        let mut asked = AwaitedCommand {
+            model: self,
+            request,
+            is_taken: false,
+        };
+        lock(&self.commanded).insert(request);
+        if self.is_stopped() {
+            self.wake_commanded();
+        }
+        let Ok(ready) = receiver.await else {
+            return Err(stopped());
+        };
+        asked.is_taken = true;
+        lock(&self.commanded).remove(&request);
         ready?;
         let answer = self.with_engine(|engine| engine.take(request));
         let missing = || Err(Error::internal("a command that was ready has no answer"));

@@ -7,6 +7,7 @@ use pie_core::{Answer, ContextId, Engine, Entering, GeneratorId, HostData, Proce
 use pie_text::{Addition, At, Chat, ChatState, ToolList};
 
 use super::Model;
+use super::adapters::Version;
 use super::pass::Pass;
 use super::tokens::{Extras, TOKEN_BYTES, Tokens};
 use crate::Error;
@@ -25,6 +26,7 @@ pub(super) const SNAPSHOT_BYTES: u64 = 1 << 10;
 pub(crate) struct SavedConversation {
     turns: ChatState,
     extras: Extras,
+    adapters: HeldAdapters,
     /// Whose it is; the core knows users by numbers.
     pub(crate) user: String,
     /// For the snapshot. It becomes that of the context that takes it.
@@ -40,6 +42,31 @@ pub(crate) struct Context {
     /// For the tools that the model was given.
     tools: Mutex<Charge>,
     pub(super) tokens: Mutex<Tokens>,
+    /// Those that its tokens were computed with, so that they can be computed again.
+    adapters: Mutex<HeldAdapters>,
+}
+
+/// Adapters that tokens of a context were computed with, each with the place from which on there may be such tokens.
+#[derive(Clone, Debug, Default)]
+struct HeldAdapters(Vec<(u32, Arc<Version>)>);
+
+impl HeldAdapters {
+    /// Tokens from `start` on may be computed with it.
+    fn hold(&mut self, start: u32, version: Arc<Version>) {
+        match self.0.iter_mut().find(|(_, held)| held.name == version.name) {
+            Some((first, _)) => *first = start.min(*first),
+            None => self.0.push((start, version)),
+        }
+    }
+
+    /// There are no tokens from `end` on; returns what is held no more.
+    fn truncate(&mut self, end: u32) -> Self {
+        let (kept, left) = std::mem::take(&mut self.0)
+            .into_iter()
+            .partition(|(start, _)| *start < end);
+        self.0 = kept;
+        Self(left)
+    }
 }
 
 impl Context {
@@ -50,7 +77,25 @@ impl Context {
             turns: Mutex::new(turns),
             tools: Mutex::new(tokens.account().empty(Purpose::Text)),
             tokens: Mutex::new(tokens),
+            adapters: Mutex::default(),
         }
+    }
+
+    /// The same, whose tokens were computed with these.
+    fn with_adapters(mut self, adapters: HeldAdapters) -> Self {
+        self.adapters = Mutex::new(adapters);
+        self
+    }
+
+    /// Keeps an adapter as long as there may be tokens that a pass which follows computes with it.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub(crate) fn hold(&self, version: Arc<Version>) -> Result<(), Error> {
+        // The newest token may have no keys and values: a pass computes it first.
+        let start = self.seq_len()?.saturating_sub(1);
+        lock(&self.adapters).hold(start, version);
+        Ok(())
     }
 
     /// Charges the tools of a conversation.
@@ -105,9 +150,9 @@ impl Context {
         host_data: &HostData,
         account: Account,
     ) -> Result<Self, Error> {
-        let (turns, extras) = kept_in(host_data);
+        let (turns, extras, adapters) = kept_in(host_data);
         let tokens = Tokens::new(account).with_extras(extras);
-        let context = Self::new(model, id, turns, tokens);
+        let context = Self::new(model, id, turns, tokens).with_adapters(adapters);
         context.charge_whole().inspect_err(|_| context.release())?;
         Ok(context)
     }
@@ -120,7 +165,7 @@ impl Context {
         host_data: &HostData,
         account: Account,
     ) -> Self {
-        let (turns, extras) = kept_in(host_data);
+        let (turns, extras, adapters) = kept_in(host_data);
         let kept = host_data.downcast_ref::<SavedConversation>();
         let mut charge = kept.and_then(|kept| lock(&kept.charge).take());
         let of_tools = charge
@@ -128,7 +173,7 @@ impl Context {
             .map(|charge| charge.split(turns.n_bytes() as u64));
         let length = model.with_engine(|engine| engine.length(id)).unwrap_or(0);
         let tokens = Tokens::taken_over(account, charge, length as usize, extras);
-        let context = Self::new(model, id, turns, tokens);
+        let context = Self::new(model, id, turns, tokens).with_adapters(adapters);
         if let Some(of_tools) = of_tools {
             lock(&context.tools).absorb(of_tools.repurposed(Purpose::Text));
         }
@@ -153,7 +198,8 @@ impl Context {
             let tokens = lock(&self.tokens).fork(length)?;
             Ok::<_, Error>((engine.fork(self.id)?, tokens))
         })?;
-        let fork = Self::new(self.model.clone(), id, turns, tokens);
+        let adapters = lock(&self.adapters).clone();
+        let fork = Self::new(self.model.clone(), id, turns, tokens).with_adapters(adapters);
         let charged = fork.charge_tools(&lock(&fork.turns));
         charged.inspect_err(|_| fork.release())?;
         Ok(fork)
@@ -395,6 +441,8 @@ impl Context {
             lock(&self.tokens).cut(after as usize..before as usize, length);
             Ok::<_, Error>((before, after))
         })?;
+        let left = lock(&self.adapters).truncate(after);
+        drop(left);
         turns.truncate(before, after);
         self.charge_tools(&turns)
     }
@@ -418,6 +466,7 @@ impl Context {
         let kept = SavedConversation {
             turns: turns.clone(),
             extras,
+            adapters: lock(&self.adapters).clone(),
             user: user.to_owned(),
             charge: Mutex::new(Some(account.charge(Purpose::Snapshot, n_bytes)?)),
         };
@@ -428,6 +477,8 @@ impl Context {
     pub(crate) fn release(&self) {
         self.model.with_engine(|engine| engine.release(self.id));
         lock(&self.tokens).release();
+        let left = lock(&self.adapters).truncate(0);
+        drop(left);
         // Less is never refused.
         drop(lock(&self.tools).resize(0));
     }
@@ -435,8 +486,11 @@ impl Context {
 
 /// The state of the conversation that was kept with a snapshot, and what its tokens take besides. They are always
 /// there: only [`Context::save`] saves.
-fn kept_in(host_data: &HostData) -> (ChatState, Extras) {
+fn kept_in(host_data: &HostData) -> (ChatState, Extras, HeldAdapters) {
     let kept = host_data.downcast_ref::<SavedConversation>();
-    let kept = kept.map(|kept| (kept.turns.clone(), kept.extras.clone()));
+    let kept = kept.map(|kept| {
+        let (turns, extras) = (kept.turns.clone(), kept.extras.clone());
+        (turns, extras, kept.adapters.clone())
+    });
     kept.unwrap_or_default()
 }

@@ -237,7 +237,8 @@ impl Model {
         command: &DriverCommand,
         outcome: Result<(), CommandFailure>,
     ) -> Result<(), Error> {
-        if let (true, Err(failure)) = (command.again, &outcome) {
+        let is_load = matches!(command.command, pie_core::Command::LoadAdapter { .. });
+        if let (true, Err(failure)) = (command.again && is_load, &outcome) {
             let (model, command) = (self.name(), &command.command);
             tracing::error!(
                 model,

@@ -1,10 +1,11 @@
 //! The dummy driver as a thread: it answers a model's batches until the model is stopped.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pie_core::{DriverAnswer, dummy};
+use pie_core::{CommandFailure, DriverAnswer, dummy};
 
 use super::Model;
 use super::driver::Work;
@@ -39,6 +40,7 @@ pub(crate) fn drive(
                 },
                 Some(Work::Command(command)) => {
                     let outcome = driver.command(command.command());
+                    let outcome = outcome.and_then(|()| write_files(command.command()));
                     model.complete_command(&command, outcome)
                 }
             });
@@ -52,6 +54,25 @@ pub(crate) fn drive(
             "the thread of the dummy driver cannot be started: {error}"
         ))
     })
+}
+
+/// Writes the files of an adapter that is made. They hold nothing but its name, which is all that the driver knows.
+fn write_files(command: &pie_core::Command) -> Result<(), CommandFailure> {
+    let (adapter, path) = match command {
+        pie_core::Command::CreateAdapter { adapter, path, .. } => (adapter, path),
+        pie_core::Command::ChangeAdapter { to, path, .. } => (to, path),
+        _ => return Ok(()),
+    };
+    let folder = Path::new(path);
+    let config = format!(
+        "{{\"peft_type\":\"LORA\",\"dummy\":\"{:016x}-{:08x}\"}}",
+        adapter.id, adapter.version
+    );
+    let weights = [&2u64.to_le_bytes()[..], b"{}"].concat();
+    let written = std::fs::create_dir(folder)
+        .and_then(|()| std::fs::write(folder.join("adapter_config.json"), config))
+        .and_then(|()| std::fs::write(folder.join("adapter_model.safetensors"), weights));
+    written.map_err(|error| CommandFailure::Failed(format!("its files cannot be written ({error})")))
 }
 
 fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver, Error> {

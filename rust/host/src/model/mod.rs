@@ -1,5 +1,7 @@
 //! A loaded model: the core behind its lock, the text side, and whoever waits for an answer.
 
+mod adapter_folders;
+pub(crate) mod adapters;
 mod commands;
 pub(crate) mod constraints;
 pub(crate) mod conversation;
@@ -33,7 +35,7 @@ mod walking_tests;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -46,6 +48,7 @@ use pie_text::Chat;
 use pie_text::limits::MAX_TEXT_BYTES;
 use tokio::sync::oneshot;
 
+use self::adapters::Adapters;
 use self::drafters::Drafters;
 use self::inbox::Inbox;
 use self::keeping::Keeping;
@@ -100,6 +103,8 @@ pub struct Model {
     /// Woken where a batch or a command begins while neither ran.
     watch: Arc<OverdueSignal>,
     waiters: Mutex<HashMap<RequestId, Waker>>,
+    /// Those that users have given names.
+    pub(crate) adapters: Adapters,
     /// Of the generators for which models draft.
     drafters: Drafters,
     /// Its snapshots on disk; none where they are kept in memory.
@@ -129,17 +134,18 @@ impl std::fmt::Debug for Model {
 }
 
 impl Model {
-    /// Reads the text side of the folder and makes the core.
+    /// Reads the text side of the folder and makes the core. Files of adapters lie in `data_dir`.
     ///
     /// # Errors
     /// `invalid-model` when a file is missing or damaged, `invalid-config` for a setting out of its range.
-    pub(crate) fn new(config: ModelConfig) -> Result<Self, Error> {
+    pub(crate) fn new(config: ModelConfig, data_dir: Option<&Path>) -> Result<Self, Error> {
         let ModelConfig {
             folder, mut engine, ..
         } = config;
         let driver = engine.driver.clone();
         let chat = Arc::new(Chat::from_dir(&folder, driver.vocab_size).map_err(text_error)?);
         engine.end_tokens = chat.end_tokens().to_vec();
+        let above = data_dir.map(|data_dir| data_dir.join("adapters"));
         Ok(Self {
             name: engine.model.clone(),
             text_bytes: text_bytes(chat.tokenizer().longest_token_bytes(), driver.max_positions),
@@ -147,6 +153,7 @@ impl Model {
             chat,
             inbox: Inbox::new(usize::try_from(engine.max_waiting).unwrap_or(usize::MAX)),
             watch: Arc::default(),
+            adapters: Adapters::new(&engine, above.as_deref()),
             engine: Mutex::new(Engine::new(engine)?),
             waiters: Mutex::default(),
             drafters: Drafters::default(),
@@ -191,6 +198,11 @@ impl Model {
             }
             hasher.finish()
         })
+    }
+
+    /// Whether its driver serves adapters.
+    pub(crate) const fn serves_adapters(&self) -> bool {
+        self.driver.adapters
     }
 
     /// Tokens that a page holds.
@@ -268,6 +280,10 @@ impl Model {
     /// Runs `work` on the core, which has seen everything that was submitted before, and wakes whoever it made ready.
     pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut Engine) -> T) -> T {
         let mut engine = lock(&self.engine);
+        // Before commands that name them anew.
+        for adapter in self.adapters.take_dropped() {
+            engine.forget_adapter(adapter);
+        }
         let mut answered = self.drain_inbox(&mut engine);
         let result = work(&mut engine);
         answered.extend(

@@ -45,7 +45,7 @@ fn made() -> Model {
         engine: EngineConfig::new("tiny", VOCAB_SIZE),
         is_isolated: false,
     };
-    Model::new(config).unwrap()
+    Model::new(config, None).unwrap()
 }
 
 fn with_process(model: Model) -> Arc<Model> {

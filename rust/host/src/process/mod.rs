@@ -1,5 +1,6 @@
 //! Processes: launched programs, and the way to talk to them.
 
+pub(crate) mod adapter_files;
 pub(crate) mod arguments;
 pub(crate) mod child;
 pub(crate) mod ending;

@@ -28,7 +28,7 @@ pub(crate) struct OpenDescriptor {
 
 impl OpenDescriptor {
     /// A folder that programs are given to read.
-    pub(super) fn read_only(dir: File) -> Self {
+    pub(crate) fn read_only(dir: File) -> Self {
         Self {
             object: Descriptor::Dir(new_dir(dir, FsPerms::ReadOnly)),
             folder: None,

@@ -1,12 +1,8 @@
 //! The folders of all programs of a host.
 
 use std::collections::HashMap;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use pie_core::ErrorCode;
 use tokio::runtime::Handle;
@@ -21,13 +17,12 @@ use crate::Error;
 use crate::naming::folder_name;
 use crate::sandbox::cpu::CpuMeter;
 use crate::sync::lock;
+use crate::temporary::{make_dir, make_temporary, open_dir, sweep};
 
 /// The folder below `engine.data_dir` that holds all others.
 const ROOT: &str = "scratch";
 /// The folder within it of those that end with their process.
 const PROCESSES: &str = "process";
-/// A folder that is younger may be about to be locked by the engine that made it.
-const SETTLED: Duration = Duration::from_secs(60);
 /// Folders whose content stays counted while nobody uses them.
 const MAX_IDLE: usize = 64;
 /// One part in this many of the files that the system lets this process have open is for programs.
@@ -202,48 +197,13 @@ impl Folders {
     /// A folder that is removed when nobody holds it any more.
     fn temporary(&self, above: &Path, owner: &Owner) -> Outcome<Arc<Folder>> {
         let permit = self.permit(owner)?;
-        make_dir(above)?;
-        let temporary = tempfile::Builder::new().prefix("").tempdir_in(above)?;
-        let dir = open_dir(temporary.path())?;
-        // Other engines see by this that it is in use.
-        dir.try_lock().map_err(io::Error::from)?;
+        let (temporary, dir) = make_temporary(above)?;
         let kept = Kept {
             permit: Some(permit),
             temporary: Some(temporary),
         };
         Ok(Arc::new(Folder::new(dir, &self.config, kept)?))
     }
-}
-
-/// Removes the folders of processes whose engine has gone without doing so. What cannot be removed stays for the next.
-fn sweep(above: &Path) {
-    let Ok(entries) = std::fs::read_dir(above) else {
-        return;
-    };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let Ok(dir) = open_dir(&path) else {
-            continue;
-        };
-        let made = dir.metadata().and_then(|metadata| metadata.created());
-        let age = made.ok().and_then(|made| made.elapsed().ok());
-        if age.is_some_and(|age| age > SETTLED) && dir.try_lock().is_ok() {
-            drop(std::fs::remove_dir_all(&path));
-        }
-    }
-}
-
-fn make_dir(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// Opens a folder to be read, which a lock of it wants: with no more than its path, the system refuses locks.
-fn open_dir(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let flags = rustix::fs::OFlags::DIRECTORY.bits();
-    options
-        .read(true)
-        .custom_flags(flags.cast_signed())
-        .open(path)
 }
 
 /// The error of a process that has no folder of its own.

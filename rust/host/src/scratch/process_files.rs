@@ -1,5 +1,6 @@
 //! The files of one process: which folders it is given, what it may open, and why it was last refused something.
 
+use std::io;
 use std::sync::Arc;
 
 use wasmtime_wasi::p2::FsError;
@@ -7,7 +8,7 @@ use wasmtime_wasi::p2::FsError;
 use super::config::SCRATCH;
 use super::descriptor::OpenDescriptor;
 use super::folder::{Fault, Folder};
-use super::folders::{Folders, Owner};
+use super::folders::{Folders, Owner, off};
 use super::permits::{OpenPermit, ProcessPermits};
 use super::refusals::Refusals;
 use super::turns::FileTurns;
@@ -53,8 +54,25 @@ impl ProcessFiles {
         }
     }
 
+    /// Finds the folder that the process may change, unless it is known. Most programs have no use for any.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) async fn find(&mut self) -> io::Result<()> {
+        if let Some(finding) = self.finding() {
+            let found = match self.turns.run(finding).await {
+                Ok(found) => found,
+                // Its paths are not there, as where files are off.
+                Err(Fault::Refused(stalled)) => Err(off(&stalled.message)),
+                Err(Fault::Io(error)) => return Err(error),
+            };
+            self.keep(found);
+        }
+        Ok(())
+    }
+
     /// How to find the folder that the process may change, on a thread that may block. None: it is known.
-    pub(crate) fn finding(
+    pub(super) fn finding(
         &self,
     ) -> Option<impl FnOnce() -> Result<Arc<Folder>, Error> + Send + 'static + use<>> {
         let (folders, owner) = (self.folders.clone(), self.owner.clone());
@@ -64,7 +82,7 @@ impl ProcessFiles {
     }
 
     /// Keeps the folder that was found, as long as the process lives.
-    pub(crate) fn keep(&mut self, scratch: Result<Arc<Folder>, Error>) {
+    pub(super) fn keep(&mut self, scratch: Result<Arc<Folder>, Error>) {
         let mounts = self.folders.mounts().iter();
         let mut given: Vec<_> = mounts
             .map(|mount| (mount.dir.clone(), mount.path.clone()))

@@ -59,6 +59,11 @@ impl Refusals {
         lock(&self.0).last = None;
     }
 
+    /// Why the process has no folder of its own.
+    pub(crate) fn off(&self) -> Option<Error> {
+        lock(&self.0).off.clone()
+    }
+
     /// The last one.
     pub(crate) fn last(&self) -> Option<Error> {
         let refused = lock(&self.0);

@@ -164,7 +164,7 @@ impl Generator {
 
     /// Computes every step with an adapter.
     pub fn adapter(self, adapter: &Adapter) -> Self {
-        self.set(|made| made.set_adapter(adapter.raw()))
+        self.set(|made| made.set_adapter(adapter.raw()?))
     }
 
     /// Perturbs the adapter by this seed; without an adapter the next step fails with `invalid-argument`.

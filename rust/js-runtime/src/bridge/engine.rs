@@ -29,6 +29,7 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("contextSnapshots", context_snapshots),
     super::export!("adapterCreate", adapter_create),
     super::export!("adapterOpen", adapter_open),
+    super::export!("adapterNames", adapter_names),
     super::export!("shortest", shortest),
     super::export!("intersection", intersection),
     super::export!("allowing", allowing),
@@ -291,7 +292,38 @@ impl ContextHandle {
 handle!(AdapterHandle, adapter::Adapter);
 
 #[rquickjs::methods(rename_all = "camelCase")]
-impl AdapterHandle {}
+impl AdapterHandle {
+    fn fork<'js>(&self, ctx: Ctx<'js>, name: Value<'js>) -> Result<Value<'js>> {
+        self.held.raw.fork(&read::<String>(&ctx, name)?).write(&ctx)
+    }
+
+    fn save<'js>(&self, ctx: Ctx<'js>, path: Value<'js>) -> Result<Value<'js>> {
+        self.held.raw.save(&read::<String>(&ctx, path)?).write(&ctx)
+    }
+
+    fn load<'js>(&self, ctx: Ctx<'js>, path: Value<'js>) -> Result<Value<'js>> {
+        self.held.raw.load(&read::<String>(&ctx, path)?).write(&ctx)
+    }
+
+    fn change<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        changes: Value<'js>,
+        sigma: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .change(
+                &read::<Vec<adapter::Change>>(&ctx, changes)?,
+                read::<Option<f32>>(&ctx, sigma)?,
+            )
+            .write(&ctx)
+    }
+
+    fn destroy<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.destroy().write(&ctx)
+    }
+}
 
 handle!(GrammarHandle, grammar::Grammar);
 
@@ -1066,10 +1098,17 @@ fn adapter_create<'js>(
     ctx: Ctx<'js>,
     model: Class<'js, ModelHandle>,
     name: Value<'js>,
+    rank: Value<'js>,
+    alpha: Value<'js>,
 ) -> Result<Value<'js>> {
     let model = model.borrow().held.clone();
-    let made = adapter::Adapter::create(&model.raw, &read::<String>(&ctx, name)?)
-        .map(|made| Held::of(made, model));
+    let made = adapter::Adapter::create(
+        &model.raw,
+        &read::<String>(&ctx, name)?,
+        read::<u32>(&ctx, rank)?,
+        read::<f32>(&ctx, alpha)?,
+    )
+    .map(|made| Held::of(made, model));
     made.write(&ctx)
 }
 
@@ -1082,6 +1121,11 @@ fn adapter_open<'js>(
     let made = adapter::Adapter::open(&model.raw, &read::<String>(&ctx, name)?)
         .map(|made| Held::of(made, model));
     made.write(&ctx)
+}
+
+fn adapter_names<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    adapter::Adapter::names(&model.raw).write(&ctx)
 }
 
 fn shortest<'js>(ctx: Ctx<'js>, mask: Value<'js>, len: Value<'js>) -> Result<Value<'js>> {
@@ -1474,6 +1518,16 @@ impl Read for runtime::SpawnOptions {
     }
 }
 
+impl Read for adapter::Change {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        Ok(Self {
+            seed: field(ctx, &object, "seed")?,
+            factor: field(ctx, &object, "factor")?,
+        })
+    }
+}
+
 impl Read for grammar::Source {
     fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
         let object: Object<'js> = value.get()?;
@@ -1823,4 +1877,5 @@ impl Write for tools::ToolEvent {
 
 listed!(sampling::Slot);
 listed!(http::Header);
+listed_in!(adapter::Change);
 listed_in!(http::Header);

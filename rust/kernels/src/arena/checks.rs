@@ -57,9 +57,29 @@ impl Batch<'_> {
                 self.seq_reread.len()
             )));
         }
+        self.check_adapters(n_seqs)?;
         check_indptr("qo_indptr", self.qo_indptr, self.tokens.len(), true)?;
         check_indptr("kv_indptr", self.kv_indptr, self.kv_indices.len(), true)?;
         check_indptr("mask_indptr", self.mask_indptr, self.mask_runs.len(), false)
+    }
+
+    /// The arrays of adapters are there for all sequences, or none is.
+    fn check_adapters(&self, n_seqs: usize) -> Result<()> {
+        let lengths = [
+            ("seq_adapter", self.seq_adapter.len(), 2),
+            ("seq_adapter_version", self.seq_adapter_version.len(), 1),
+            ("seq_zo_seed", self.seq_zo_seed.len(), 3),
+        ];
+        let has_none = lengths.iter().all(|&(_, found, _)| found == 0);
+        for (name, found, words) in lengths {
+            if !has_none && found != words * n_seqs {
+                return Err(Error::batch(format!(
+                    "{name} has {found} words, not {}",
+                    words * n_seqs
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn check_tokens(&self, limits: &ArenaBounds) -> Result<()> {

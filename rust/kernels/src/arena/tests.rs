@@ -312,3 +312,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn tokens_with_adapters_are_found() {
+    let mut arrays = arrays();
+    arrays.extend([
+        (array::SEQ_ADAPTER, vec![0, 0, 7, 1]),
+        (array::SEQ_ADAPTER_VERSION, vec![0, 3]),
+        (array::SEQ_ZO_SEED, vec![0, 0, 0, 1, 9, 2]),
+    ]);
+    let words = arena(&arrays);
+    let key = AdapterKey {
+        id: 1 << 32 | 7,
+        version: 3,
+    };
+    let zo_seed = Some(2 << 32 | 9);
+    let found = read(&words).unwrap().adapted_tokens();
+    assert_eq!(found, [(AdapterUse { key, zo_seed }, 3)]);
+    assert!(read(&arena(&self::arrays())).unwrap().adapted_tokens().is_empty());
+}
+
+#[test]
+fn adapters_of_some_sequences_are_refused() {
+    for (pair, array) in [
+        (array::SEQ_ADAPTER, vec![1, 0]),
+        (array::SEQ_ADAPTER, vec![1, 0, 1, 0]),
+        (array::SEQ_ADAPTER_VERSION, vec![1, 0]),
+        (array::SEQ_ZO_SEED, vec![0; 6]),
+    ] {
+        assert!(read(&with(pair, &array)).is_err(), "array {pair}");
+    }
+}

@@ -57,6 +57,7 @@ impl OpChecks<'_> {
             8 => self.check_rows(raw),
             9 => self.check_logits(raw),
             10 => self.check_vector(raw),
+            11 => self.check_lora(raw),
             other => Err(Error::argument(format!("kind {other} is unknown"))),
         }
     }
@@ -200,6 +201,29 @@ impl OpChecks<'_> {
         let weight = self.vector(raw.weight)?;
         let dst = self.expect(raw.dst, float(self.weights.vectors[weight].len()))?;
         Ok(Op::AddVector { dst, weight })
+    }
+
+    /// What adapters add to some columns of a linear.
+    fn check_lora(&self, raw: &RawOp) -> Result<Op> {
+        let src_width = self.buffer(raw.src)?.width;
+        let dst_width = self.buffer(raw.dst)?.width;
+        let src = self.expect(raw.src, rounded(src_width))?;
+        let dst = self.expect(raw.dst, float(dst_width))?;
+        self.expect_same_rows(src, dst)?;
+        let (column, n_outputs) = (raw.weight as usize, raw.weight_2 as usize);
+        if n_outputs == 0 || column + n_outputs > dst_width {
+            return Err(Error::argument(format!(
+                "its columns {column} to {} are not those of a buffer of {dst_width}",
+                column + n_outputs
+            )));
+        }
+        Ok(Op::Lora {
+            src,
+            dst,
+            slot: raw.layer,
+            column,
+            n_outputs,
+        })
     }
 
     fn vector(&self, idx: u32) -> Result<usize> {

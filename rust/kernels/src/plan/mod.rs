@@ -4,6 +4,7 @@
 //! operations, which are checked against each other once; after that a step is one call. Everything belongs to the
 //! plan: threads, scratch memory, weights. Two plans share nothing.
 
+mod adapters;
 mod buffer;
 mod checks;
 mod op;
@@ -11,6 +12,7 @@ mod options;
 mod step;
 mod weights;
 
+pub(crate) use adapters::LowRankPart;
 pub(crate) use options::Options;
 pub(crate) use weights::Table;
 
@@ -18,13 +20,14 @@ pub use buffer::RawBuffer;
 pub use op::RawOp;
 pub use options::RawOptions;
 
+use adapters::{Adapters, SlotShape};
 use buffer::{Buffer, Counts};
 use checks::OpChecks;
 use op::Op;
 use step::Step;
 use weights::Weights;
 
-use crate::arena::{ArenaBounds, Batch};
+use crate::arena::{AdapterKey, ArenaBounds, Batch};
 use crate::element::{Bf16, Dtype};
 use crate::error::{Error, Result};
 use crate::float_env::FloatEnvironment;
@@ -44,6 +47,7 @@ pub(crate) struct Plan {
     options: Options,
     pool: Pool,
     weights: Weights,
+    adapters: Adapters,
     kv: Option<KvMemory>,
     /// Copies of pages that were swapped out; none where the plan cannot swap.
     host: Option<KvMemory>,
@@ -64,6 +68,7 @@ impl Plan {
         Ok(Self {
             pool: Pool::new(options.n_threads)?,
             weights: Weights::default(),
+            adapters: Adapters::default(),
             kv: None,
             host: None,
             ops: Vec::new(),
@@ -168,15 +173,48 @@ impl Plan {
             has_kv: self.kv.is_some(),
         };
         let mut checked = Vec::with_capacity(ops.len());
+        let mut adapters = Adapters::default();
         for (idx, raw) in ops.iter().enumerate() {
-            let op = checks
-                .check(raw)
-                .map_err(|error| Error::argument(format!("operation {idx}: {}", error.message)))?;
+            let at = |error: Error| Error::argument(format!("operation {idx}: {}", error.message));
+            let op = checks.check(raw).map_err(at)?;
+            if let Op::Lora {
+                src,
+                slot,
+                n_outputs,
+                ..
+            } = op
+            {
+                let n_inputs = buffers[src].width;
+                let shape = SlotShape {
+                    n_inputs,
+                    n_outputs,
+                };
+                adapters.add_slot(slot, shape).map_err(at)?;
+            }
             checked.push(op);
         }
         self.buffers = buffers;
         self.ops = checked;
+        self.adapters = adapters;
         Ok(())
+    }
+
+    /// Copies an adapter, in place of one of the same name; sequences can be computed with it from now on.
+    pub(crate) fn put_adapter(
+        &mut self,
+        key: AdapterKey,
+        sigma: f32,
+        parts: &[LowRankPart<'_>],
+    ) -> Result<()> {
+        if self.ops.is_empty() {
+            return Err(Error::argument("the plan is not sealed"));
+        }
+        self.adapters.put(key, sigma, parts)
+    }
+
+    /// Forgets an adapter. None of that name is no error.
+    pub(crate) fn forget_adapter(&mut self, key: AdapterKey) {
+        self.adapters.forget(key);
     }
 
     /// Runs a batch: writes its keys and values, and the logits f32 `[R, V]`.
@@ -227,6 +265,7 @@ impl Plan {
             scratch: &mut self.scratch,
             counts: self.counts,
             slots: batch.slots_to_write(),
+            adapted: self.adapters.adapted(&batch),
             batch: &batch,
             logits,
         };

@@ -10,11 +10,11 @@ pub struct RawOp {
     pub src: u32,
     /// Buffer written.
     pub dst: u32,
-    /// Layer of the pool.
+    /// Layer of the pool; of a change by adapters, its slot.
     pub layer: u32,
-    /// Index of a linear or vector.
+    /// Index of a linear or vector; of a change by adapters, its first column in `dst`.
     pub weight: u32,
-    /// Index of a second vector.
+    /// Index of a second vector; of a change by adapters, its columns.
     pub weight_2: u32,
     /// Epsilon or scale.
     pub value: f32,
@@ -62,4 +62,12 @@ pub(super) enum Op {
     Logits { src: usize, weight: usize },
     /// 10: the vector `weight` added to each row of `dst` (f32).
     AddVector { dst: usize, weight: usize },
+    /// 11: what adapters change in a linear of `src` (rounded), named by a slot, added to some columns of `dst` (f32).
+    Lora {
+        src: usize,
+        dst: usize,
+        slot: u32,
+        column: usize,
+        n_outputs: usize,
+    },
 }

@@ -1,6 +1,7 @@
 //! The interpreter: one batch through all operations of a plan.
 
-use super::buffer::{Buffer, Counts};
+use super::adapters::Adapted;
+use super::buffer::{Buffer, Counts, Rows};
 use super::op::Op;
 use super::options::Options;
 use super::weights::Weights;
@@ -11,6 +12,7 @@ use crate::kv::KvMemory;
 use crate::memory::Words;
 use crate::ops::attention::Attention;
 use crate::ops::linear::{Outputs, n_words};
+use crate::ops::lora;
 use crate::ops::rotary::{HeadNorms, RotaryWrite, Token};
 use crate::ops::rows::{AddVector, Embed, RmsNorm, SwiGlu};
 use crate::pool::Pool;
@@ -26,6 +28,7 @@ pub(super) struct Step<'a> {
     pub(super) counts: Counts,
     pub(super) batch: &'a Batch<'a>,
     pub(super) slots: Vec<Option<Slot>>,
+    pub(super) adapted: Adapted<'a>,
     pub(super) logits: &'a mut [f32],
 }
 
@@ -62,6 +65,13 @@ impl Step<'_> {
             Op::SelectRows { src, dst } => self.select_rows(src, dst),
             Op::Logits { src, weight } => self.logits(src, weight),
             Op::AddVector { dst, weight } => self.add_vector(dst, weight),
+            Op::Lora {
+                src,
+                dst,
+                slot,
+                column,
+                ..
+            } => self.lora::<E>(src, dst, slot, column),
         }
     }
 
@@ -122,6 +132,37 @@ impl Step<'_> {
         self.pool.for_each_row(out, width, |_row, out| {
             isa.run(AddVector { vector, out });
         })
+    }
+
+    /// What adapters change in a linear, for the rows that have one.
+    fn lora<E: Element>(&mut self, src: usize, dst: usize, slot: u32, column: usize) -> Result<()> {
+        let adapted = match self.buffers[dst].rows {
+            Rows::Tokens => &self.adapted.tokens,
+            Rows::Logits => &self.adapted.logits,
+        };
+        let groups = adapted.iter().filter_map(|rows| {
+            let (change, perturbation) = rows.change(slot)?;
+            let rows = &rows.rows;
+            Some(lora::LowRankRows {
+                change,
+                perturbation,
+                rows,
+            })
+        });
+        let groups: Vec<lora::LowRankRows<'_>> = groups.collect();
+        if groups.is_empty() {
+            return Ok(());
+        }
+        let (src, dst, n_rows) = two(self.buffers, self.counts, src, dst)?;
+        let (x_width, y_width) = (src.width, dst.width);
+        let target = lora::Target {
+            x: &src.words.view::<E>()[..n_rows * x_width],
+            x_width,
+            y: &mut dst.words.view_mut::<f32>()[..n_rows * y_width],
+            y_width,
+            column,
+        };
+        lora::apply(self.pool, self.options.isa, &groups, target)
     }
 
     #[allow(unsafe_code)] // Writes the pool of keys and values.

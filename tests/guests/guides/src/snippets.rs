@@ -23,6 +23,8 @@ pub(crate) async fn run(snippet: &str, server: &str, model: &Model, ctx: &mut Co
         "passes/3" => passes_3(server, model, ctx).await,
         "market/1" => market_1(server, model, ctx).await,
         "market/2" => market_2(server, model, ctx).await,
+        "adapters/1" => adapters_1(server, model, ctx).await,
+        "adapters/2" => adapters_2(server, model, ctx).await,
         "messages/1" => messages_1(server, model, ctx).await,
         "messages/2" => messages_2(server, model, ctx).await,
         "children/1" => children_1(server, model, ctx).await,
@@ -325,6 +327,31 @@ async fn market_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> 
     }
     let told = [spent, scheduling::price(), scheduling::dividend(model), scheduling::latency(ctx)];
     drop(told);
+    Ok(())
+}
+
+async fn adapters_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    let terse = Adapter::create_with(model, "terse", 4, 16.0)?;
+    let fork = ctx.fork()?;
+    let g = fork.generate(Sampler::Argmax).max_tokens(8).adapter(&terse);
+    println!("{}", g.collect_text().await?);
+    terse.save("adapters/terse")?;
+    let again = terse.fork("terse-too");
+    again.load("adapters/terse")?;
+    terse.destroy();
+    again.destroy();
+    Ok(())
+}
+
+async fn adapters_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    let adapter = Adapter::create(model, "trained")?;
+    for seed in [1, 2] {
+        let fork = ctx.fork()?;
+        let g = fork.generate(Sampler::Argmax).max_tokens(8).adapter(&adapter).zo_seed(seed);
+        println!("{}", g.collect_text().await?);
+    }
+    adapter.change(&[(1, 0.01), (2, -0.01)], Some(0.05))?;
+    adapter.destroy();
     Ok(())
 }
 

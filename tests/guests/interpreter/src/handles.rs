@@ -8,7 +8,7 @@ use inferlet::inference::{Grammar, Matcher};
 use inferlet::mcp::client::Session;
 use inferlet::messaging::Subscription;
 use inferlet::sample::Handle;
-use inferlet::{Child, Context, Forward, Generator, Model, Output, Result, chat, reasoning, tools};
+use inferlet::{Adapter, Child, Context, Forward, Generator, Model, Output, Result, chat, reasoning, tools};
 use serde_json::{Value, json};
 
 use crate::steering::Logs;
@@ -33,6 +33,7 @@ pub struct Handles {
     subscriptions: RefCell<HashMap<String, Rc<Subscription>>>,
     children: RefCell<HashMap<String, Rc<Child>>>,
     sessions: RefCell<HashMap<String, Rc<Session>>>,
+    adapters: RefCell<HashMap<String, Adapter>>,
 }
 
 /// Reads an output by one handle: what each accessor gives of it.
@@ -57,7 +58,19 @@ impl Handles {
             subscriptions: RefCell::default(),
             children: RefCell::default(),
             sessions: RefCell::default(),
+            adapters: RefCell::default(),
         }
+    }
+
+    pub fn add_adapter(&self, name: &str, adapter: Adapter) {
+        self.adapters.borrow_mut().insert(name.to_owned(), adapter);
+    }
+
+    /// The adapter of that handle.
+    pub fn adapter(&self, name: &str) -> Result<Adapter> {
+        let adapters = self.adapters.borrow();
+        let found = adapters.get(name).cloned();
+        found.ok_or_else(|| unnamed("adapter", name))
     }
 
     pub fn add_session(&self, name: &str, session: Session) {

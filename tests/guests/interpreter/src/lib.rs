@@ -204,6 +204,52 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::PassZoSeed { fwd, seed } => {
             handles.pass(fwd, |pass| pass.zo_seed(*seed).check())??
         }
+        Operation::PassAdapter { fwd, adapter } => {
+            let adapter = handles.adapter(adapter)?;
+            handles.pass(fwd, |pass| pass.adapter(&adapter).check())??
+        }
+        Operation::Adapter {
+            r#as,
+            name,
+            rank,
+            alpha,
+        } => {
+            let made = match (rank, alpha) {
+                (None, None) => Adapter::create(model, name)?,
+                _ => Adapter::create_with(model, name, rank.unwrap_or(8), alpha.unwrap_or(16.0))?,
+            };
+            handles.add_adapter(r#as, made);
+        }
+        Operation::AdapterOpen { name, r#as } => {
+            let found = Adapter::open(model, name);
+            let is_there = found.is_some();
+            if let Some(found) = found {
+                handles.add_adapter(r#as, found);
+            }
+            return Ok(json!(is_there));
+        }
+        Operation::AdapterNames {} => return Ok(json!(Adapter::names(model)?)),
+        Operation::AdapterFork {
+            adapter,
+            name,
+            r#as,
+        } => {
+            let fork = handles.adapter(adapter)?.fork(name);
+            fork.check()?;
+            handles.add_adapter(r#as, fork);
+        }
+        Operation::AdapterChange {
+            adapter,
+            changes,
+            sigma,
+        } => handles.adapter(adapter)?.change(changes, *sigma)?,
+        Operation::AdapterSave { adapter, path } => handles.adapter(adapter)?.save(path)?,
+        Operation::AdapterLoad { adapter, path } => handles.adapter(adapter)?.load(path)?,
+        Operation::AdapterDestroy { adapter } => handles.adapter(adapter)?.destroy(),
+        Operation::UseAdapter { r#gen, adapter } => {
+            let adapter = handles.adapter(adapter)?;
+            handles.rebuild(r#gen, |generator| generator.adapter(&adapter))?
+        }
         Operation::StartPosition { fwd } => {
             return handles.pass(fwd, |pass| checked(pass.start_position(), pass.check()))?;
         }
@@ -235,7 +281,10 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         } => return Ok(json!(brle::window(*start, *n, *window, *sinks)?)),
         Operation::MaskCausal { start, n } => return Ok(json!(brle::causal(*start, *n)?)),
         Operation::Generate(request) => {
-            let (generator, logs) = handles.context(&request.ctx, |ctx| request.start(ctx))??;
+            let adapter = request.adapter.as_deref();
+            let adapter = adapter.map(|name| handles.adapter(name)).transpose()?;
+            let started = handles.context(&request.ctx, |ctx| request.start(ctx, adapter.as_ref()));
+            let (generator, logs) = started??;
             generator.check()?;
             handles.add_logs(&request.r#as, logs);
             handles.add_generator(&request.r#as, generator);

@@ -5,7 +5,7 @@ use inferlet::sample::{
     Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, Probe, Seeded,
 };
 use inferlet::{
-    AnyJson, Context, Ebnf, Generator, GrammarConstraint, JsonSchema, Model, Regex, Result,
+    Adapter, AnyJson, Context, Ebnf, Generator, GrammarConstraint, JsonSchema, Model, Regex, Result,
     Sampler, Schema, tools,
 };
 use serde::Deserialize;
@@ -149,6 +149,46 @@ pub enum Operation {
     PassZoSeed {
         fwd: String,
         seed: i64,
+    },
+    PassAdapter {
+        fwd: String,
+        adapter: String,
+    },
+    Adapter {
+        r#as: String,
+        name: String,
+        rank: Option<u32>,
+        alpha: Option<f32>,
+    },
+    AdapterOpen {
+        name: String,
+        r#as: String,
+    },
+    AdapterNames {},
+    AdapterFork {
+        adapter: String,
+        name: String,
+        r#as: String,
+    },
+    AdapterChange {
+        adapter: String,
+        changes: Vec<(i64, f32)>,
+        sigma: Option<f32>,
+    },
+    AdapterSave {
+        adapter: String,
+        path: String,
+    },
+    AdapterLoad {
+        adapter: String,
+        path: String,
+    },
+    AdapterDestroy {
+        adapter: String,
+    },
+    UseAdapter {
+        r#gen: String,
+        adapter: String,
     },
     StartPosition {
         fwd: String,
@@ -539,6 +579,7 @@ pub struct Request {
     #[serde(default)]
     system_speculation: Speculation,
     zo_seed: Option<i64>,
+    pub adapter: Option<String>,
     horizon: Option<usize>,
     rebid_each_step: Option<bool>,
     #[serde(default)]
@@ -735,7 +776,7 @@ impl Reading {
 
 impl Request {
     /// The generator, before the engine has checked it, and what its constraints and its speculator will be told.
-    pub fn start(&self, ctx: &Context) -> Result<(Generator, Logs)> {
+    pub fn start(&self, ctx: &Context, adapter: Option<&Adapter>) -> Result<(Generator, Logs)> {
         let mut generator = ctx.generate(self.sampler.sampler());
         generator = self.stop.add_to(generator);
         if self.ignore_eos {
@@ -755,6 +796,9 @@ impl Request {
             Speculation::ByEngine(true) => generator.system_speculation(),
             Speculation::ByModel(name) => generator.draft_model(name),
         };
+        if let Some(adapter) = adapter {
+            generator = generator.adapter(adapter);
+        }
         if let Some(seed) = self.zo_seed {
             generator = generator.zo_seed(seed);
         }

@@ -164,7 +164,8 @@ async fn attempt(
             let done: Result<Vec<_>> = task::join_all(passes).await.into_iter().collect();
             return done.map(drop);
         }
-        "adapter" => return Adapter::create(model, "a").map(drop),
+        "adapter" => return Adapter::create_with(model, "a", 0, 1.0).map(drop),
+        "wide adapter" => return Adapter::create_with(model, "a", 100_000, 1.0).map(drop),
         "bid of no number" => return bid(ctx, f64::NAN),
         "endless bid" => return bid(ctx, f64::INFINITY),
         "negative bid" => return bid(ctx, -0.5),

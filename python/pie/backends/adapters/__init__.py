@@ -1,0 +1,1 @@
+"""Adapters of back ends: reading and writing them, their noise, and what a driver has loaded."""

@@ -1,0 +1,447 @@
+//! The adapters of a model by the names that users give them, and what they are made of.
+//!
+//! A *version* is what the weights of an adapter are at one time. It never changes: to load or to change an adapter
+//! puts another version in its place, a fork is a second name of the same one. The core and the driver know a version
+//! by a digest of how it came about, so that equal weights have equal identities, whoever made them, when, and beside
+//! what else. A version lives as long as a name, or tokens of a context that were computed with it; then the driver
+//! forgets it. So nothing that is under way loses what it computes with.
+//!
+//! | what holds a version | until |
+//! |---|---|
+//! | a name | the adapter is loaded anew, changed or destroyed |
+//! | a context, a snapshot | its last token that was computed with it is gone |
+//!
+//! Whoever locks [`Adapters`] waits for nothing and drops no version meanwhile: a version may be dropped under the lock
+//! of the core, and locks this one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use pie_core::{AdapterName, Command, EngineConfig, ErrorCode, ProcessId, Submission, UserId};
+use sha2::{Digest as _, Sha256};
+use tokio::task::spawn_blocking;
+
+use super::Model;
+use super::adapter_folders::AdapterFolders;
+use crate::Error;
+use crate::errors::stopped;
+use crate::sync::lock;
+
+/// The longest name of an adapter, in bytes.
+const MAX_NAME_BYTES: usize = 256;
+
+/// What the weights of an adapter are at one time.
+#[derive(Debug)]
+pub(crate) struct Version {
+    model: Weak<Model>,
+    user: UserId,
+    pub(crate) name: AdapterName,
+    /// Where they lie.
+    pub(crate) folder: PathBuf,
+    /// How they came about.
+    pub(crate) recipe: Recipe,
+    /// Of their files.
+    n_bytes: AtomicU64,
+}
+
+/// A digest of how weights came about: of files, or of a recipe and what it begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Recipe([u8; 32]);
+
+/// The adapters of a model.
+#[derive(Debug)]
+pub(crate) struct Adapters {
+    state: Mutex<State>,
+    /// Versions were dropped that the driver may have.
+    has_dropped: AtomicBool,
+    limits: AdapterLimits,
+    pub(crate) folders: AdapterFolders,
+}
+
+/// How many adapters there may be, and how large those of a user.
+#[derive(Clone, Copy, Debug)]
+struct AdapterLimits {
+    n_names: u32,
+    n_user_names: u32,
+    user_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    named: BTreeMap<(UserId, String), Arc<Version>>,
+    users: BTreeMap<UserId, OfUser>,
+    /// By what the driver knows them by: the versions that live, of all users.
+    living: BTreeMap<AdapterName, Living>,
+    dropped: Vec<AdapterName>,
+}
+
+/// What a user has.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfUser {
+    n_names: u32,
+    n_bytes: u64,
+    n_versions: usize,
+}
+
+/// Versions with the same weights.
+#[derive(Debug, Default)]
+struct Living {
+    /// Where those of each lie, with their bytes; 0 as long as they are not there.
+    folders: BTreeMap<PathBuf, u64>,
+    /// What the driver has read last, and would read again. It stays as long as any of the versions.
+    last: Option<PathBuf>,
+}
+
+impl Recipe {
+    /// Of the kind of a recipe, and what it consists of.
+    pub(crate) fn new(kind: &str, parts: &[&[u8]]) -> Self {
+        let mut digest = Sha256::new();
+        for part in std::iter::once(&kind.as_bytes()).chain(parts) {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        Self(digest.finalize().into())
+    }
+
+    /// Its bytes, as a part of another recipe.
+    pub(crate) const fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// What the core and the driver know the weights by: 96 bits of the digest.
+    fn name(&self) -> AdapterName {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = self.0;
+        AdapterName {
+            id: u64::from_le_bytes([a, b, c, d, e, f, g, h]).max(1),
+            version: u32::from_le_bytes([i, j, k, l]),
+        }
+    }
+}
+
+impl Adapters {
+    /// None, with the limits of a configuration; their files lie in a folder of `above`.
+    pub(crate) fn new(config: &EngineConfig, above: Option<&Path>) -> Self {
+        Self {
+            state: Mutex::default(),
+            has_dropped: AtomicBool::new(false),
+            limits: AdapterLimits {
+                n_names: config.max_adapters,
+                n_user_names: config.user_adapters(),
+                user_bytes: config.max_user_adapter_bytes,
+            },
+            folders: AdapterFolders::new(above.map(Path::to_owned)),
+        }
+    }
+
+    /// The versions that nobody has any more, once. One that was made anew meanwhile is not among them.
+    pub(super) fn take_dropped(&self) -> Vec<AdapterName> {
+        if !self.has_dropped.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        let mut state = lock(&self.state);
+        let mut dropped = std::mem::take(&mut state.dropped);
+        dropped.retain(|name| !state.living.contains_key(name));
+        dropped
+    }
+
+    /// The adapter of that name.
+    ///
+    /// # Errors
+    /// `adapter-missing`.
+    pub(crate) fn find(&self, user: UserId, name: &str) -> Result<Arc<Version>, Error> {
+        let state = lock(&self.state);
+        let found = state.named.get(&(user, name.to_owned()));
+        found.cloned().ok_or_else(|| missing(name))
+    }
+
+    /// The names of a user, sorted.
+    pub(crate) fn names(&self, user: UserId) -> Vec<String> {
+        let state = lock(&self.state);
+        let names = state.named.keys().filter(|(of, _)| *of == user);
+        names.map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Whether a user may have another adapter of that name.
+    ///
+    /// # Errors
+    /// `invalid-argument` for the name, `adapter-exists`, `limit-adapters`.
+    pub(crate) fn check_new(&self, user: UserId, name: &str) -> Result<(), Error> {
+        self.check_new_in(&lock(&self.state), user, name)
+    }
+
+    fn check_new_in(&self, state: &State, user: UserId, name: &str) -> Result<(), Error> {
+        check_name(name)?;
+        if state.named.contains_key(&(user, name.to_owned())) {
+            return Err(Error::new(
+                ErrorCode::AdapterExists,
+                format!(
+                    "there is an adapter {name:?} already; open it, destroy it first, or take another name"
+                ),
+            ));
+        }
+        let of_user = state.users.get(&user).map_or(0, |of_user| of_user.n_names);
+        let n_names = u32::try_from(state.named.len()).unwrap_or(u32::MAX);
+        for (n, limit, whose, setting) in [
+            (
+                of_user,
+                self.limits.n_user_names,
+                "adapters of the user have names, and one user may have",
+                "max_user_adapters",
+            ),
+            (
+                n_names,
+                self.limits.n_names,
+                "adapters have names, and the engine keeps",
+                "max_adapters",
+            ),
+        ] {
+            if n >= limit {
+                return Err(Error::with_values(
+                    ErrorCode::LimitAdapters,
+                    format!("{n} {whose} at most {limit}; destroy some, or raise {setting}"),
+                    &[("adapters", u64::from(n)), ("limit", u64::from(limit))],
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a version a name that is new.
+    ///
+    /// # Errors
+    /// As [`Adapters::check_new`].
+    pub(crate) fn name(
+        &self,
+        user: UserId,
+        name: &str,
+        version: Arc<Version>,
+    ) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        // Where it is refused, the version is dropped behind the lock: arguments outlive locals.
+        self.check_new_in(&state, user, name)?;
+        state.named.insert((user, name.to_owned()), version);
+        state.users.entry(user).or_default().n_names += 1;
+        Ok(())
+    }
+
+    /// Puts a version in the place of another one.
+    ///
+    /// # Errors
+    /// `adapter-missing` where the name is gone; `adapter-busy` where the adapter is no longer `former`, if given.
+    pub(crate) fn replace(
+        &self,
+        user: UserId,
+        name: &str,
+        former: Option<&Arc<Version>>,
+        version: Arc<Version>,
+    ) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        let Some(place) = state.named.get_mut(&(user, name.to_owned())) else {
+            return Err(missing(name));
+        };
+        if former.is_some_and(|former| !Arc::ptr_eq(former, place)) {
+            return Err(Error::new(
+                ErrorCode::AdapterBusy,
+                format!("another program has changed the adapter {name:?} meanwhile; try it again"),
+            ));
+        }
+        let replaced = std::mem::replace(place, version);
+        drop(state);
+        drop(replaced);
+        Ok(())
+    }
+
+    /// Takes the name of an adapter.
+    ///
+    /// # Errors
+    /// `adapter-missing`.
+    pub(crate) fn destroy(&self, user: UserId, name: &str) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        let Some(version) = state.named.remove(&(user, name.to_owned())) else {
+            return Err(missing(name));
+        };
+        if let Some(of_user) = state.users.get_mut(&user) {
+            of_user.n_names -= 1;
+        }
+        state.forget_idle(user);
+        drop(state);
+        drop(version);
+        Ok(())
+    }
+
+    /// Bytes that the adapters of a user may take beside those that there are.
+    ///
+    /// # Errors
+    /// `limit-adapters` where that is nothing.
+    pub(crate) fn bytes_left(&self, user: UserId) -> Result<u64, Error> {
+        let state = lock(&self.state);
+        let taken = state.users.get(&user).map_or(0, |of_user| of_user.n_bytes);
+        match self.limits.user_bytes.saturating_sub(taken) {
+            0 => Err(self.too_large(taken, 0)),
+            left => Ok(left),
+        }
+    }
+
+    fn too_large(&self, taken: u64, n_bytes: u64) -> Error {
+        let limit = self.limits.user_bytes;
+        Error::with_values(
+            ErrorCode::LimitAdapters,
+            format!(
+                "the adapters of the user take {taken} bytes, and {n_bytes} more would be more than \
+                 max_user_adapter_bytes = {limit}; destroy some, drop contexts that were computed with them, or raise \
+                 the limit"
+            ),
+            &[("bytes", taken.saturating_add(n_bytes)), ("limit", limit)],
+        )
+    }
+}
+
+impl State {
+    /// Users who have nothing are not kept.
+    fn forget_idle(&mut self, user: UserId) {
+        let of_user = self.users.get(&user);
+        if of_user.is_some_and(|it| it.n_names == 0 && it.n_versions == 0) {
+            self.users.remove(&user);
+        }
+    }
+}
+
+impl Model {
+    /// A version of a user, whose weights the driver makes or reads in `folder` by the command that is made of its name
+    /// and that path. It has so many bytes in the end.
+    ///
+    /// # Errors
+    /// Those of the command; `limit-adapters`; `invalid-config` for a path that is not text.
+    pub(crate) async fn make_version(
+        self: &Arc<Self>,
+        (user, process): (UserId, ProcessId),
+        recipe: Recipe,
+        folder: PathBuf,
+        command: impl FnOnce(AdapterName, String) -> Command,
+    ) -> Result<Arc<Version>, Error> {
+        let version = self.new_version(user, recipe, folder);
+        let Some(path) = version.folder.to_str().map(str::to_owned) else {
+            return Err(Error::new(
+                ErrorCode::InvalidConfig,
+                "the path of engine.data_dir is not UTF-8, and drivers are told of adapters by text; name another",
+            ));
+        };
+        let submission = Submission::Command(Some(process), command(version.name, path));
+        self.commanded(submission).await?;
+        let folder = version.folder.clone();
+        let counting = spawn_blocking(move || AdapterFolders::n_bytes(&folder));
+        version.charge(counting.await.map_err(|_| stopped())?)?;
+        Ok(version)
+    }
+
+    fn new_version(self: &Arc<Self>, user: UserId, recipe: Recipe, folder: PathBuf) -> Arc<Version> {
+        let name = recipe.name();
+        let mut state = lock(&self.adapters.state);
+        let living = state.living.entry(name).or_default();
+        living.folders.insert(folder.clone(), 0);
+        state.users.entry(user).or_default().n_versions += 1;
+        drop(state);
+        Arc::new(Version {
+            model: Arc::downgrade(self),
+            user,
+            name,
+            folder,
+            recipe,
+            n_bytes: AtomicU64::new(0),
+        })
+    }
+}
+
+impl Version {
+    /// Bytes of its files.
+    pub(crate) fn n_bytes(&self) -> u64 {
+        self.n_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The driver has it, in files of so many bytes: its user is charged with them.
+    fn charge(&self, n_bytes: u64) -> Result<(), Error> {
+        let Some(model) = self.model.upgrade() else {
+            return Ok(());
+        };
+        let adapters = &model.adapters;
+        let mut state = lock(&adapters.state);
+        let of_user = state.users.entry(self.user).or_default();
+        let taken = of_user.n_bytes;
+        if n_bytes > adapters.limits.user_bytes.saturating_sub(taken) {
+            return Err(adapters.too_large(taken, n_bytes));
+        }
+        of_user.n_bytes += n_bytes;
+        self.n_bytes.store(n_bytes, Ordering::Relaxed);
+        let mut garbage = Vec::new();
+        if let Some(living) = state.living.get_mut(&self.name) {
+            living.folders.insert(self.folder.clone(), n_bytes);
+            let former = living.last.replace(self.folder.clone());
+            garbage.extend(former.filter(|former| !living.folders.contains_key(former)));
+        }
+        drop(state);
+        adapters.folders.leave(garbage);
+        Ok(())
+    }
+}
+
+impl Drop for Version {
+    fn drop(&mut self) {
+        let Some(model) = self.model.upgrade() else {
+            return;
+        };
+        let adapters = &model.adapters;
+        let mut state = lock(&adapters.state);
+        let mut n_bytes = 0;
+        let mut garbage = Vec::new();
+        let mut is_last = false;
+        if let Some(living) = state.living.get_mut(&self.name) {
+            n_bytes = living.folders.remove(&self.folder).unwrap_or(0);
+            is_last = living.folders.is_empty();
+            if is_last {
+                garbage.extend(living.last.take_if(|last| *last != self.folder));
+            }
+            if is_last || living.last.as_ref() != Some(&self.folder) {
+                garbage.push(self.folder.clone());
+            }
+        }
+        if is_last {
+            state.living.remove(&self.name);
+            state.dropped.push(self.name);
+        }
+        if let Some(of_user) = state.users.get_mut(&self.user) {
+            of_user.n_bytes -= n_bytes;
+            of_user.n_versions -= 1;
+        }
+        state.forget_idle(self.user);
+        drop(state);
+        adapters.folders.leave(garbage);
+        if is_last {
+            adapters.has_dropped.store(true, Ordering::Release);
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    let message = if let Some(control) = name.chars().find(|it| it.is_control()) {
+        let code = u32::from(control);
+        format!("the name of an adapter has the control character U+{code:04X}: {name:?}; use a name that can be shown")
+    } else if (1..=MAX_NAME_BYTES).contains(&name.len()) {
+        return Ok(());
+    } else {
+        let n_bytes = name.len();
+        format!("the name of an adapter has {n_bytes} bytes; use a name of 1 to {MAX_NAME_BYTES} bytes")
+    };
+    Err(Error::new(ErrorCode::InvalidArgument, message))
+}
+
+fn missing(name: &str) -> Error {
+    Error::new(
+        ErrorCode::AdapterMissing,
+        format!("there is no adapter {name:?}; create it first"),
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! A version lives as long as somebody has it, and is charged and limited as long.
+
+use super::*;
+use crate::model::testing::undriven;
+
+const USER: UserId = UserId(1);
+const OTHER: UserId = UserId(2);
+
+/// A version whose weights came about as `made_of` says.
+fn version(model: &Arc<Model>, user: UserId, made_of: &str, folder: &str) -> Arc<Version> {
+    let recipe = Recipe::new("test", &[made_of.as_bytes()]);
+    model.new_version(user, recipe, folder.into())
+}
+
+fn code<T>(result: Result<T, Error>) -> Option<ErrorCode> {
+    result.err().map(|error| error.code)
+}
+
+#[test]
+fn a_recipe_is_known_by_its_kind_and_its_parts() {
+    let parts: [&[u8]; 2] = [b"a", b"bc"];
+    let recipe = Recipe::new("files", &parts);
+    assert_eq!(recipe, Recipe::new("files", &parts));
+    for other in [
+        Recipe::new("change", &parts),
+        Recipe::new("files", &[b"ab", b"c"]),
+        Recipe::new("files", &[b"abc"]),
+        Recipe::new("filesa", &[b"bc"]),
+    ] {
+        assert_ne!(recipe, other);
+        assert_ne!(recipe.name(), other.name());
+    }
+}
+
+#[test]
+fn a_version_is_dropped_once_when_nobody_has_it() {
+    let model = undriven();
+    let adapters = &model.adapters;
+    let made = version(&model, USER, "a", "/1");
+    let name = made.name;
+    adapters.name(USER, "one", made.clone()).unwrap();
+    adapters.name(USER, "two", made).unwrap();
+    assert_eq!(adapters.names(USER), ["one", "two"]);
+    let used = adapters.find(USER, "two").unwrap();
+    adapters.destroy(USER, "one").unwrap();
+    adapters.destroy(USER, "two").unwrap();
+    assert!(adapters.names(USER).is_empty());
+    assert!(adapters.take_dropped().is_empty());
+    drop(used);
+    assert_eq!(adapters.take_dropped(), [name]);
+    assert!(adapters.take_dropped().is_empty());
+}
+
+#[test]
+fn equal_weights_are_dropped_with_the_last_of_them() {
+    let model = undriven();
+    let (one, other) = (version(&model, USER, "a", "/1"), version(&model, OTHER, "a", "/2"));
+    let name = one.name;
+    assert_eq!(name, other.name);
+    drop(one);
+    assert!(model.adapters.take_dropped().is_empty());
+    drop(other);
+    let anew = version(&model, USER, "a", "/3");
+    assert!(model.adapters.take_dropped().is_empty(), "it was made anew");
+    drop(anew);
+    assert_eq!(model.adapters.take_dropped(), [name]);
+}
+
+#[test]
+fn names_are_checked_and_limited() {
+    let model = undriven();
+    let adapters = &model.adapters;
+    let made = version(&model, USER, "a", "/1");
+    let long = "x".repeat(MAX_NAME_BYTES + 1);
+    for name in ["", "a\nb", &long] {
+        let refused = adapters.name(USER, name, made.clone());
+        assert_eq!(code(refused), Some(ErrorCode::InvalidArgument), "{name:?}");
+    }
+    for idx in 0..adapters.limits.n_user_names {
+        adapters.name(USER, &idx.to_string(), made.clone()).unwrap();
+    }
+    assert_eq!(code(adapters.check_new(USER, "0")), Some(ErrorCode::AdapterExists));
+    assert_eq!(code(adapters.check_new(USER, "new")), Some(ErrorCode::LimitAdapters));
+    adapters.check_new(OTHER, "0").unwrap();
+    assert_eq!(code(adapters.find(OTHER, "0")), Some(ErrorCode::AdapterMissing));
+    adapters.destroy(USER, "0").unwrap();
+    adapters.check_new(USER, "0").unwrap();
+    assert_eq!(code(adapters.destroy(USER, "0")), Some(ErrorCode::AdapterMissing));
+}
+
+#[test]
+fn a_change_of_what_was_changed_meanwhile_is_refused() {
+    let model = undriven();
+    let adapters = &model.adapters;
+    let [first, second, third] = ["a", "b", "c"].map(|it| version(&model, USER, it, it));
+    let names = [first.name, second.name, third.name];
+    adapters.name(USER, "mine", first.clone()).unwrap();
+    adapters.replace(USER, "mine", Some(&first), second).unwrap();
+    let late = adapters.replace(USER, "mine", Some(&first), third);
+    assert_eq!(code(late), Some(ErrorCode::AdapterBusy));
+    assert_eq!(adapters.take_dropped(), [names[2]]);
+    let loaded = version(&model, USER, "d", "d");
+    adapters.replace(USER, "mine", None, loaded).unwrap();
+    assert_eq!(adapters.take_dropped(), [names[1]]);
+    let gone = adapters.replace(USER, "other", None, first);
+    assert_eq!(code(gone), Some(ErrorCode::AdapterMissing));
+}
+
+#[test]
+fn a_user_is_charged_as_long_as_a_version_lives() {
+    let model = undriven();
+    let adapters = &model.adapters;
+    let limit = adapters.limits.user_bytes;
+    let (large, small) = (version(&model, USER, "a", "/1"), version(&model, USER, "b", "/2"));
+    large.charge(limit).unwrap();
+    assert_eq!(code(adapters.bytes_left(USER)), Some(ErrorCode::LimitAdapters));
+    assert_eq!(code(small.charge(1)), Some(ErrorCode::LimitAdapters));
+    assert_eq!(adapters.bytes_left(OTHER).unwrap(), limit);
+    drop(large);
+    small.charge(1).unwrap();
+    assert_eq!(adapters.bytes_left(USER).unwrap(), limit - 1);
+    drop(small);
+    assert!(lock(&adapters.state).users.is_empty());
+}

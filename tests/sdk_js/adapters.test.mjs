@@ -1,0 +1,61 @@
+// Adapters: what reaches the engine, and what is refused before.
+
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import * as host from './host.mjs';
+import { Adapter, InferletError, Model } from '../../js/inferlet/dist/index.js';
+
+const model = Model.load('tiny');
+
+beforeEach(() => host.reset());
+
+test('[JS-148..152] adapters are made, copied, saved, loaded and changed', () => {
+  const adapter = Adapter.create(model, 'mine');
+  assert.deepEqual(host.calls.splice(0), [['adapterCreate', 'mine'], ['shape', 8, 16]]);
+  Adapter.create(model, 'wide', { rank: 64, alpha: 0.5 });
+  assert.deepEqual(host.calls.splice(0).at(-1), ['shape', 64, 0.5]);
+  assert.equal(Adapter.open(model, 'absent'), undefined);
+  assert.ok(Adapter.open(model, 'kept') instanceof Adapter);
+  assert.deepEqual(Adapter.names(model), ['kept']);
+  host.calls.length = 0;
+  const fork = adapter.fork('theirs');
+  fork.save('folder');
+  fork.load('/scratch/folder');
+  fork.change([{ seed: -3, factor: 0.5 }, { seed: 2n ** 63n - 1n, factor: -1 }]);
+  fork.change([], 0.25);
+  assert.deepEqual(host.calls, [
+    ['adapter.fork', 'theirs'],
+    ['adapter.save', 'folder'],
+    ['adapter.load', '/scratch/folder'],
+    ['adapter.change', [{ seed: -3n, factor: 0.5 }, { seed: 2n ** 63n - 1n, factor: -1 }], undefined],
+    ['adapter.change', [], 0.25],
+  ]);
+});
+
+test('[JS-153..154] what is destroyed or disposed of is let go of', () => {
+  const adapter = Adapter.create(model, 'mine');
+  adapter.destroy();
+  assert.deepEqual(host.calls.at(-1), ['adapter.destroy']);
+  const kept = Adapter.create(model, 'kept');
+  kept[Symbol.dispose]();
+  const names = host.calls.map(([name]) => name);
+  assert.equal(names.filter((name) => name === 'adapter.destroy').length, 1);
+  assert.throws(() => adapter.save('folder'), (error) => error instanceof InferletError && error.code === 'invalid-argument');
+});
+
+for (const [call, kind] of [
+  [(adapter) => adapter.fork(3), TypeError],
+  [(adapter) => adapter.save(), TypeError],
+  [(adapter) => adapter.load('\ud800'), InferletError],
+  [(adapter) => adapter.change([{ seed: 0.5, factor: 1 }]), InferletError],
+  [(adapter) => adapter.change([{ seed: 1, factor: '1' }]), TypeError],
+  [() => Adapter.create(model, 'x', { rank: -1 }), InferletError],
+  [() => Adapter.create(model, 'x', { alpha: '8' }), TypeError],
+]) {
+  test(`refused before it reaches the engine: ${call}`, () => {
+    const adapter = Adapter.create(model, 'mine');
+    host.calls.length = 0;
+    assert.throws(() => call(adapter), kind);
+    assert.deepEqual(host.calls, []);
+  });
+}
