@@ -84,7 +84,10 @@ def test_the_guide_to_limits_names_what_there_is() -> None:
     limits = {name for row, _ in rows for name in re.findall(r"`([a-z_.]+)`", row)} - {"token_budget"}
     codes = {code for _, row in rows for code in re.findall(r"`([a-z-]+)`", row)}
     named = settings()
-    known = {*named["limits"], *(f"{section}.{name}" for section in ("engine", "runtime", "snapshots", "server", "model") for name in named[section])}
+    known = {
+        *named["limits"],
+        *(f"{section}.{name}" for section in ("engine", "runtime", "snapshots", "server", "model") for name in named[section]),
+    }
     known_codes = {error["code"] for error in tomllib.loads((ROOT / "tools/errors.toml").read_text())["error"]}
     assert len(limits) > 10
     assert (limits - known, codes - known_codes) == (set(), set())
