@@ -41,7 +41,7 @@ class ErrorCode(StrEnum):
     SNAPSHOT_MISSING = "snapshot-missing"
     """The user has no snapshot of that name."""
     SNAPSHOT_UNUSABLE = "snapshot-unusable"
-    """The file of a snapshot is damaged, or was made with another model, tokenizer or version."""
+    """The file of a snapshot is damaged, or was made with another model, tokenizer, version or adapter."""
     ADAPTER_MISSING = "adapter-missing"
     """The user has no adapter of that name."""
     ADAPTER_EXISTS = "adapter-exists"

@@ -36,7 +36,7 @@ export const ERROR_CODES = [
   'context-full',
   /** The user has no snapshot of that name. */
   'snapshot-missing',
-  /** The file of a snapshot is damaged, or was made with another model, tokenizer or version. */
+  /** The file of a snapshot is damaged, or was made with another model, tokenizer, version or adapter. */
   'snapshot-unusable',
   /** The user has no adapter of that name. */
   'adapter-missing',

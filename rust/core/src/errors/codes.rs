@@ -36,7 +36,7 @@ pub enum ErrorCode {
     ContextFull,
     /// The user has no snapshot of that name.
     SnapshotMissing,
-    /// The file of a snapshot is damaged, or was made with another model, tokenizer or version.
+    /// The file of a snapshot is damaged, or was made with another model, tokenizer, version or adapter.
     SnapshotUnusable,
     /// The user has no adapter of that name.
     AdapterMissing,

@@ -9,7 +9,9 @@
 //! | what holds a version | until |
 //! |---|---|
 //! | a name | the adapter is loaded anew, changed or destroyed |
-//! | a context, a snapshot | its last token that was computed with it is gone |
+//! | a context, a snapshot in memory | its last token that was computed with it is gone |
+//!
+//! A snapshot on disk holds none: whoever opens it has an adapter of the same weights under a name.
 //!
 //! Whoever locks [`Adapters`] waits for nothing and drops no version meanwhile: a version may be dropped under the lock
 //! of the core, and locks this one.
@@ -154,6 +156,15 @@ impl Adapters {
         let state = lock(&self.state);
         let found = state.named.get(&(user, name.to_owned()));
         found.cloned().ok_or_else(|| missing(name))
+    }
+
+    /// What the driver knows by that name, where an adapter of the user is that now.
+    pub(super) fn current(&self, user: UserId, name: AdapterName) -> Option<Arc<Version>> {
+        let state = lock(&self.state);
+        let of_user = state.named.range((user, String::new())..);
+        let mut of_user = of_user.take_while(|((of, _), _)| *of == user);
+        let found = of_user.find(|(_, version)| version.name == name);
+        found.map(|(_, version)| version.clone())
     }
 
     /// The names of a user, sorted.

@@ -3,7 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use pie_core::{Answer, ContextId, Engine, Entering, GeneratorId, HostData, ProcessId, RowOutput};
+use pie_core::{
+    AdapterName, Answer, ContextId, Engine, Entering, GeneratorId, HostData, ProcessId, RowOutput,
+};
 use pie_text::{Addition, At, Chat, ChatState, ToolList};
 
 use super::Model;
@@ -48,11 +50,16 @@ pub(crate) struct Context {
 
 /// Adapters that tokens of a context were computed with, each with the place from which on there may be such tokens.
 #[derive(Clone, Debug, Default)]
-struct HeldAdapters(Vec<(u32, Arc<Version>)>);
+pub(super) struct HeldAdapters(Vec<(u32, Arc<Version>)>);
 
 impl HeldAdapters {
+    /// Whether one is held by that name.
+    pub(super) fn holds(&self, name: AdapterName) -> bool {
+        self.0.iter().any(|(_, held)| held.name == name)
+    }
+
     /// Tokens from `start` on may be computed with it.
-    fn hold(&mut self, start: u32, version: Arc<Version>) {
+    pub(super) fn hold(&mut self, start: u32, version: Arc<Version>) {
         match self.0.iter_mut().find(|(_, held)| held.name == version.name) {
             Some((first, _)) => *first = start.min(*first),
             None => self.0.push((start, version)),
@@ -82,7 +89,7 @@ impl Context {
     }
 
     /// The same, whose tokens were computed with these.
-    fn with_adapters(mut self, adapters: HeldAdapters) -> Self {
+    pub(super) fn with_adapters(mut self, adapters: HeldAdapters) -> Self {
         self.adapters = Mutex::new(adapters);
         self
     }

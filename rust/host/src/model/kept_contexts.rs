@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use pie_core::{ContextImage, ErrorCode, ProcessId};
+use pie_core::{AdapterName, ContextImage, ErrorCode, ProcessId};
 use pie_text::ChatState;
 
 use super::Model;
-use super::conversation::{Context, SNAPSHOT_BYTES};
+use super::conversation::{Context, HeldAdapters, SNAPSHOT_BYTES};
 use super::keeping::Keeping;
 use super::tokens::{Extras, TOKEN_BYTES, Tokens};
 use crate::Error;
@@ -181,9 +181,10 @@ impl Context {
             Error::new(ErrorCode::SnapshotUnusable, message)
         })?;
         let extras = extras_of(&image);
+        let adapters = adapters_of(&model, account.user(), &image)?;
         let id = model.with_engine(|engine| engine.open_image(process, &image))?;
         let tokens = Tokens::new(account).with_extras(extras);
-        let context = Self::new(model, id, turns, tokens);
+        let context = Self::new(model, id, turns, tokens).with_adapters(adapters);
         context.charge_whole().inspect_err(|_| context.release())?;
         Ok(context)
     }
@@ -192,6 +193,40 @@ impl Context {
 fn extras_of(image: &ContextImage) -> Extras {
     let special = image.special.iter();
     Extras::at(special.map(|it| (it.slot as usize, it.mask.len())))
+}
+
+/// The adapters that tokens of a context were computed with, so that they can be computed again. The user has each of
+/// them under a name, as it was then.
+///
+/// # Errors
+/// `snapshot-unusable` where the user does not.
+fn adapters_of(model: &Model, user: &str, image: &ContextImage) -> Result<HeldAdapters, Error> {
+    let mut held = HeldAdapters::default();
+    if !model.serves_adapters() {
+        // The core refuses those that there are.
+        return Ok(held);
+    }
+    let user = model.user(user);
+    for special in &image.special {
+        let (id, version) = (special.adapter.id, special.adapter.version);
+        let name = AdapterName { id, version };
+        if id == 0 || held.holds(name) {
+            continue;
+        }
+        let Some(found) = model.adapters.current(user, name) else {
+            return Err(Error::new(
+                ErrorCode::SnapshotUnusable,
+                format!(
+                    "the snapshot cannot be opened: its tokens from {} on were computed with an adapter ({id:016x}-\
+                     {version:08x}) that you have under no name as it was then; load it from the same files, or make \
+                     it in the same way, and open the snapshot again, or delete the snapshot",
+                    special.slot
+                ),
+            ));
+        };
+        held.hold(special.slot, found);
+    }
+    Ok(held)
 }
 
 /// The names of a user's snapshots on disk.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use pie_core::{ErrorCode, Submission, TokenBudget};
+use pie_core::{Command, ErrorCode, Submission, TokenBudget};
 
+use super::adapters::{Recipe, Version};
 use super::conversation::Context;
 use super::kept_contexts::Opening;
 use super::testing::{Driven, PROCESS, step};
@@ -120,4 +121,52 @@ fn a_context_under_way_is_not_saved() {
     driven.model.delete_snapshot(USER, "a").unwrap();
     let gone = driven.model.delete_snapshot(USER, "a").unwrap_err();
     assert_eq!(gone.code, ErrorCode::SnapshotMissing);
+}
+
+/// An adapter of the user, whose weights came about as `made_of` says.
+fn adapter(driven: &Driven, made_of: &[u8]) -> Arc<Version> {
+    let model = &driven.model;
+    let asker = (model.user(USER), PROCESS);
+    let recipe = Recipe::new("test", &[made_of]);
+    let command = |adapter, path| Command::LoadAdapter { adapter, path };
+    wait(model.make_version(asker, recipe, "/adapter".into(), command)).unwrap()
+}
+
+#[test]
+fn tokens_of_an_adapter_are_opened_where_the_user_has_it_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let driven = Driven::keeping_in(dir.path());
+    let account = Budget::new(1 << 34, Some(1 << 34)).account(USER);
+    let (adapters, user) = (&driven.model.adapters, driven.model.user(USER));
+    let version = adapter(&driven, b"a");
+    let (name, held) = (version.name, Arc::downgrade(&version));
+    adapters.name(user, "mine", version.clone()).unwrap();
+    let context = driven.context(&account, 300);
+    let generator = driven.generator(&context, &account);
+    context.hold(version).unwrap();
+    let given = generator.with_engine(|engine, id| engine.set_adapter(id, name.id, name.version));
+    given.unwrap();
+    for _ in 0..3 {
+        step(&generator).unwrap();
+    }
+    save(&driven, &context, &account).unwrap();
+    let expected = next_tokens(&driven, &context, &account);
+    let opened = open(&driven, &account, false).unwrap();
+    adapters.destroy(user, "mine").unwrap();
+    context.release();
+    assert!(held.upgrade().is_some(), "what was opened has to be computed");
+    let refused = open(&driven, &account, true).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::SnapshotUnusable);
+    assert!(refused.message.contains("adapter"), "{}", refused.message);
+    assert_eq!(next_tokens(&driven, &opened, &account), expected);
+    opened.release();
+    assert!(held.upgrade().is_none(), "nothing on disk holds it");
+    adapters.name(user, "mine", adapter(&driven, b"b")).unwrap();
+    let refused = open(&driven, &account, true).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::SnapshotUnusable);
+    adapters.replace(user, "mine", None, adapter(&driven, b"a")).unwrap();
+    let taken = open(&driven, &account, true).unwrap();
+    assert_eq!(next_tokens(&driven, &taken, &account), expected);
+    taken.release();
+    driven.model.check().unwrap();
 }
