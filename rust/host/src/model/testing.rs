@@ -40,9 +40,12 @@ pub(crate) fn undriven() -> Arc<Model> {
 
 /// One that nobody knows.
 fn made() -> Model {
+    let mut engine = EngineConfig::new("tiny", VOCAB_SIZE);
+    // The dummy driver tells them apart by their names.
+    engine.driver.adapters = true;
     let config = ModelConfig {
         folder: folder(),
-        engine: EngineConfig::new("tiny", VOCAB_SIZE),
+        engine,
         is_isolated: false,
     };
     Model::new(config, None).unwrap()
