@@ -21,14 +21,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use pie_core::{AdapterName, Command, EngineConfig, ErrorCode, ProcessId, Submission, UserId};
+use pie_core::{AdapterName, EngineConfig, ErrorCode, UserId};
 use sha2::{Digest as _, Sha256};
-use tokio::task::spawn_blocking;
 
-use super::Model;
 use super::adapter_folders::AdapterFolders;
 use crate::Error;
-use crate::errors::stopped;
 use crate::sync::lock;
 
 /// The longest name of an adapter, in bytes.
@@ -37,7 +34,8 @@ const MAX_NAME_BYTES: usize = 256;
 /// What the weights of an adapter are at one time.
 #[derive(Debug)]
 pub(crate) struct Version {
-    model: Weak<Model>,
+    /// Those among which it is counted.
+    adapters: Weak<Adapters>,
     user: UserId,
     pub(crate) name: AdapterName,
     /// Where they lie.
@@ -156,6 +154,29 @@ impl Adapters {
         let state = lock(&self.state);
         let found = state.named.get(&(user, name.to_owned()));
         found.cloned().ok_or_else(|| missing(name))
+    }
+
+    /// A version of a user, with a folder of its own, before its weights are there.
+    pub(super) fn new_version(
+        self: &Arc<Self>,
+        user: UserId,
+        recipe: Recipe,
+        folder: PathBuf,
+    ) -> Arc<Version> {
+        let name = recipe.name();
+        let mut state = lock(&self.state);
+        let living = state.living.entry(name).or_default();
+        living.folders.insert(folder.clone(), 0);
+        state.users.entry(user).or_default().n_versions += 1;
+        drop(state);
+        Arc::new(Version {
+            adapters: Arc::downgrade(self),
+            user,
+            name,
+            folder,
+            recipe,
+            n_bytes: AtomicU64::new(0),
+        })
     }
 
     /// What the driver knows by that name, where an adapter of the user is that now.
@@ -319,52 +340,6 @@ impl State {
     }
 }
 
-impl Model {
-    /// A version of a user, whose weights the driver makes or reads in `folder` by the command that is made of its name
-    /// and that path. It has so many bytes in the end.
-    ///
-    /// # Errors
-    /// Those of the command; `limit-adapters`; `invalid-config` for a path that is not text.
-    pub(crate) async fn make_version(
-        self: &Arc<Self>,
-        (user, process): (UserId, ProcessId),
-        recipe: Recipe,
-        folder: PathBuf,
-        command: impl FnOnce(AdapterName, String) -> Command,
-    ) -> Result<Arc<Version>, Error> {
-        let version = self.new_version(user, recipe, folder);
-        let Some(path) = version.folder.to_str().map(str::to_owned) else {
-            return Err(Error::new(
-                ErrorCode::InvalidConfig,
-                "the path of engine.data_dir is not UTF-8, and drivers are told of adapters by text; name another",
-            ));
-        };
-        let submission = Submission::Command(Some(process), command(version.name, path));
-        self.commanded(submission).await?;
-        let folder = version.folder.clone();
-        let counting = spawn_blocking(move || AdapterFolders::n_bytes(&folder));
-        version.charge(counting.await.map_err(|_| stopped())?)?;
-        Ok(version)
-    }
-
-    fn new_version(self: &Arc<Self>, user: UserId, recipe: Recipe, folder: PathBuf) -> Arc<Version> {
-        let name = recipe.name();
-        let mut state = lock(&self.adapters.state);
-        let living = state.living.entry(name).or_default();
-        living.folders.insert(folder.clone(), 0);
-        state.users.entry(user).or_default().n_versions += 1;
-        drop(state);
-        Arc::new(Version {
-            model: Arc::downgrade(self),
-            user,
-            name,
-            folder,
-            recipe,
-            n_bytes: AtomicU64::new(0),
-        })
-    }
-}
-
 impl Version {
     /// Bytes of its files.
     pub(crate) fn n_bytes(&self) -> u64 {
@@ -372,11 +347,10 @@ impl Version {
     }
 
     /// The driver has it, in files of so many bytes: its user is charged with them.
-    fn charge(&self, n_bytes: u64) -> Result<(), Error> {
-        let Some(model) = self.model.upgrade() else {
+    pub(super) fn charge(&self, n_bytes: u64) -> Result<(), Error> {
+        let Some(adapters) = self.adapters.upgrade() else {
             return Ok(());
         };
-        let adapters = &model.adapters;
         let mut state = lock(&adapters.state);
         let of_user = state.users.entry(self.user).or_default();
         let taken = of_user.n_bytes;
@@ -399,10 +373,9 @@ impl Version {
 
 impl Drop for Version {
     fn drop(&mut self) {
-        let Some(model) = self.model.upgrade() else {
+        let Some(adapters) = self.adapters.upgrade() else {
             return;
         };
-        let adapters = &model.adapters;
         let mut state = lock(&adapters.state);
         let mut n_bytes = 0;
         let mut garbage = Vec::new();

@@ -1,6 +1,7 @@
 //! A loaded model: the core behind its lock, the text side, and whoever waits for an answer.
 
 mod adapter_folders;
+mod adapter_making;
 pub(crate) mod adapters;
 mod commands;
 pub(crate) mod constraints;
@@ -104,7 +105,7 @@ pub struct Model {
     watch: Arc<OverdueSignal>,
     waiters: Mutex<HashMap<RequestId, Waker>>,
     /// Those that users have given names.
-    pub(crate) adapters: Adapters,
+    pub(crate) adapters: Arc<Adapters>,
     /// Of the generators for which models draft.
     drafters: Drafters,
     /// Its snapshots on disk; none where they are kept in memory.
@@ -153,7 +154,7 @@ impl Model {
             chat,
             inbox: Inbox::new(usize::try_from(engine.max_waiting).unwrap_or(usize::MAX)),
             watch: Arc::default(),
-            adapters: Adapters::new(&engine, above.as_deref()),
+            adapters: Arc::new(Adapters::new(&engine, above.as_deref())),
             engine: Mutex::new(Engine::new(engine)?),
             waiters: Mutex::default(),
             drafters: Drafters::default(),

@@ -1,6 +1,7 @@
 //! A version lives as long as somebody has it, and is charged and limited as long.
 
 use super::*;
+use crate::model::Model;
 use crate::model::testing::undriven;
 
 const USER: UserId = UserId(1);
@@ -9,7 +10,7 @@ const OTHER: UserId = UserId(2);
 /// A version whose weights came about as `made_of` says.
 fn version(model: &Arc<Model>, user: UserId, made_of: &str, folder: &str) -> Arc<Version> {
     let recipe = Recipe::new("test", &[made_of.as_bytes()]);
-    model.new_version(user, recipe, folder.into())
+    model.adapters.new_version(user, recipe, folder.into())
 }
 
 fn code<T>(result: Result<T, Error>) -> Option<ErrorCode> {
