@@ -1,8 +1,8 @@
 """Has the embedded model learn a fact by evolution strategies, and draws docs/learning.svg of it.
 
 `python tools/draw_learning.py` runs examples/python/evolution.py on the `cpu` driver, as `pie run` does, with a launch
-seed that it states; the same seed gives the same curve. Then it starts another engine, loads the adapter that was saved,
-and asks again.
+seed that it states; the same seed gives the same curve. Then it starts another engine, loads the adapter that was
+saved, and asks again.
 """
 
 from __future__ import annotations

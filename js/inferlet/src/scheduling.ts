@@ -11,8 +11,8 @@ import { contextHandle, type Context } from './context.js';
 import { modelHandle, type Model } from './model.js';
 
 /**
- * Credits that this program has for a model. What its bids win is paid from them; with none left it loses every auction,
- * and goes on all the same.
+ * Credits that this program has for a model. What its bids win is paid from them; with none left it loses every
+ * auction, and goes on all the same.
  */
 export function balance(model: Model): number {
   return host.balance(modelHandle(model));

@@ -8,8 +8,8 @@ use pie_text::ChatState;
 const VOCAB_SIZE: u32 = 300;
 const TURNS: &[u8] = b"{\"tools\": [], \"stretches\": []}";
 
-/// Reads the bytes as a file and as the state of a conversation; makes a file of them, reads it, and reads it again with
-/// a byte changed and cut; and has an engine open what it says.
+/// Reads the bytes as a file and as the state of a conversation; makes a file of them, reads it, and reads it again
+/// with a byte changed and cut; and has an engine open what it says.
 pub fn snapshots(data: &[u8]) {
     drop(read_snapshot(data));
     if let Ok(state) = ChatState::from_bytes(data, 1000) {

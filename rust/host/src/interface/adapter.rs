@@ -117,7 +117,7 @@ impl Adapters<'_> {
         self.run(move || Ok(model.adapters.folders.give()?)).await
     }
 
-    /// A version with these changes. Where there are many, they are made in parts, so that batches of others go between.
+    /// A version with these changes. Where there are many, they are made in parts: batches of others go between.
     async fn changed(
         &mut self,
         model: &Arc<Model>,
