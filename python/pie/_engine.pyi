@@ -6,7 +6,7 @@ interpreter lock, and Ctrl-C ends a wait. Every object may be used from any thre
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, NoReturn, Self, TypeAlias, TypedDict, final
+from typing import Any, Literal, NoReturn, Self, TypedDict, final
 
 from typing_extensions import Buffer
 
@@ -604,11 +604,11 @@ class Command:
         """
 
     @property
-    def recipe(self) -> Recipe:
-        """How the adapter of `create-adapter` and `change-adapter` is made; zeros and nothing for others."""
+    def recipe(self) -> tuple[int, float, float | None, list[tuple[int, float]]]:
+        """How the adapter of `create-adapter` and `change-adapter` is made; zeros and nothing for others.
 
-Recipe: TypeAlias = tuple[int, float, float | None, list[tuple[int, float]]]
-"""The rank and the alpha of a new adapter; by how much it is perturbed; and the seeds of noise with their factors."""
+        The rank and the alpha of a new adapter; by how much it is perturbed; and the seeds of noise with their factors.
+        """
 
 @final
 class DummyDriver:

@@ -37,6 +37,7 @@ _SLICE_S = 0.1
 
 
 _Launch: TypeAlias = "Callable[[Batch], Callable[[], Answer]]"
+_Recipe: TypeAlias = tuple[int, float, float | None, list[tuple[int, float]]]
 
 
 class _Launched(NamedTuple):
@@ -117,7 +118,7 @@ def _carry_out(model: _engine.Model, driver: Driver, raw: _engine.Command) -> No
         model.complete_command(raw)
 
 
-def as_command(kind: str, adapters: Sequence[tuple[int, int]], path: str, recipe: _engine.Recipe | None = None) -> Command:
+def as_command(kind: str, adapters: Sequence[tuple[int, int]], path: str, recipe: _Recipe | None = None) -> Command:
     """A command of the engine, by its kind, the adapters that it names, its path, and how an adapter is made."""
     rank, alpha, sigma, changes = recipe or (0, 0.0, None, [])
     names = [AdapterName(*name) for name in adapters]
