@@ -165,6 +165,29 @@ def test_each_user_has_his_own(tmp_path: Path) -> None:
         assert transcript(second, "python", [{"op": "snapshots"}, opened("mine")], username="ann") == [["mine"], True]
 
 
+def test_tokens_of_an_adapter_are_opened_where_the_user_has_it(tmp_path: Path) -> None:
+    trained: list[Op] = [
+        {"op": "adapter", "as": "a", "name": "a", "rank": 4},
+        {"op": "adapter_change", "adapter": "a", "changes": [[5, 0.5]]},
+        {"op": "adapter_save", "adapter": "a", "path": "kept/a"},
+    ]
+    loaded: list[Op] = [{"op": "adapter", "as": "b", "name": "b"}, {"op": "adapter_load", "adapter": "b", "path": "kept/a"}]
+    adapted: list[Op] = [op | {"adapter": "b"} if op["op"] == "generate" else op for op in QUESTION]
+    with engine(tmp_path) as first:
+        ops = [*trained, *loaded, *PROMPT, *adapted, saved("adapted"), *QUESTION]
+        expected = transcript(first, "python", ops)[-1]
+        assert transcript(first, "python", [*PROMPT, *QUESTION, *QUESTION])[-1] != expected
+    with engine(tmp_path) as second:
+        assert transcript(second, "rust", [opened("adapted", take=True)]) == [{"error": "snapshot-unusable"}]
+        assert transcript(second, "rust", [*loaded, opened("adapted"), *QUESTION])[-1] == expected
+        # Programs of others do not find it, and their adapters open nothing.
+        assert transcript(second, "python", [opened("adapted")], username="bob") == [False]
+        ends: list[Op] = [{"op": "adapter_open", "name": "b", "as": "b"}, {"op": "adapter_destroy", "adapter": "b", "name": "b"}]
+        values = transcript(second, "typescript", [opened("adapted"), *ends, opened("adapted") | {"as": "d"}, *QUESTION])
+        assert values[:4] == [True, True, None, {"error": "snapshot-unusable"}]
+        assert values[-1] == expected
+
+
 def test_a_damaged_snapshot_is_told_and_harms_no_other(tmp_path: Path) -> None:
     with engine(tmp_path) as first:
         transcript(first, "python", [*PROMPT, saved("bad"), saved("good")])
