@@ -637,7 +637,7 @@ class DummyDriver:
         """Keeps the name of an adapter: identity and version. The path is not read."""
 
     def create_adapter(self, adapter: tuple[int, int], path: str, recipe: tuple[int, float, float]) -> None:
-        """Keeps the name of a new adapter of this rank, this alpha and this sigma. Nothing is written."""
+        """Keeps the name of a new adapter of this rank, this alpha and this sigma. Nothing is written here."""
 
     def change_adapter(self, source: tuple[int, int], changed: tuple[int, int], path: str) -> None:
         """Keeps the name of a changed adapter. Raises PieError `driver-failed` where its source is not loaded."""

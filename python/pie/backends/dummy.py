@@ -15,6 +15,7 @@ import numpy as np
 
 from pie import _engine
 from pie.backends.base import (
+    AdapterName,
     Answer,
     Capabilities,
     ChangeAdapter,
@@ -53,6 +54,17 @@ def read_script(path: Path) -> list[tuple[str, str]]:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f'the script {str(path)!r} is not a JSON list of pairs, as in [["colour", "It is red."]]: {error}'
         raise PieError("invalid-config", message) from error
+
+
+def _write_files(adapter: AdapterName, folder: Path) -> None:
+    """Writes the files of an adapter that is made: its name alone, as the engine's own does (`model/dummy.rs`)."""
+    config = f'{{"peft_type":"LORA","dummy":"{adapter.id:016x}-{adapter.version:08x}"}}'
+    try:
+        folder.mkdir()
+        (folder / "adapter_config.json").write_text(config, encoding="utf-8")
+        (folder / "adapter_model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    except OSError as error:
+        raise DriverError(f"its files cannot be written ({error})") from None
 
 
 class DummyDriver:
@@ -101,7 +113,7 @@ class DummyDriver:
     def command(self, command: Command) -> None:
         """Keeps the names of adapters that are loaded; its batches need none.
 
-        Raises DriverError where one is not loaded.
+        Raises DriverError where one is not loaded, or the files of one that is made cannot be written.
         """
         with self._lock:
             if self._closed:
@@ -112,8 +124,10 @@ class DummyDriver:
                         self._driver.load_adapter((adapter.id, adapter.version), path)
                     case CreateAdapter(adapter, path, rank, alpha, sigma):
                         self._driver.create_adapter((adapter.id, adapter.version), path, (rank, alpha, sigma))
+                        _write_files(adapter, Path(path))
                     case ChangeAdapter(source, adapter, path):
                         self._driver.change_adapter((source.id, source.version), (adapter.id, adapter.version), path)
+                        _write_files(adapter, Path(path))
                     case CopyAdapter(source, copy):
                         self._driver.copy_adapter((source.id, source.version), (copy.id, copy.version))
                     case DropAdapter(adapter):
