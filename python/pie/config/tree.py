@@ -45,8 +45,8 @@ class EngineConfig(EngineSettings, frozen=True, kw_only=True):
         Path,
         Meta(
             description=(
-                "Where installed programs, the files of programs (`scratch`), snapshots on disk (`snapshots`), the API keys "
-                "(`keys.json`) and what process numbers are made of are kept."
+                "Where installed programs, the files of programs (`scratch`), snapshots on disk (`snapshots`), adapters while "
+                "the engine runs (`adapters`), the API keys (`keys.json`) and what process numbers are made of are kept."
             ),
             extra={"default": "~/.pie"},
         ),

@@ -99,7 +99,8 @@ settings! {
         /// Where compiled programs are kept between runs; none: nowhere.
         cache_dir: Option<PathBuf> = None;
         /// Where the engine keeps what has to outlive it; none: nowhere. The language runtimes that it ran with lie in
-        /// `runtimes` below it, the files of programs in `scratch`.
+        /// `runtimes` below it, the files of programs in `scratch`, snapshots in `snapshots`, and as long as it runs,
+        /// adapters in `adapters`.
         data_dir: Option<PathBuf> = None;
         /// The component that runs Python sources.
         python_runtime: Option<PathBuf> = None;
