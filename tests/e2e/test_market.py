@@ -19,8 +19,8 @@ ROOMY = 400
 
 
 def contexts(last: dict[str, Any]) -> list[dict[str, Any]]:
-    """Three contexts that fill the pool between them, and then go on at once: two of them fit. The first two bid more
-    than the last, which does what is asked.
+    """Three contexts that fill the pool between them, and then go on at once: two of them fit. The program bids for the
+    first two; the last does what is asked.
     """
     ops: list[dict[str, Any]] = []
     for salt, name in enumerate("abc"):
@@ -57,7 +57,7 @@ def test_a_context_bids_by_itself_and_nothing_within_a_scope(language: str) -> N
     idle = {"op": "idle", "ctx": "c", "within": [collect("c")]}
     roomy, stats = said(language, collect("c"), ROOMY)
     assert (stats["n_auctions"], stats["rented_microcredits"]) == (0, 0)
-    # Its bid by default loses, and is what the others pay.
+    # All of them bid, so that whoever loses has those pay that hold the pages.
     bidding, stats = said(language, collect("c"), N_PAGES)
     assert stats["n_auctions"] > 0
     assert stats["rented_microcredits"] > 0

@@ -268,6 +268,39 @@ fn a_page_costs_its_price_once_and_never_more_than_there_is() {
 }
 
 #[test]
+fn a_page_that_is_filled_again_costs_nothing_more() {
+    let mut world = world_of(config(), &[1], 9 * MICRO);
+    let context = context(&mut world, 1, &prompt(3, 0));
+    world.flush(context).unwrap();
+    for token in [40, 41, 42] {
+        let position = None;
+        let pass = Forward {
+            input: vec![Input { token, position }],
+            leaves_working_pages: true,
+            ..Forward::default()
+        };
+        let submission = Submission::Forward(context, Box::new(pass));
+        let request = world.submit(submission).unwrap();
+        world.wait(request).unwrap();
+        assert_eq!(account(&world, 1).paid, u128::from(MICRO));
+        world.engine.truncate(context, 1).unwrap();
+    }
+    // A copy does not share what was truncated.
+    let fork = world.engine.fork(context).unwrap();
+    for (filled, n_paid) in [(fork, 2), (context, 2)] {
+        world.engine.append(filled, &[43]).unwrap();
+        world.flush(filled).unwrap();
+        assert_eq!(account(&world, 1).paid, u128::from(n_paid * MICRO));
+    }
+    // In the place of a page that was dropped there is a new one.
+    world.engine.drop_committed_pages(context, 1).unwrap();
+    world.engine.append(context, &prompt(4, 1)).unwrap();
+    world.flush(context).unwrap();
+    assert_eq!(account(&world, 1).paid, u128::from(3 * MICRO));
+    world.check();
+}
+
+#[test]
 fn a_bid_holds_for_one_pass() {
     let mut world = world_of(narrow(200), &[1], RICH);
     let context = context(&mut world, 1, &prompt(8, 0));

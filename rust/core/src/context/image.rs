@@ -155,6 +155,7 @@ impl Context {
             n_committed: image.n_committed.min(n_tokens) / page_size,
             n_final: image.n_final.min(n_tokens),
             n_reserved,
+            n_paid: n_full / page_size,
             ..Self::new(process, lane)
         }
     }

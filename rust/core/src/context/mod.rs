@@ -53,6 +53,8 @@ pub(crate) struct Context {
     pub(crate) n_committed: u32,
     /// Pages that the program reserved, those that are filled included.
     pub(crate) n_reserved: u32,
+    /// Full pages whose price its process has paid: each once, however often it is filled anew.
+    pub(crate) n_paid: u32,
     /// Tokens whose full pages are committed when the program goes on.
     n_final: u32,
     pub(crate) lane: Lane,
@@ -112,6 +114,7 @@ impl Context {
             n_committed: 0,
             n_final: 0,
             n_reserved: 0,
+            n_paid: 0,
             lane,
             lease: None,
             drafts: false,
@@ -151,6 +154,8 @@ impl Context {
             n_committed: self.n_committed,
             n_final: self.n_final,
             n_reserved: self.n_reserved,
+            // What was truncated of those that are paid is not shared.
+            n_paid: self.n_paid.min(n_tokens / store.page_size()),
             habit: self.habit.of_fork(),
             mask_habit: self.mask_habit.of_fork(),
             path,

@@ -146,10 +146,9 @@ impl Engine {
         sorted.into_iter().map(resident).collect()
     }
 
-    /// A process pays for pages that a context filled, `n_before` of which it had before.
-    pub(super) fn charge_pages(&mut self, process: ProcessId, n_before: u32, n_after: u32) {
-        let n_new = u128::from(n_after.saturating_sub(n_before));
-        let price = n_new * u128::from(self.config.page_price);
+    /// A process pays for pages that a context filled.
+    pub(super) fn charge_pages(&mut self, process: ProcessId, n_new: u32) {
+        let price = u128::from(n_new) * u128::from(self.config.page_price);
         if price > 0 {
             self.market.charge(process, price);
         }

@@ -216,7 +216,7 @@ impl Planner<'_> {
         };
         let mut placed = others.iter().filter(has_place);
         if placed.any(|other| claimant.insists_on(&self.holder(other))) {
-            self.fates.outbidding.push(ticket.pass);
+            self.fates.outbidding.insert(ticket.pass);
         }
     }
 

@@ -132,7 +132,6 @@ impl Engine {
             return faults.count("a pass that succeeded has no context");
         };
         state.note_charged(pass.n_entering());
-        let n_pages_before = state.n_tokens() / page_size;
         // A pass that had nothing to run took nothing.
         if pass.n_tokens() > 0 {
             state.absorb(&self.device.store, pass);
@@ -159,9 +158,11 @@ impl Engine {
             }
         }
         let n_pages = state.n_tokens() / page_size;
-        if n_pages > n_pages_before && !state.drafts {
+        let n_new = n_pages.saturating_sub(state.n_paid);
+        if n_new > 0 && !state.drafts {
+            state.n_paid = n_pages;
             let process = state.process;
-            self.charge_pages(process, n_pages_before, n_pages);
+            self.charge_pages(process, n_new);
         }
         self.count_origin(context, pass);
     }

@@ -1,6 +1,7 @@
 //! A batch in the making: `admitting` gives what the scheduler offers a place, `displacing` finds pages for it,
 //! `writing` puts it into the arena.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::device::{Device, InFlight};
@@ -47,7 +48,7 @@ pub(super) struct Fates {
     /// and contexts whose pass ran ahead in vain.
     pub(super) done: Vec<(ContextId, Option<RequestId>)>,
     /// Requests that lack pages, and for which more was bid than for others that have a place.
-    pub(super) outbidding: Vec<PassId>,
+    pub(super) outbidding: BTreeSet<PassId>,
     /// When pages may be had that programs expected back hold now.
     pub(super) retry_ns: Option<u64>,
 }

@@ -154,6 +154,8 @@ impl Engine {
         }
         let n_reserved = state.n_pages(page_size) - n_committed;
         state.n_committed = n_committed - n;
+        // Those that come in their place are new.
+        state.n_paid = state.n_paid.min(state.n_committed);
         state.n_reserved = n_committed - n + n_reserved;
         self.drop_tokens(context, n * page_size)
     }

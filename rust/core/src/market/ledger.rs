@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::account::Account;
+use super::amount::{MAX_CREDITS, MICRO};
 use crate::ids::ProcessId;
+
+/// The most micro-credits of an endowment. So the rent of all, times an endowment, fits into 128 bits however many
+/// accounts there are.
+const MAX_ENDOWMENT: u64 = MAX_CREDITS * MICRO;
 
 /// All accounts, and what went in and out of them together.
 #[derive(Debug, Default)]
@@ -26,11 +31,13 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Opens an account with an endowment that comes from nobody. One that is open stays as it is.
+    /// Opens an account with an endowment that comes from nobody, [`MAX_CREDITS`] at most. One that is open stays as it
+    /// is.
     pub(crate) fn open(&mut self, process: ProcessId, endowment: u64) {
         if let Entry::Vacant(entry) = self.accounts.entry(process) {
-            entry.insert(Account::new(u128::from(endowment), None));
-            self.granted += u128::from(endowment);
+            let endowment = u128::from(endowment.min(MAX_ENDOWMENT));
+            entry.insert(Account::new(endowment, None));
+            self.granted += endowment;
         }
     }
 

@@ -240,6 +240,23 @@ fn rent_returns_by_endowment_and_what_cannot_be_divided_by_remainder_and_number(
 }
 
 #[test]
+fn the_largest_endowments_do_not_overflow() {
+    let most = 1_000_000_000_000_000;
+    let mut ledger = Ledger::default();
+    for id in 1..=4 {
+        ledger.open(ProcessId(id), u64::MAX);
+    }
+    let owed = [1, 2, 3].map(|id| (ProcessId(id), u128::MAX));
+    ledger.settle(u64::MAX, &BTreeMap::from(owed));
+    let balance = |id| Some(ledger.account(ProcessId(id))?.balance);
+    // Three pay all that they have, and each of four gets a quarter of it.
+    let back = most * 3 / 4;
+    let balances = [1, 2, 3, 4].map(balance);
+    assert_eq!(balances, [Some(back), Some(back), Some(back), Some(most + back)]);
+    ledger.check().unwrap();
+}
+
+#[test]
 fn the_ruined_recover_by_what_others_pay() {
     let mut ledger = Ledger::default();
     ledger.open(ProcessId(1), 100);

@@ -2,8 +2,8 @@
 //!
 //! A pass that nobody has asked for gives way first, then those of a user who has more than an equal share of the pool.
 //! Among the others, the lowest bid gives way first, then prefills, then the youngest. Displacing costs work, so a bid
-//! has to be higher by an eighth; between bids that are closer to each other age decides. A request that was passed
-//! over too often gives way to none.
+//! has to be higher by an eighth; between bids that are closer to each other age decides. A share is a floor: between
+//! users who have no more than theirs no bid counts. A request that was passed over too often gives way to none.
 
 use std::cmp::Reverse;
 
@@ -55,15 +55,23 @@ impl Claimant<'_> {
     /// Whether the pages of another request may be taken for this one because its program bade more for them: also
     /// those that are spared for others.
     pub(crate) fn insists_on(&self, holder: &Holder<'_>) -> bool {
-        self.insists && outbids(self.bid, holder.bid) && self.may_displace(holder)
+        let bids = self.bids_against(holder);
+        self.insists && bids && outbids(self.bid, holder.bid) && self.may_displace(holder)
+    }
+
+    /// Whether bids decide between it and another one. Not where both are within the shares of two users.
+    fn bids_against(&self, holder: &Holder<'_>) -> bool {
+        self.ticket.user == holder.ticket.user || self.exceeds || holder.exceeds
     }
 
     /// Whether it comes before another one of the same standing.
-    const fn outranks(&self, holder: &Holder<'_>) -> bool {
+    fn outranks(&self, holder: &Holder<'_>) -> bool {
         let (own, other) = (self.ticket, holder.ticket);
-        outbids(self.bid, holder.bid)
-            || !outbids(holder.bid, self.bid)
-                && (own.pass.0 < other.pass.0 || own.is_step() && !other.is_step())
+        let is_first = own.pass < other.pass || own.is_step() && !other.is_step();
+        if !self.bids_against(holder) {
+            return is_first;
+        }
+        outbids(self.bid, holder.bid) || !outbids(holder.bid, self.bid) && is_first
     }
 }
 
@@ -176,6 +184,9 @@ mod tests {
         check_bids((&older, 800), (&sibling, 900), [true; 4]);
         check_bids((&sibling, 901), (&older, 800), [true; 4]);
         check_bids((&older, 800), (&sibling, 901), [false; 4]);
+        // Between two users bids count where both have more than a share, and never within their shares.
+        check_bids((&younger, 9), (&older, 5), [false, true, false, true]);
+        check_bids((&older, 5), (&younger, 9), [true, true, false, false]);
         // What nobody asked for gives way, but not to a user who has too much.
         check(&younger, &ahead(older), [true, true, false, true]);
         check(&sibling, &ahead(older), [true; 4]);
@@ -207,9 +218,9 @@ mod tests {
     }
 
     #[test]
-    fn who_bade_more_insists_within_its_share() {
-        let (own, sibling, other) = (ticket(2, 1), ticket(1, 1), ticket(1, 2));
-        let insists = |bid, insists, exceeds, holder: &Ticket| {
+    fn who_bade_more_insists_where_bids_count() {
+        let (own, sibling, other) = (ticket(2, 1), ticket(3, 1), ticket(3, 2));
+        let insists = |bid, insists, exceeds, (holder, holder_exceeds): (&Ticket, bool)| {
             let claimant = Claimant {
                 ticket: &own,
                 bid,
@@ -220,15 +231,18 @@ mod tests {
             claimant.insists_on(&Holder {
                 ticket: holder,
                 bid: 5,
-                exceeds: false,
+                exceeds: holder_exceeds,
             })
         };
-        assert!(insists(6, true, false, &sibling));
-        assert!(insists(6, true, true, &sibling));
-        assert!(insists(6, true, false, &other));
-        assert!(!insists(6, true, true, &other));
-        assert!(!insists(6, false, false, &sibling));
-        assert!(!insists(5, true, false, &sibling));
+        assert!(insists(6, true, false, (&sibling, false)));
+        assert!(insists(6, true, true, (&sibling, true)));
+        assert!(insists(6, true, false, (&other, true)));
+        assert!(insists(6, true, true, (&other, true)));
+        // Though it is older: what is spared within the share of another user stays.
+        assert!(!insists(6, true, false, (&other, false)));
+        assert!(!insists(6, true, true, (&other, false)));
+        assert!(!insists(6, false, false, (&sibling, false)));
+        assert!(!insists(5, true, false, (&sibling, false)));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! a user. Within a process the request that has waited the longest is first. A request that was passed over too often
 //! comes before all others.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::cost::Work;
 use super::pace::{Pace, TimeShares};
@@ -33,7 +33,7 @@ pub(crate) struct Queue {
     /// A request, by its pass, that is offered before all others, because otherwise none would run.
     pub(crate) urgent: Option<PassId>,
     /// Requests that lacked pages in the last plan, while others had a place for which less was bid.
-    pub(crate) outbidding: Vec<PassId>,
+    pub(crate) outbidding: BTreeSet<PassId>,
     n_plans: u64,
     /// How long a batch may take.
     pub(crate) pace: Pace,
@@ -238,13 +238,8 @@ impl Queue {
             order[place..=index].rotate_right(1);
         }
         if !self.outbidding.is_empty() {
-            let mut place = n_first;
-            for index in n_first..order.len() {
-                if self.outbidding.contains(&order[index].pass) {
-                    order[place..=index].rotate_right(1);
-                    place += 1;
-                }
-            }
+            // Stable: both kinds keep their order.
+            order[n_first..].sort_by_key(|ticket| !self.outbidding.contains(&ticket.pass));
         }
         let is_urgent = |ticket: &Ticket| Some(ticket.pass) == urgent;
         if let Some(index) = order.iter().position(is_urgent) {

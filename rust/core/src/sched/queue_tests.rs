@@ -102,7 +102,7 @@ fn who_outbids_those_that_had_a_place_comes_before_them() {
     assert_eq!(order(planned).collect::<Vec<_>>(), [1, 2, 3]);
     let mut queue = Queue::default();
     waiting(&mut queue);
-    queue.outbidding = vec![PassId(3), PassId(9)];
+    queue.outbidding = [PassId(3), PassId(9)].into();
     let planned = plan(&mut queue, LIMITS, 1);
     assert_eq!(order(planned).collect::<Vec<_>>(), [3, 1, 2]);
     // Whoever was passed over too often is still before them.
@@ -112,7 +112,7 @@ fn who_outbids_those_that_had_a_place_comes_before_them() {
         n_refused: MAX_REFUSED,
         ..ticket(4, 4, 1)
     });
-    queue.outbidding = vec![PassId(3)];
+    queue.outbidding = [PassId(3)].into();
     let planned = plan(&mut queue, LIMITS, 1);
     assert_eq!(order(planned).collect::<Vec<_>>(), [4, 3, 1, 2]);
 }
