@@ -397,9 +397,14 @@ impl Processes {
         let with_user = user.is_none();
         let listed = lock(&self.table).listed(user);
         listed.into_iter().filter_map(move |pid| {
-            let table = lock(&self.table);
-            let entry = table.entry(pid)?;
-            (all || entry.end.is_none()).then(|| described(entry, with_user))
+            let (mut row, process) = {
+                let table = lock(&self.table);
+                let entry = table.entry(pid).filter(|it| all || it.end.is_none())?;
+                (described(entry, with_user), entry.process.clone())
+            };
+            // Nobody waits for the table while this waits for the models.
+            describe_holdings(&mut row, &process.holdings());
+            Some(row)
         })
     }
 
@@ -551,7 +556,7 @@ fn ended_line(entry: &Entry, exit: &str, at_s: f64) -> String {
     )
 }
 
-/// A process as it is listed.
+/// A process as it is listed, but for what it has of the market for pages.
 fn described(entry: &Entry, with_user: bool) -> Value {
     let process = &entry.process;
     let mut row = json!({
@@ -568,7 +573,14 @@ fn described(entry: &Entry, with_user: bool) -> Value {
         "dropped": process.n_dropped(),
         "tokens": process.n_tokens(),
     });
-    let holdings = process.holdings();
+    if with_user {
+        row["user"] = json!(entry.user);
+    }
+    row
+}
+
+/// Adds what a process has of the market for pages, by the names of the models.
+fn describe_holdings(row: &mut Value, holdings: &[Holding]) {
     let of_models = |read: fn(&Holding) -> f64| {
         let entries = holdings.iter();
         let entries = entries.map(|holding| (holding.model.clone(), json!(read(holding))));
@@ -576,8 +588,4 @@ fn described(entry: &Entry, with_user: bool) -> Value {
     };
     row["credits"] = of_models(|holding| holding.balance);
     row["bids"] = of_models(|holding| holding.bid);
-    if with_user {
-        row["user"] = json!(entry.user);
-    }
-    row
 }

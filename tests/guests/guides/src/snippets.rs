@@ -325,8 +325,7 @@ async fn market_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> 
         // Pages are short.
         ctx.suspend()?;
     }
-    let told = [spent, scheduling::price(), scheduling::dividend(model), scheduling::latency(ctx)];
-    drop(told);
+    let told = [scheduling::price(), scheduling::dividend(model), scheduling::latency(ctx)];
     Ok(())
 }
 
