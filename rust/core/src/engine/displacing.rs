@@ -151,13 +151,13 @@ impl Planner<'_> {
         };
         let mut victim = holders()
             .filter(|holder| self.can_go(holder, &claimant, false))
-            .max_by_key(Holder::rank);
+            .max_by_key(|holder| claimant.rank(holder));
         if victim.is_some_and(|it| it.ticket.user != ticket.user && !it.exceeds) {
             // What a user's contexts owe is for that user to bear, before others who have no more than their share.
             victim = holders()
                 .filter(|holder| holder.ticket.user == ticket.user)
                 .filter(|holder| self.can_go(holder, &claimant, true))
-                .max_by_key(Holder::rank)
+                .max_by_key(|holder| claimant.rank(holder))
                 .or(victim);
         }
         let Some(victim) = victim.map(|holder| holder.ticket.context) else {

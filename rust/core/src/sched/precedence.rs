@@ -59,6 +59,23 @@ impl Claimant<'_> {
         self.insists && bids && outbids(self.bid, holder.bid) && self.may_displace(holder)
     }
 
+    /// Of the requests that it may displace, the one of the highest rank is displaced.
+    pub(crate) fn rank(&self, holder: &Holder<'_>) -> (bool, bool, Reverse<u64>, bool, PassId) {
+        let ticket = holder.ticket;
+        let bid = if self.bids_against(holder) {
+            holder.bid
+        } else {
+            0
+        };
+        (
+            ticket.is_ahead,
+            holder.exceeds,
+            Reverse(bid),
+            !ticket.is_step(),
+            ticket.pass,
+        )
+    }
+
     /// Whether bids decide between it and another one. Not where both are within the shares of two users.
     fn bids_against(&self, holder: &Holder<'_>) -> bool {
         self.ticket.user == holder.ticket.user || self.exceeds || holder.exceeds
@@ -72,20 +89,6 @@ impl Claimant<'_> {
             return is_first;
         }
         outbids(self.bid, holder.bid) || !outbids(holder.bid, self.bid) && is_first
-    }
-}
-
-impl Holder<'_> {
-    /// Of the requests that may be displaced, the one of the highest rank is displaced.
-    pub(crate) const fn rank(&self) -> (bool, bool, Reverse<u64>, bool, PassId) {
-        let ticket = self.ticket;
-        (
-            ticket.is_ahead,
-            self.exceeds,
-            Reverse(self.bid),
-            !ticket.is_step(),
-            ticket.pass,
-        )
     }
 }
 
@@ -265,14 +268,26 @@ mod tests {
             (younger, 5, false),
             (base, 5, false),
         ];
-        let ranks = order.map(|(ticket, bid, exceeds)| {
-            Holder {
-                ticket: &ticket,
+        let rank = |claimant: &Ticket, (holder, bid, exceeds): (&Ticket, u64, bool)| {
+            let claimant = Claimant {
+                ticket: claimant,
+                bid: 9,
+                insists: false,
+                is_urgent: false,
+                exceeds: false,
+            };
+            claimant.rank(&Holder {
+                ticket: holder,
                 bid,
                 exceeds,
-            }
-            .rank()
-        });
+            })
+        };
+        let (own, other) = (ticket(0, 1), ticket(0, 2));
+        let ranks = order.map(|(ticket, bid, exceeds)| rank(&own, (&ticket, bid, exceeds)));
         assert!(ranks.is_sorted_by(|a, b| a > b), "{ranks:?}");
+        // Within the shares of others what they bid plays no part.
+        let foreign = |bid, exceeds| rank(&other, (&base, bid, exceeds));
+        assert_eq!(foreign(1, false), foreign(9, false));
+        assert!(foreign(1, true) > foreign(9, true));
     }
 }
