@@ -252,18 +252,26 @@ impl Contents {
         self.unshare(&shares)
     }
 
-    /// A file was removed. Returns those that nobody needs any more, now that it does not share their runs.
-    pub(super) fn forget(&mut self, number: u64) -> Vec<u64> {
-        let Some(entry) = self.entries.remove(&number) else {
-            return Vec::new();
+    /// What is saved from now on shares no run of a file.
+    pub(super) fn share_no_more(&mut self, number: u64) {
+        let Some(entry) = self.entries.get(&number) else {
+            return;
         };
-        self.n_bytes = self.n_bytes.saturating_sub(entry.n_bytes);
-        self.n_unread -= u64::from(entry.is_unread());
         for (key, _) in &entry.own {
             if self.runs.get(key).is_some_and(|place| place.file == number) {
                 self.runs.remove(key);
             }
         }
+    }
+
+    /// A file was removed. Returns those that nobody needs any more, now that it does not share their runs.
+    pub(super) fn forget(&mut self, number: u64) -> Vec<u64> {
+        self.share_no_more(number);
+        let Some(entry) = self.entries.remove(&number) else {
+            return Vec::new();
+        };
+        self.n_bytes = self.n_bytes.saturating_sub(entry.n_bytes);
+        self.n_unread -= u64::from(entry.is_unread());
         if let Some(about) = &entry.about
             && let Some(usage) = self.users.get_mut(&about.owner)
         {

@@ -17,7 +17,7 @@ use super::content::{Encoded, encode, places};
 use super::folder::{FileName, Folder, NameKey, name_key};
 use super::format::{HEADER_BYTES, Index, RunPlace, assemble};
 use super::index::{About, Contents, Entry, Usage};
-use super::loading::{GONE, Kept, Loading, entry_of};
+use super::loading::{GONE, Kept, Loading, entry_of, unsound};
 use super::unusable;
 use crate::Error;
 use crate::errors::stopped;
@@ -53,6 +53,8 @@ struct Opened {
     folder: Arc<Folder>,
     binding: Binding,
     contents: Contents,
+    /// Files that were replaced and could not be removed.
+    stale: BTreeSet<u64>,
 }
 
 /// One name of a user, on which nobody else works meanwhile.
@@ -76,6 +78,8 @@ struct Draft {
     file: FileName,
     index: Index,
     index_bytes: Vec<u8>,
+    /// The files whose runs it shares, and their numbers.
+    sources: Vec<FileName>,
     shares: Vec<u64>,
     /// What it takes of the user's room, which is reserved.
     takes: Usage,
@@ -168,6 +172,7 @@ impl SnapshotStore {
             folder: Arc::new(folder),
             binding,
             contents,
+            stale: BTreeSet::new(),
         };
         for number in unnamed {
             opened.tidy(number)?;
@@ -201,6 +206,33 @@ impl Opened {
     fn try_to_tidy(&mut self, number: u64) {
         if let Err(error) = self.tidy(number) {
             tracing::warn!(%error, "a snapshot that nobody needs could not be removed");
+            let left = self.contents.get(number);
+            if left.is_some_and(|entry| !entry.file.is_retired) {
+                self.stale.insert(number);
+            }
+        }
+    }
+
+    /// Removes what could not be removed when the snapshot of a name replaced it. Were it left where that snapshot
+    /// goes, the next engine would take it for the snapshot of the name.
+    fn tidy_replaced(&mut self, key: NameKey) -> Result<(), Error> {
+        let is_of_name = |number: &u64| {
+            let entry = self.contents.get(*number);
+            entry.is_some_and(|entry| entry.file.key == key)
+        };
+        let replaced: Vec<u64> = self.stale.iter().copied().filter(is_of_name).collect();
+        for number in replaced {
+            self.tidy(number)?;
+            self.stale.remove(&number);
+        }
+        Ok(())
+    }
+
+    /// What was to be written is not: its room is free again, and it shares nothing.
+    fn give_up(&mut self, owner: &str, draft: &Draft) {
+        self.contents.unreserve(owner, draft.takes);
+        for number in self.contents.unshare(&draft.shares) {
+            self.try_to_tidy(number);
         }
     }
 
@@ -270,28 +302,44 @@ impl Named<'_> {
     pub(crate) fn save(&self, image: &ContextImage, turns: &[u8]) -> Result<(), Error> {
         let first = |opened: &mut Opened| Ok(opened.binding.first_key(self.owner));
         let encoded = encode(image, &self.store.opened(first)?).map_err(Error::internal)?;
-        let draft = self
-            .store
-            .opened(|opened| self.draft(opened, &encoded, turns.len()))?;
-        let n_shared = encoded.runs.len() - draft.own_runs().len();
-        let own = encoded.runs[n_shared..].iter();
+        let draft = self.sound_draft(&encoded, turns.len())?;
+        let own = encoded.runs[draft.n_shared()..].iter();
         let own = own.map(|run| &run.bytes[..]).collect::<Vec<_>>().concat();
         let bytes = assemble(&[&draft.index_bytes, &encoded.state, turns, &encoded.tail, &own]);
         debug_assert_eq!(bytes.len() as u64, draft.takes.n_bytes);
         let written = draft.folder.write(draft.file, &bytes);
         self.store.opened(|opened| {
-            opened.contents.unreserve(self.owner, draft.takes);
             if let Err(error) = written {
-                for number in opened.contents.unshare(&draft.shares) {
-                    opened.try_to_tidy(number);
-                }
+                opened.give_up(self.owner, &draft);
                 return Err(error);
             }
+            opened.contents.unreserve(self.owner, draft.takes);
             let entry = self.entry(&draft, &encoded);
             if let Some(older) = opened.contents.add(entry) {
                 opened.try_to_tidy(older);
             }
             Ok(())
+        })
+    }
+
+    /// Says what is to be written. The runs that it shares were read and are as they were: what was damaged since
+    /// would be lost to this snapshot too.
+    fn sound_draft(&self, encoded: &Encoded, n_turns_bytes: usize) -> Result<Draft, Error> {
+        let store = self.store;
+        let draft = store.opened(|opened| self.draft(opened, encoded, n_turns_bytes))?;
+        let runs = encoded.runs.iter().map(|run| &run.bytes[..]);
+        let shared = draft.shared_runs().iter().zip(runs);
+        let unsound = unsound(&draft.folder, &draft.sources, shared);
+        if unsound.is_empty() {
+            return Ok(draft);
+        }
+        tracing::error!(files = ?unsound, "snapshots have damaged tokens: they are written anew, and not shared");
+        store.opened(|opened| {
+            opened.give_up(self.owner, &draft);
+            for number in unsound {
+                opened.contents.share_no_more(number);
+            }
+            self.draft(opened, encoded, n_turns_bytes)
         })
     }
 
@@ -326,6 +374,8 @@ impl Named<'_> {
             return Err(error);
         }
         opened.contents.reserve(self.owner, takes);
+        let contents = &opened.contents;
+        let sources = shares.iter().filter_map(|number| contents.get(*number));
         Ok(Draft {
             file: FileName {
                 number,
@@ -334,6 +384,7 @@ impl Named<'_> {
             },
             index,
             index_bytes,
+            sources: sources.map(|entry| entry.file).collect(),
             shares,
             takes,
             folder: opened.folder.clone(),
@@ -359,7 +410,7 @@ impl Named<'_> {
     /// The entry of what was written.
     fn entry(&self, draft: &Draft, encoded: &Encoded) -> Entry {
         let own = draft.own_runs();
-        let keys = encoded.runs[encoded.runs.len() - own.len()..].iter();
+        let keys = encoded.runs[draft.n_shared()..].iter();
         Entry {
             file: draft.file,
             n_bytes: draft.takes.n_bytes,
@@ -418,6 +469,7 @@ impl Named<'_> {
                 return Ok(None);
             };
             let file = entry.file;
+            opened.tidy_replaced(self.key)?;
             let unneeded = if opened.contents.is_shared(file.number) {
                 let retired = opened.folder.retire(file)?;
                 opened.contents.unname(self.key);
@@ -440,10 +492,20 @@ impl Named<'_> {
 }
 
 impl Draft {
+    /// Runs that it shares; they come before its own.
+    fn n_shared(&self) -> usize {
+        let number = self.file.number;
+        let runs = &self.index.runs;
+        runs.partition_point(|place| place.file != number)
+    }
+
+    /// Where the runs lie that it shares.
+    fn shared_runs(&self) -> &[RunPlace] {
+        &self.index.runs[..self.n_shared()]
+    }
+
     /// Where the runs lie that it holds itself.
     fn own_runs(&self) -> &[RunPlace] {
-        let number = self.file.number;
-        let n_shared = self.index.runs.partition_point(|place| place.file != number);
-        &self.index.runs[n_shared..]
+        &self.index.runs[self.n_shared()..]
     }
 }
