@@ -24,6 +24,7 @@ const UNFINISHED: &str = ".new-";
 const SNAPSHOT: &str = ".snap";
 const RUNS: &str = ".runs";
 const REMOVE: &str = "a snapshot cannot be removed";
+const REMOVED: &str = "a snapshot was removed, and may come back where the machine fails";
 /// Digits of a number and of a key in a name.
 const NUMBER_DIGITS: usize = 16;
 const KEY_DIGITS: usize = 32;
@@ -222,7 +223,7 @@ impl Folder {
     /// `disk-error` and its like.
     pub(super) fn sync(&self) -> Result<(), Error> {
         let synced = self.dir.sync_all();
-        synced.map_err(|error| disk_error(REMOVE, &self.path, &error))
+        synced.map_err(|error| disk_error(REMOVED, &self.path, &error))
     }
 
     /// Refuses what would fill the disk.

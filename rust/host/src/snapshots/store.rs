@@ -1,10 +1,12 @@
 //! The snapshots of a model on disk.
 //!
 //! Every call reads or writes the disk and blocks. Calls on one name come one after the other; those on others at once.
-//! The lock of the index is held while files are renamed and removed, never while one is written or read.
+//! The lock of the index is held while files are renamed and removed, never while one is written or read, the first
+//! reading of the folder included.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
@@ -36,6 +38,9 @@ pub(crate) struct SnapshotStore {
     config: SnapshotConfig,
     model: ModelIdentity,
     state: Mutex<State>,
+    /// Held by whoever reads the index from the folder.
+    opening: Mutex<()>,
+    is_closed: AtomicBool,
     names: [Mutex<()>; N_LOCKS],
 }
 
@@ -94,12 +99,15 @@ impl SnapshotStore {
             config,
             model,
             state: Mutex::new(State::Unopened),
+            opening: Mutex::default(),
+            is_closed: AtomicBool::new(false),
             names: std::array::from_fn(|_| Mutex::default()),
         }
     }
 
     /// Another engine may use the folder from now on, once what runs is done.
     pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
         *lock(&self.state) = State::Closed;
     }
 
@@ -149,19 +157,39 @@ impl SnapshotStore {
 
     /// Works on the index, which is read from the folder when somebody asks for the first time.
     fn opened<T>(&self, work: impl FnOnce(&mut Opened) -> Result<T, Error>) -> Result<T, Error> {
+        self.open_once()?;
         let mut state = lock(&self.state);
-        if matches!(*state, State::Unopened) {
-            *state = State::Open(Box::new(self.open()?));
-        }
         match &mut *state {
             State::Open(opened) => work(opened.as_mut()),
             State::Unopened | State::Closed => Err(stopped()),
         }
     }
 
+    /// Reads the index where nobody has asked before. That may take as long as reading all weights does: whoever asks
+    /// meanwhile waits, and whoever closes the store does not.
+    fn open_once(&self) -> Result<(), Error> {
+        if !self.is_unopened() {
+            return Ok(());
+        }
+        let _opening = lock(&self.opening);
+        if !self.is_unopened() {
+            return Ok(());
+        }
+        let opened = Box::new(self.open()?);
+        let mut state = lock(&self.state);
+        if matches!(*state, State::Unopened) {
+            *state = State::Open(opened);
+        }
+        Ok(())
+    }
+
+    fn is_unopened(&self) -> bool {
+        matches!(*lock(&self.state), State::Unopened)
+    }
+
     fn open(&self) -> Result<Opened, Error> {
         let folder = Folder::open(&self.folder, self.config.free_bytes)?;
-        let binding = Binding::of(&self.model, |name| folder.beside(name))?;
+        let binding = Binding::of(&self.model, |name| folder.beside(name), &self.is_closed)?;
         let entries: Result<Vec<Entry>, Error> = folder
             .files()?
             .into_iter()
@@ -175,7 +203,7 @@ impl SnapshotStore {
             stale: BTreeSet::new(),
         };
         for number in unnamed {
-            opened.tidy(number)?;
+            opened.try_to_tidy(number);
         }
         Ok(opened)
     }
@@ -459,12 +487,33 @@ impl Named<'_> {
         loading.load(&first, charge).map(Some)
     }
 
-    /// Removes the snapshot. False: there is none of that name.
+    /// Removes the snapshot, for good when this returns. False: there is none of that name.
     ///
     /// # Errors
     /// `disk-error` and its like, `engine-stopped`.
     pub(crate) fn delete(&self) -> Result<bool, Error> {
-        let deleted = self.store.opened(|opened| {
+        match self.remove()? {
+            Some(folder) => folder.sync().map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Removes the snapshot, which the caller has read. Where the disk does not say that it stays so, which the log
+    /// tells, the caller has it all the same. False: there is none of that name.
+    ///
+    /// # Errors
+    /// `disk-error` and its like, `engine-stopped`; the snapshot is there still.
+    pub(crate) fn delete_taken(&self) -> Result<bool, Error> {
+        let folder = self.remove()?;
+        Ok(folder.is_some_and(|folder| {
+            drop(folder.sync());
+            true
+        }))
+    }
+
+    /// Removes the snapshot, and returns the folder in which that has to be made durable; none where there is none.
+    fn remove(&self) -> Result<Option<Arc<Folder>>, Error> {
+        self.store.opened(|opened| {
             let Some(entry) = opened.contents.named(self.key) else {
                 return Ok(None);
             };
@@ -483,11 +532,7 @@ impl Named<'_> {
                 opened.try_to_tidy(number);
             }
             Ok(Some(opened.folder.clone()))
-        })?;
-        match deleted {
-            Some(folder) => folder.sync().map(|()| true),
-            None => Ok(false),
-        }
+        })
     }
 }
 
