@@ -11,7 +11,7 @@ use super::binding::{Binding, hex};
 use super::content::{Decoding, run_key};
 use super::folder::{FileName, Folder, name_key};
 use super::format::{Digest, Header, Index, Part, RunPlace, damaged, read_at};
-use super::index::{About, Entry};
+use super::index::{About, Entry, Place};
 use super::{disk_error, unusable};
 use crate::Error;
 
@@ -235,9 +235,9 @@ fn read_index(file: &File) -> io::Result<(u64, Result<Index, String>)> {
 }
 
 /// The runs that a file holds itself, by their keys; none where a key is none.
-fn own_runs(index: &Index, number: u64) -> Option<Vec<(Digest, RunPlace)>> {
+fn own_runs(index: &Index, number: u64) -> Option<Vec<(Digest, Place)>> {
     let own = index.runs.iter().filter(|run| run.file == number);
-    own.map(|run| Some((digest_of(&run.key)?, run.clone())))
+    own.map(|run| Some((digest_of(&run.key)?, Place::of(run))))
         .collect()
 }
 

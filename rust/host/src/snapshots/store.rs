@@ -13,12 +13,12 @@ use std::time::SystemTime;
 use pie_core::{ContextImage, ErrorCode};
 
 pub(crate) use super::binding::ModelIdentity;
-use super::binding::Binding;
+use super::binding::{Binding, hex};
 use super::config::SnapshotConfig;
 use super::content::{Encoded, encode, places};
 use super::folder::{FileName, Folder, NameKey, name_key};
 use super::format::{HEADER_BYTES, Index, RunPlace, assemble};
-use super::index::{About, Contents, Entry, Usage};
+use super::index::{About, Contents, Entry, Place, Usage};
 use super::loading::{GONE, Kept, Loading, entry_of, unsound};
 use super::unusable;
 use crate::Error;
@@ -267,8 +267,21 @@ impl Opened {
     /// The runs of a context that are there already and may be shared, from the first on.
     fn shared(&self, encoded: &Encoded) -> (Vec<RunPlace>, Vec<u64>) {
         let runs = encoded.runs.iter();
-        let known = runs.map_while(|run| self.contents.run(&run.key));
-        let known: Vec<RunPlace> = known.cloned().collect();
+        let known = runs.map_while(|run| {
+            let Place {
+                file,
+                offset,
+                n_bytes,
+            } = self.contents.run(&run.key)?;
+            let key = hex(&run.key);
+            Some(RunPlace {
+                file,
+                offset,
+                n_bytes,
+                key,
+            })
+        });
+        let known: Vec<RunPlace> = known.collect();
         let numbers: BTreeSet<u64> = known.iter().map(|place| place.file).collect();
         if numbers.len() > MAX_SHARES {
             return (Vec::new(), Vec::new());
@@ -448,7 +461,7 @@ impl Named<'_> {
                 n_tokens: encoded.n_tokens,
             }),
             refusal: None,
-            own: keys.map(|run| run.key).zip(own.iter().cloned()).collect(),
+            own: keys.map(|run| run.key).zip(own.iter().map(Place::of)).collect(),
             shares: draft.shares.clone(),
             n_sharers: 0,
         }
