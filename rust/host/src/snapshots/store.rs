@@ -92,7 +92,7 @@ struct Draft {
 }
 
 impl SnapshotStore {
-    /// Those of a model, in a folder of its own within `above`. Nothing is read before somebody asks.
+    /// Those of a model, in a folder of its own within `above`. No snapshot is read before somebody asks.
     pub(crate) fn new(above: &Path, config: SnapshotConfig, model: ModelIdentity) -> Self {
         Self {
             folder: above.join(folder_name(&model.name)),
@@ -102,6 +102,16 @@ impl SnapshotStore {
             opening: Mutex::default(),
             is_closed: AtomicBool::new(false),
             names: std::array::from_fn(|_| Mutex::default()),
+        }
+    }
+
+    /// Removes what an engine was writing when it ended. Where the folder cannot be used, or another engine uses it,
+    /// nothing is done: whoever asks for a snapshot is told.
+    pub(crate) fn clean_up(&self) {
+        if self.folder.is_dir()
+            && let Ok(folder) = Folder::open(&self.folder, self.config.free_bytes)
+        {
+            drop(folder.files());
         }
     }
 

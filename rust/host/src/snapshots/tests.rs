@@ -113,6 +113,23 @@ fn an_engine_that_uses_a_folder_keeps_others_out_until_it_stops() {
 }
 
 #[test]
+fn what_an_engine_left_unfinished_goes_where_the_next_one_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    store(dir.path()).clean_up();
+    assert!(!dir.path().join("snapshots").exists());
+    let [first, second] = [(); 2].map(|()| store(dir.path()));
+    first.named("ada", "a").save(&image(5, 0, 1), TURNS).unwrap();
+    let unfinished = dir.path().join("snapshots/tiny/.new-0000000000000009");
+    fs::write(&unfinished, b"half").unwrap();
+    second.clean_up();
+    assert!(unfinished.exists(), "the first may be writing it");
+    first.close();
+    second.clean_up();
+    assert!(!unfinished.exists());
+    assert_eq!(names(&second, "ada"), ["a"]);
+}
+
+#[test]
 fn saving_again_replaces_and_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
