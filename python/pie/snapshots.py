@@ -33,6 +33,18 @@ HEADER_BYTES = _CHECKED_BYTES + 32
 _NAME = re.compile(r"([0-9a-f]{16})-([0-9a-f]{32})\.(snap|runs)")
 _LOCK = ".lock"
 _MAX_FOLDER_BYTES = 200
+_INDEX_KINDS: dict[str, type] = {
+    "owner": str,
+    "name": str,
+    "model": str,
+    "model_digest": str,
+    "tokenizer_digest": str,
+    "engine": str,
+    "saved_unix_s": int,
+    "n_tokens": int,
+    "runs": list,
+}
+_RUN_KINDS: dict[str, type] = {"file": int, "offset": int, "n_bytes": int, "key": str}
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
@@ -120,7 +132,7 @@ def kept_in(folder: Path) -> list[Kept]:
         if kind == "snap" and number >= newest.get(key, (0, path))[0]:
             newest[key] = (number, path)
     kept = (_kept(path) for _, path in newest.values())
-    return sorted(kept, key=lambda it: (it.owner, it.name))
+    return sorted((it for it in kept if it is not None), key=lambda it: (it.owner, it.name))
 
 
 def read_content(kept: Kept) -> Content:
@@ -128,8 +140,10 @@ def read_content(kept: Kept) -> Content:
 
     Raises PieError `snapshot-unusable` where something is damaged or missing.
     """
-    if kept.problem is not None or kept.index is None:
-        _refuse(kept.path, kept.problem or "its index cannot be read")
+    if kept.problem is not None:
+        raise PieError("snapshot-unusable", kept.problem)
+    if kept.index is None:
+        _refuse(kept.path, "its index cannot be read")
     decoding = _Decoding(kept.path)
     runs = _read_runs(kept)
     key = hashlib.sha256()
@@ -150,7 +164,9 @@ def read_content(kept: Kept) -> Content:
     if words.left:
         _refuse(kept.path, "its tail is damaged")
     _part(kept, "runs")
-    state, turns = (json.loads(_part(kept, part)) for part in ("state", "turns"))
+    state, turns = _object(kept, "state"), _object(kept, "turns")
+    if not isinstance(turns.get("stretches"), list):
+        _refuse(kept.path, "its part 'turns' is damaged")
     return Content(decoding.tokens, decoding.special, pending, buffer, state, turns)
 
 
@@ -161,6 +177,11 @@ def delete(folder: Path, kept: Kept) -> None:
     uses the folder, and OSError.
     """
     with _locked(folder):
+        key = _parsed(kept.path.name)[1]
+        for path in _files(folder):
+            # One that was replaced and is still there would be the snapshot of the name again.
+            if path != kept.path and _parsed(path.name)[1:] == (key, "snap"):
+                path.rename(path.with_suffix(".runs"))
         others = [it for it in kept_in(folder) if it.number != kept.number]
         is_shared = any(it.index is None or kept.number in it.shares for it in others)
         if is_shared:
@@ -190,7 +211,8 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _files(folder: Path) -> list[Path]:
     try:
-        return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+        named = (path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+        return sorted(path for path in named if path.is_file() and not path.is_symlink())
     except FileNotFoundError:
         return []
 
@@ -201,25 +223,39 @@ def _parsed(name: str) -> tuple[int, str, str]:
     return int(found[1], 16), found[2], found[3]
 
 
-def _kept(path: Path) -> Kept:
-    number = _parsed(path.name)[0]
-    n_bytes = path.stat().st_size
+def _kept(path: Path) -> Kept | None:
+    number, key, _ = _parsed(path.name)
+    try:
+        n_bytes = path.stat().st_size
+    except FileNotFoundError:
+        # An engine has removed it since.
+        return None
     try:
         extents = _extents(path, n_bytes)
         kept = Kept(path, number, n_bytes, None, None, extents)
-        index = json.loads(_part(kept, "index"))
+        index = _object(kept, "index")
+        _check_index(path, index)
+        if name_key(index["owner"], index["name"]) != key:
+            _refuse(path, "its name is that of another snapshot")
     except PieError as error:
         return Kept(path, number, n_bytes, None, error.message)
-    except ValueError:
-        return Kept(path, number, n_bytes, None, f"{path.name}: its index is damaged")
-    if name_key(index["owner"], index["name"]) != _parsed(path.name)[1]:
-        return Kept(path, number, n_bytes, None, f"{path.name}: its name is that of another snapshot")
+    except UnicodeEncodeError:
+        return Kept(path, number, n_bytes, None, f"{path.name}: its part 'index' is damaged")
     return Kept(path, number, n_bytes, index, None, extents)
 
 
+def _check_index(path: Path, index: dict[str, Any]) -> None:
+    places = index.get("runs")
+    objects = [(index, _INDEX_KINDS), *((place, _RUN_KINDS) for place in (places if isinstance(places, list) else []))]
+    for found, kinds in objects:
+        if not isinstance(found, dict) or not all(isinstance(found.get(name), kind) for name, kind in kinds.items()):
+            _refuse(path, "its part 'index' is damaged")
+        if any(isinstance(value, int) and value < 0 for value in found.values()):
+            _refuse(path, "its part 'index' is damaged")
+
+
 def _extents(path: Path, n_bytes: int) -> dict[str, tuple[int, int, bytes]]:
-    with path.open("rb") as file:
-        header = file.read(HEADER_BYTES)
+    header = _read_at(path, 0, HEADER_BYTES)
     if len(header) < HEADER_BYTES:
         _refuse(path, f"it has {n_bytes} bytes, less than its header: it was cut")
     magic, version, n_parts = _START.unpack_from(header)
@@ -250,6 +286,16 @@ def _part(kept: Kept, part: str) -> bytes:
     return raw
 
 
+def _object(kept: Kept, part: str) -> dict[str, Any]:
+    try:
+        value = json.loads(_part(kept, part))
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        _refuse(kept.path, f"its part {part!r} is damaged")
+    return value
+
+
 def _read_runs(kept: Kept) -> Iterator[tuple[dict[str, Any], bytes]]:
     assert kept.index is not None
     holders = {_parsed(path.name)[0]: path for path in _files(kept.path.parent)}
@@ -259,7 +305,7 @@ def _read_runs(kept: Kept) -> Iterator[tuple[dict[str, Any], bytes]]:
         if holder is None:
             _refuse(kept.path, "a file with tokens that it shares is not there any more")
         if place["file"] not in extents:
-            extents[place["file"]] = _extents(holder, holder.stat().st_size)
+            extents[place["file"]] = _extents(holder, _size(holder))
         offset, length, _ = extents[place["file"]]["runs"]
         if place["offset"] + place["n_bytes"] > length:
             _refuse(kept.path, "the place of a run is damaged")
@@ -267,9 +313,19 @@ def _read_runs(kept: Kept) -> Iterator[tuple[dict[str, Any], bytes]]:
 
 
 def _read_at(path: Path, offset: int, n_bytes: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(offset)
-        return file.read(n_bytes)
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(n_bytes)
+    except OSError as error:
+        _refuse(path, f"it cannot be read ({error.strerror})")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        _refuse(path, f"it cannot be read ({error.strerror})")
 
 
 class _Words:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -286,6 +288,65 @@ def test_the_command_line_lists_shows_exports_and_deletes(tmp_path: Path) -> Non
         ops = [{"op": "snapshots"}, opened("b"), *QUESTION]
         names, is_there, *_, tokens = transcript(opened_engine, "rust", ops, username="ann")
         assert (names, is_there, len(tokens)) == (["b"], True, 8)
+
+
+def file_of(*parts: bytes) -> bytes:
+    """A file whose header and checksums are right, whatever its parts are."""
+    offset, start = snapshots.HEADER_BYTES, struct.pack("<8sII", b"pie-snap", snapshots.VERSION, len(parts))
+    for part in parts:
+        start += struct.pack("<QQ32s", offset, len(part), hashlib.sha256(part).digest())
+        offset += len(part)
+    return start + hashlib.sha256(start).digest() + b"".join(parts)
+
+
+INDEX: dict[str, Any] = {
+    "owner": "ann",
+    "name": "a",
+    "model": "tiny",
+    "model_digest": "",
+    "tokenizer_digest": "",
+    "engine": "0",
+    "saved_unix_s": 0,
+    "n_tokens": 0,
+    "runs": [],
+}
+DAMAGED = [
+    b"[]",
+    b"{}",
+    b"\xff",
+    b"[" * 100_000,
+    json.dumps(INDEX | {"owner": 1}).encode(),
+    json.dumps(INDEX | {"owner": "\ud800"}).encode(),
+    json.dumps(INDEX | {"name": "of another"}).encode(),
+    json.dumps(INDEX | {"n_tokens": -1}).encode(),
+    json.dumps(INDEX | {"runs": [1]}).encode(),
+    json.dumps(INDEX | {"runs": [{"file": 1, "offset": -5, "n_bytes": 1, "key": ""}]}).encode(),
+]
+
+
+@pytest.mark.parametrize("index", DAMAGED, ids=range(len(DAMAGED)))
+def test_the_reader_in_python_tells_what_is_wrong_with_any_file(tmp_path: Path, index: bytes) -> None:
+    name = f"{1:016x}-{snapshots.name_key('ann', 'a')}"
+    (tmp_path / f"{name}.snap").write_bytes(file_of(index, b"{}", b"{}", struct.pack("<4I", 0, 0, 0, 0), b""))
+    (kept,) = snapshots.kept_in(tmp_path)
+    assert kept.problem is not None
+    with pytest.raises(PieError) as refused:
+        snapshots.read_content(kept)
+    assert refused.value.code == "snapshot-unusable"
+
+
+def test_what_was_replaced_does_not_come_back_where_the_command_line_deletes(tmp_path: Path) -> None:
+    with engine(tmp_path) as first:
+        transcript(first, "python", [*PROMPT, saved("a"), *QUESTION, saved("a")], username="ann")
+    of_model = folder(tmp_path)
+    (kept,) = snapshots.kept_in(of_model)
+    # As where an engine was killed before it removed the older one.
+    (of_model / f"{0:016x}-{snapshots.name_key('ann', 'a')}.snap").write_bytes(kept.path.read_bytes())
+    snapshots.delete(of_model, kept)
+    assert snapshots.kept_in(of_model) == []
+    with engine(tmp_path) as second:
+        assert transcript(second, "rust", [{"op": "snapshots"}], username="ann") == [[]]
+    assert list(of_model.glob("*-*")) == []
 
 
 def test_a_folder_is_needed_where_snapshots_are_kept_on_disk(tmp_path: Path) -> None:

@@ -11,11 +11,18 @@ impl Engine {
     /// step is final from now on, as behind [`Engine::save`].
     ///
     /// # Errors
-    /// `context-busy`, `context-released`.
+    /// `context-busy`, `context-released`; `internal` where a page has no content.
     pub fn image(&mut self, context: ContextId) -> Result<ContextImage> {
         let page_size = self.config.driver.page_size;
         self.idle_context(context, "saved")?.settle(page_size);
-        Ok(self.owned.live(context)?.image(&self.device.store))
+        let state = self.owned.live(context)?;
+        let image = state.image(&self.device.store);
+        if image.tokens.len() == state.n_tokens() as usize {
+            return Ok(image);
+        }
+        let what = "a page of a context has no content";
+        self.totals.faults.count(what);
+        Err(Error::internal(what))
     }
 
     /// The last image of a context was kept: it counts as a fork for the seeds of later forks. One that was released

@@ -36,6 +36,7 @@ impl Host {
         let mut model = Model::new(config, host.data_dir.as_deref())?;
         if let (Durability::Disk, Some(dir)) = (host.snapshots.durability, host.snapshots_dir()) {
             let store = SnapshotStore::new(&dir, host.snapshots.clone(), identity);
+            store.clean_up();
             model.keep_in(Keeping::new(store));
         }
         let model = Arc::new(model);

@@ -159,7 +159,7 @@ impl Context {
             let context = Self::of_kept(model, process, kept, account)?;
             drop(charge);
             if is_taken {
-                let taken = named.delete();
+                let taken = named.delete_taken();
                 let taken = taken.and_then(|is_there| is_there.then_some(()).ok_or(absent));
                 taken.inspect_err(|_| context.release())?;
             }

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -12,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::folder::write_durably;
 use super::format::Digest;
 use crate::Error;
+use crate::errors::stopped;
 
 /// The file beside snapshots with the digests that were computed last.
 const KNOWN: &str = ".binding";
@@ -60,8 +62,13 @@ impl Binding {
     /// the digests stand in `beside`.
     ///
     /// # Errors
-    /// `disk-error` and its like where a file of the checkpoint cannot be read.
-    pub(super) fn of(model: &ModelIdentity, beside: impl Fn(&str) -> PathBuf) -> Result<Self, Error> {
+    /// `disk-error` and its like where a file of the checkpoint cannot be read; `engine-stopped` where `is_closed`
+    /// becomes true.
+    pub(super) fn of(
+        model: &ModelIdentity,
+        beside: impl Fn(&str) -> PathBuf,
+        is_closed: &AtomicBool,
+    ) -> Result<Self, Error> {
         let failed =
             |error: &io::Error| super::disk_error("the checkpoint cannot be read", &model.folder, error);
         let weights = weights_of(model).map_err(|error| failed(&error))?;
@@ -70,7 +77,14 @@ impl Binding {
         if let Some(known) = read_known(&known).filter(|known| known.files == files) {
             return Ok(known.binding);
         }
-        let binding = Self::compute(model, &weights).map_err(|error| failed(&error))?;
+        let hashing = Hashing {
+            folder: &model.folder,
+            is_closed,
+        };
+        let binding = match Self::compute(model, &weights, &hashing) {
+            Err(_) if is_closed.load(Ordering::Relaxed) => return Err(stopped()),
+            computed => computed.map_err(|error| failed(&error))?,
+        };
         let computed = Known { files, binding };
         // Where it cannot be written it is computed again the next time.
         if let Ok(bytes) = serde_json::to_vec(&computed) {
@@ -79,21 +93,25 @@ impl Binding {
         Ok(computed.binding)
     }
 
-    fn compute(model: &ModelIdentity, weights: &[String]) -> io::Result<Self> {
+    fn compute(
+        model: &ModelIdentity,
+        weights: &[String],
+        hashing: &Hashing<'_>,
+    ) -> io::Result<Self> {
         let mut of_model = Sha256::new();
         of_model.update(b"pie-model-1");
         if model.backend == DUMMY {
             of_model.update(&model.name);
         } else {
             for name in weights {
-                add_file(&mut of_model, &model.folder, name)?;
+                hashing.add_file(&mut of_model, name)?;
             }
-            add_file(&mut of_model, &model.folder, "config.json")?;
+            hashing.add_file(&mut of_model, "config.json")?;
         }
         let mut of_tokenizer = Sha256::new();
         of_tokenizer.update(b"pie-tokenizer-1");
         for name in TEXT_FILES {
-            add_file(&mut of_tokenizer, &model.folder, name)?;
+            hashing.add_file(&mut of_tokenizer, name)?;
         }
         Ok(Self {
             model: hex(&of_model.finalize()),
@@ -182,26 +200,35 @@ fn looks(model: &ModelIdentity, weights: &[String]) -> io::Result<String> {
     Ok(hex(&hasher.finalize()))
 }
 
-/// Adds the name, the length and the bytes of a file, where there is one.
-fn add_file(hasher: &mut Sha256, folder: &Path, name: &str) -> io::Result<()> {
-    let path = folder.join(name);
-    // Before it is opened: a pipe would wait for whoever writes.
-    match fs::metadata(&path) {
-        Ok(status) if status.is_file() => {}
-        Ok(_) => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    }
-    let mut file = File::open(path)?;
-    hasher.update((name.len() as u64).to_le_bytes());
-    hasher.update(name);
-    hasher.update(file.metadata()?.len().to_le_bytes());
-    let mut chunk = vec![0; CHUNK_BYTES];
-    loop {
-        match file.read(&mut chunk)? {
-            0 => return Ok(()),
-            n_bytes => hasher.update(&chunk[..n_bytes]),
+/// The files of a checkpoint that are hashed, as long as the engine runs.
+struct Hashing<'a> {
+    folder: &'a Path,
+    is_closed: &'a AtomicBool,
+}
+
+impl Hashing<'_> {
+    /// Adds the name, the length and the bytes of a file, where there is one.
+    fn add_file(&self, hasher: &mut Sha256, name: &str) -> io::Result<()> {
+        let path = self.folder.join(name);
+        // Before it is opened: a pipe would wait for whoever writes.
+        match fs::metadata(&path) {
+            Ok(status) if status.is_file() => {}
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
         }
+        let mut file = File::open(path)?;
+        hasher.update((name.len() as u64).to_le_bytes());
+        hasher.update(name);
+        hasher.update(file.metadata()?.len().to_le_bytes());
+        let mut chunk = vec![0; CHUNK_BYTES];
+        while !self.is_closed.load(Ordering::Relaxed) {
+            match file.read(&mut chunk)? {
+                0 => return Ok(()),
+                n_bytes => hasher.update(&chunk[..n_bytes]),
+            }
+        }
+        Err(io::Error::other("the engine stops"))
     }
 }
 
@@ -230,6 +257,9 @@ fn short(digits: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Of an engine that does not stop.
+    static RUNS: AtomicBool = AtomicBool::new(false);
+
     fn model(folder: &Path, backend: &str, name: &str) -> ModelIdentity {
         ModelIdentity {
             name: name.to_owned(),
@@ -245,7 +275,7 @@ mod tests {
         let of = |backend: &str, name: &str| {
             let beside = tempfile::tempdir().unwrap();
             let beside = |file: &str| beside.path().join(file);
-            Binding::of(&model(dir.path(), backend, name), beside).unwrap()
+            Binding::of(&model(dir.path(), backend, name), beside, &RUNS).unwrap()
         };
         write("model.safetensors", "weights");
         write("config.json", "{}");
@@ -269,13 +299,25 @@ mod tests {
     }
 
     #[test]
+    fn an_engine_that_stops_reads_no_weights() {
+        let [dir, beside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        fs::write(dir.path().join("model.safetensors"), "weights").unwrap();
+        let place = |file: &str| beside.path().join(file);
+        let model = model(dir.path(), "cpu", "tiny");
+        let refused = Binding::of(&model, place, &AtomicBool::new(true)).unwrap_err();
+        assert_eq!(refused.code, pie_core::ErrorCode::EngineStopped);
+        assert!(!beside.path().join(KNOWN).exists());
+        Binding::of(&model, place, &RUNS).unwrap();
+    }
+
+    #[test]
     fn the_digests_are_computed_again_where_a_file_changed() {
         let [dir, beside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let weights = dir.path().join("model.safetensors");
         fs::write(&weights, "weights").unwrap();
         let of = || {
             let place = |file: &str| beside.path().join(file);
-            Binding::of(&model(dir.path(), "cpu", "tiny"), place).unwrap()
+            Binding::of(&model(dir.path(), "cpu", "tiny"), place, &RUNS).unwrap()
         };
         let first = of();
         assert!(beside.path().join(KNOWN).is_file());

@@ -24,6 +24,7 @@ const UNFINISHED: &str = ".new-";
 const SNAPSHOT: &str = ".snap";
 const RUNS: &str = ".runs";
 const REMOVE: &str = "a snapshot cannot be removed";
+const REMOVED: &str = "a snapshot was removed, and may come back where the machine fails";
 /// Digits of a number and of a key in a name.
 const NUMBER_DIGITS: usize = 16;
 const KEY_DIGITS: usize = 32;
@@ -96,8 +97,7 @@ impl Folder {
     /// locked.
     pub(super) fn open(path: &Path, free_bytes: u64) -> Result<Self, Error> {
         let failed = |error: &io::Error| disk_error("the folder of snapshots cannot be used", path, error);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.map_err(|error| failed(&error))?;
+        make(path).map_err(|error| failed(&error))?;
         let lock = private(&path.join(LOCK), true).map_err(|error| failed(&error))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -223,7 +223,7 @@ impl Folder {
     /// `disk-error` and its like.
     pub(super) fn sync(&self) -> Result<(), Error> {
         let synced = self.dir.sync_all();
-        synced.map_err(|error| disk_error(REMOVE, &self.path, &error))
+        synced.map_err(|error| disk_error(REMOVED, &self.path, &error))
     }
 
     /// Refuses what would fill the disk.
@@ -248,6 +248,27 @@ impl Folder {
     }
 }
 
+/// Makes a folder, and those above it that are missing, for this user alone, and returns when the disk has them: a file
+/// is there for good where the way to it is.
+fn make(path: &Path) -> io::Result<()> {
+    let above = path.ancestors().skip(1);
+    let above: Vec<&Path> = above
+        .map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it })
+        .collect();
+    let n_missing = above.iter().take_while(|it| !it.exists()).count();
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    // One that was there may still be new: its engine may have been killed before this.
+    for (place, folder) in above.into_iter().take(n_missing + 1).enumerate() {
+        match File::open(folder) {
+            Ok(folder) => folder.sync_all()?,
+            // What was there before this engine may be closed to it.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && place == n_missing => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Opens a file to be read. No link leads elsewhere, and a pipe keeps nobody waiting.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -255,11 +276,12 @@ fn open(path: &Path) -> io::Result<File> {
     options.read(true).custom_flags(flags).open(path)
 }
 
-/// Opens a file that this user alone may read, to be written; makes it where it is missing.
+/// Opens a file that this user alone may read, to be written; makes it where it is missing. No link leads elsewhere.
 fn private(path: &Path, is_kept: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(!is_kept);
-    options.mode(0o600).open(path)
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    options.mode(0o600).custom_flags(flags).open(path)
 }
 
 /// Writes a file, and returns when the disk has it.
@@ -306,6 +328,36 @@ mod tests {
         assert!(refused.message.contains("another engine"), "{}", refused.message);
         drop(first);
         Folder::open(dir.path(), 0).unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_made_with_those_above_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data/snapshots/tiny");
+        for _ in 0..2 {
+            drop(Folder::open(&path, 0).unwrap());
+        }
+        assert!(path.join(LOCK).is_file());
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_file_leads_nowhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = dir.path().join("outside");
+        fs::write(&outside, b"theirs").unwrap();
+        let folder = Folder::open(&dir.path().join("tiny"), 0).unwrap();
+        let file = FileName {
+            number: 1,
+            key: 2,
+            is_retired: false,
+        };
+        let unfinished = folder.beside(&format!("{UNFINISHED}{:016x}", file.number));
+        std::os::unix::fs::symlink(&outside, unfinished).unwrap();
+        let refused = folder.write(file, b"any").unwrap_err();
+        assert_eq!(refused.code, ErrorCode::DiskError);
+        assert_eq!(fs::read(&outside).unwrap(), b"theirs");
+        folder.write(file, b"any").unwrap();
+        assert_eq!(folder.files().unwrap(), [file]);
     }
 
     #[test]

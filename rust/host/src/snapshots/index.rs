@@ -17,11 +17,29 @@ pub(super) struct Entry {
     /// Why it cannot be opened.
     pub(super) refusal: Option<String>,
     /// The runs that it holds itself.
-    pub(super) own: Vec<(Digest, RunPlace)>,
+    pub(super) own: Vec<(Digest, Place)>,
     /// The numbers of the files whose runs it shares, each once; none where it is retired, since nobody opens it.
     pub(super) shares: Vec<u64>,
     /// Files that share its runs, and those that are being written.
     pub(super) n_sharers: u32,
+}
+
+/// A [`RunPlace`] without its key: there may be millions of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) file: u64,
+    pub(super) offset: u64,
+    pub(super) n_bytes: u64,
+}
+
+impl Place {
+    pub(super) const fn of(run: &RunPlace) -> Self {
+        Self {
+            file: run.file,
+            offset: run.offset,
+            n_bytes: run.n_bytes,
+        }
+    }
 }
 
 impl Entry {
@@ -53,7 +71,7 @@ pub(super) struct Contents {
     /// The snapshot of each name.
     named: HashMap<NameKey, u64>,
     /// Where runs lie that others may share.
-    runs: HashMap<Digest, RunPlace>,
+    runs: HashMap<Digest, Place>,
     users: HashMap<Arc<str>, Usage>,
     pub(super) n_bytes: u64,
     last_number: u64,
@@ -117,8 +135,7 @@ impl Contents {
         }
         if entry.refusal.is_none() {
             // Those of the newest file: older ones may go for it.
-            let own = entry.own.iter();
-            self.runs.extend(own.map(|(key, place)| (*key, place.clone())));
+            self.runs.extend(entry.own.iter().copied());
         }
         self.entries.insert(entry.file.number, entry);
     }
@@ -164,8 +181,8 @@ impl Contents {
     }
 
     /// Where a run lies, if a file that can be read holds it.
-    pub(super) fn run(&self, key: &Digest) -> Option<&RunPlace> {
-        self.runs.get(key)
+    pub(super) fn run(&self, key: &Digest) -> Option<Place> {
+        self.runs.get(key).copied()
     }
 
     /// Counts what is being written for a user, so that what is written beside it finds less room.
@@ -252,18 +269,26 @@ impl Contents {
         self.unshare(&shares)
     }
 
-    /// A file was removed. Returns those that nobody needs any more, now that it does not share their runs.
-    pub(super) fn forget(&mut self, number: u64) -> Vec<u64> {
-        let Some(entry) = self.entries.remove(&number) else {
-            return Vec::new();
+    /// What is saved from now on shares no run of a file.
+    pub(super) fn share_no_more(&mut self, number: u64) {
+        let Some(entry) = self.entries.get(&number) else {
+            return;
         };
-        self.n_bytes = self.n_bytes.saturating_sub(entry.n_bytes);
-        self.n_unread -= u64::from(entry.is_unread());
         for (key, _) in &entry.own {
             if self.runs.get(key).is_some_and(|place| place.file == number) {
                 self.runs.remove(key);
             }
         }
+    }
+
+    /// A file was removed. Returns those that nobody needs any more, now that it does not share their runs.
+    pub(super) fn forget(&mut self, number: u64) -> Vec<u64> {
+        self.share_no_more(number);
+        let Some(entry) = self.entries.remove(&number) else {
+            return Vec::new();
+        };
+        self.n_bytes = self.n_bytes.saturating_sub(entry.n_bytes);
+        self.n_unread -= u64::from(entry.is_unread());
         if let Some(about) = &entry.about
             && let Some(usage) = self.users.get_mut(&about.owner)
         {

@@ -11,7 +11,7 @@ use super::binding::{Binding, hex};
 use super::content::{Decoding, run_key};
 use super::folder::{FileName, Folder, name_key};
 use super::format::{Digest, Header, Index, Part, RunPlace, damaged, read_at};
-use super::index::{About, Entry};
+use super::index::{About, Entry, Place};
 use super::{disk_error, unusable};
 use crate::Error;
 
@@ -24,6 +24,8 @@ pub(crate) struct Kept {
 
 const READ: &str = "a snapshot cannot be read";
 pub(super) const GONE: &str = "a file with tokens that it shares is not there any more; delete the snapshot, and save it again";
+const UNREADABLE: &str = "the disk does not read it; have whoever runs the engine look into its log, or delete the \
+    snapshot and save it again";
 
 /// A snapshot that is being read.
 pub(super) struct Loading {
@@ -134,16 +136,41 @@ impl Loading {
     }
 }
 
-/// The entry of a file of the folder, whatever it holds.
+/// The numbers of those of these files that do not hold runs as they are, each with its place: they are damaged, or
+/// cannot be read.
+pub(super) fn unsound<'a>(
+    folder: &Folder,
+    files: &[FileName],
+    runs: impl Iterator<Item = (&'a RunPlace, &'a [u8])>,
+) -> BTreeSet<u64> {
+    let mut loading = Loading {
+        name: String::new(),
+        sources: Vec::with_capacity(files.len()),
+    };
+    let mut unsound = BTreeSet::new();
+    for file in files {
+        if loading.open(folder, *file).is_err() {
+            unsound.insert(file.number);
+        }
+    }
+    for (place, bytes) in runs {
+        let is_as_long = place.n_bytes == bytes.len() as u64;
+        let is_sound = is_as_long && loading.run(place).is_ok_and(|run| run == bytes);
+        if !is_sound {
+            unsound.insert(place.file);
+        }
+    }
+    unsound
+}
+
+/// The entry of a file of the folder, whatever it holds. One that the disk does not read keeps nobody from the others.
 ///
 /// # Errors
-/// `disk-error` and its like where it cannot be read.
+/// `disk-error` and its like where files cannot be read.
 pub(super) fn entry_of(folder: &Folder, file: FileName, binding: &Binding) -> Result<Entry, Error> {
     let path = folder.path(file);
     let failed = |error: &io::Error| disk_error(READ, &path, error);
-    let opened = folder.read(file).map_err(|error| failed(&error))?;
-    let n_bytes = opened.metadata().map_err(|error| failed(&error))?.len();
-    let unread = |refusal: String| Entry {
+    let unread = |n_bytes: u64, refusal: String| Entry {
         file,
         n_bytes,
         about: None,
@@ -152,16 +179,22 @@ pub(super) fn entry_of(folder: &Folder, file: FileName, binding: &Binding) -> Re
         shares: Vec::new(),
         n_sharers: 0,
     };
-    let index = match read_index(&opened).map_err(|error| failed(&error))? {
-        Ok(index) => index,
-        Err(why) => return Ok(unread(why)),
+    let (n_bytes, index) = match folder.read(file).and_then(|opened| read_index(&opened)) {
+        Ok((n_bytes, Ok(index))) => (n_bytes, index),
+        Ok((n_bytes, Err(why))) => return Ok(unread(n_bytes, why)),
+        Err(error) if is_of_file(&error) => {
+            // Whoever runs the engine finds the path in its log.
+            drop(failed(&error));
+            return Ok(unread(0, UNREADABLE.to_owned()));
+        }
+        Err(error) => return Err(failed(&error)),
     };
     if name_key(&index.owner, &index.name) != file.key {
         let why = "its name is that of another user's snapshot, or of another one; rename it back, or delete it";
-        return Ok(unread(why.to_owned()));
+        return Ok(unread(n_bytes, why.to_owned()));
     }
     let Some(own) = own_runs(&index, file.number) else {
-        return Ok(unread(damaged("its part \"index\"")));
+        return Ok(unread(n_bytes, damaged("its part \"index\"")));
     };
     let shares: BTreeSet<u64> = index.runs.iter().map(|run| run.file).collect();
     let shares = shares.into_iter().filter(|&number| number != file.number);
@@ -180,21 +213,31 @@ pub(super) fn entry_of(folder: &Folder, file: FileName, binding: &Binding) -> Re
     })
 }
 
-fn read_index(file: &File) -> io::Result<Result<Index, String>> {
+/// Whether an error is that of one file, and not of the disk or of the process.
+fn is_of_file(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    code.is_some_and(|code| [libc::EACCES, libc::EIO, libc::ELOOP, libc::EPERM].contains(&code))
+        || error.kind() == io::ErrorKind::UnexpectedEof
+}
+
+/// The length of a file, and its index.
+fn read_index(file: &File) -> io::Result<(u64, Result<Index, String>)> {
+    let n_bytes = file.metadata()?.len();
     let header = match Header::read(file)? {
         Ok(header) => header,
-        Err(why) => return Ok(Err(why)),
+        Err(why) => return Ok((n_bytes, Err(why))),
     };
     let bytes = header.read_part(file, Part::Index)?;
-    Ok(bytes.and_then(|bytes| {
+    let index = bytes.and_then(|bytes| {
         serde_json::from_slice(&bytes).map_err(|_| damaged("its part \"index\""))
-    }))
+    });
+    Ok((n_bytes, index))
 }
 
 /// The runs that a file holds itself, by their keys; none where a key is none.
-fn own_runs(index: &Index, number: u64) -> Option<Vec<(Digest, RunPlace)>> {
+fn own_runs(index: &Index, number: u64) -> Option<Vec<(Digest, Place)>> {
     let own = index.runs.iter().filter(|run| run.file == number);
-    own.map(|run| Some((digest_of(&run.key)?, run.clone())))
+    own.map(|run| Some((digest_of(&run.key)?, Place::of(run))))
         .collect()
 }
 

@@ -61,6 +61,6 @@ fn disk_error(what: &str, path: &Path, error: &io::Error) -> Error {
     };
     Error::new(
         code,
-        format!("{what}: {reason}; nothing that was kept has changed: {remedy}"),
+        format!("{what}: {reason}; nothing else that is kept has changed: {remedy}"),
     )
 }

@@ -1,23 +1,25 @@
 //! The snapshots of a model on disk.
 //!
 //! Every call reads or writes the disk and blocks. Calls on one name come one after the other; those on others at once.
-//! The lock of the index is held while files are renamed and removed, never while one is written or read.
+//! The lock of the index is held while files are renamed and removed, never while one is written or read, the first
+//! reading of the folder included.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use pie_core::{ContextImage, ErrorCode};
 
 pub(crate) use super::binding::ModelIdentity;
-use super::binding::Binding;
+use super::binding::{Binding, hex};
 use super::config::SnapshotConfig;
 use super::content::{Encoded, encode, places};
 use super::folder::{FileName, Folder, NameKey, name_key};
 use super::format::{HEADER_BYTES, Index, RunPlace, assemble};
-use super::index::{About, Contents, Entry, Usage};
-use super::loading::{GONE, Kept, Loading, entry_of};
+use super::index::{About, Contents, Entry, Place, Usage};
+use super::loading::{GONE, Kept, Loading, entry_of, unsound};
 use super::unusable;
 use crate::Error;
 use crate::errors::stopped;
@@ -36,6 +38,9 @@ pub(crate) struct SnapshotStore {
     config: SnapshotConfig,
     model: ModelIdentity,
     state: Mutex<State>,
+    /// Held by whoever reads the index from the folder.
+    opening: Mutex<()>,
+    is_closed: AtomicBool,
     names: [Mutex<()>; N_LOCKS],
 }
 
@@ -53,6 +58,8 @@ struct Opened {
     folder: Arc<Folder>,
     binding: Binding,
     contents: Contents,
+    /// Files that were replaced and could not be removed.
+    stale: BTreeSet<u64>,
 }
 
 /// One name of a user, on which nobody else works meanwhile.
@@ -76,6 +83,8 @@ struct Draft {
     file: FileName,
     index: Index,
     index_bytes: Vec<u8>,
+    /// The files whose runs it shares, and their numbers.
+    sources: Vec<FileName>,
     shares: Vec<u64>,
     /// What it takes of the user's room, which is reserved.
     takes: Usage,
@@ -83,19 +92,32 @@ struct Draft {
 }
 
 impl SnapshotStore {
-    /// Those of a model, in a folder of its own within `above`. Nothing is read before somebody asks.
+    /// Those of a model, in a folder of its own within `above`. No snapshot is read before somebody asks.
     pub(crate) fn new(above: &Path, config: SnapshotConfig, model: ModelIdentity) -> Self {
         Self {
             folder: above.join(folder_name(&model.name)),
             config,
             model,
             state: Mutex::new(State::Unopened),
+            opening: Mutex::default(),
+            is_closed: AtomicBool::new(false),
             names: std::array::from_fn(|_| Mutex::default()),
+        }
+    }
+
+    /// Removes what an engine was writing when it ended. Where the folder cannot be used, or another engine uses it,
+    /// nothing is done: whoever asks for a snapshot is told.
+    pub(crate) fn clean_up(&self) {
+        if self.folder.is_dir()
+            && let Ok(folder) = Folder::open(&self.folder, self.config.free_bytes)
+        {
+            drop(folder.files());
         }
     }
 
     /// Another engine may use the folder from now on, once what runs is done.
     pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
         *lock(&self.state) = State::Closed;
     }
 
@@ -145,19 +167,39 @@ impl SnapshotStore {
 
     /// Works on the index, which is read from the folder when somebody asks for the first time.
     fn opened<T>(&self, work: impl FnOnce(&mut Opened) -> Result<T, Error>) -> Result<T, Error> {
+        self.open_once()?;
         let mut state = lock(&self.state);
-        if matches!(*state, State::Unopened) {
-            *state = State::Open(Box::new(self.open()?));
-        }
         match &mut *state {
             State::Open(opened) => work(opened.as_mut()),
             State::Unopened | State::Closed => Err(stopped()),
         }
     }
 
+    /// Reads the index where nobody has asked before. That may take as long as reading all weights does: whoever asks
+    /// meanwhile waits, and whoever closes the store does not.
+    fn open_once(&self) -> Result<(), Error> {
+        if !self.is_unopened() {
+            return Ok(());
+        }
+        let _opening = lock(&self.opening);
+        if !self.is_unopened() {
+            return Ok(());
+        }
+        let opened = Box::new(self.open()?);
+        let mut state = lock(&self.state);
+        if matches!(*state, State::Unopened) {
+            *state = State::Open(opened);
+        }
+        Ok(())
+    }
+
+    fn is_unopened(&self) -> bool {
+        matches!(*lock(&self.state), State::Unopened)
+    }
+
     fn open(&self) -> Result<Opened, Error> {
         let folder = Folder::open(&self.folder, self.config.free_bytes)?;
-        let binding = Binding::of(&self.model, |name| folder.beside(name))?;
+        let binding = Binding::of(&self.model, |name| folder.beside(name), &self.is_closed)?;
         let entries: Result<Vec<Entry>, Error> = folder
             .files()?
             .into_iter()
@@ -168,9 +210,10 @@ impl SnapshotStore {
             folder: Arc::new(folder),
             binding,
             contents,
+            stale: BTreeSet::new(),
         };
         for number in unnamed {
-            opened.tidy(number)?;
+            opened.try_to_tidy(number);
         }
         Ok(opened)
     }
@@ -201,14 +244,54 @@ impl Opened {
     fn try_to_tidy(&mut self, number: u64) {
         if let Err(error) = self.tidy(number) {
             tracing::warn!(%error, "a snapshot that nobody needs could not be removed");
+            let left = self.contents.get(number);
+            if left.is_some_and(|entry| !entry.file.is_retired) {
+                self.stale.insert(number);
+            }
+        }
+    }
+
+    /// Removes what could not be removed when the snapshot of a name replaced it. Were it left where that snapshot
+    /// goes, the next engine would take it for the snapshot of the name.
+    fn tidy_replaced(&mut self, key: NameKey) -> Result<(), Error> {
+        let is_of_name = |number: &u64| {
+            let entry = self.contents.get(*number);
+            entry.is_some_and(|entry| entry.file.key == key)
+        };
+        let replaced: Vec<u64> = self.stale.iter().copied().filter(is_of_name).collect();
+        for number in replaced {
+            self.tidy(number)?;
+            self.stale.remove(&number);
+        }
+        Ok(())
+    }
+
+    /// What was to be written is not: its room is free again, and it shares nothing.
+    fn give_up(&mut self, owner: &str, draft: &Draft) {
+        self.contents.unreserve(owner, draft.takes);
+        for number in self.contents.unshare(&draft.shares) {
+            self.try_to_tidy(number);
         }
     }
 
     /// The runs of a context that are there already and may be shared, from the first on.
     fn shared(&self, encoded: &Encoded) -> (Vec<RunPlace>, Vec<u64>) {
         let runs = encoded.runs.iter();
-        let known = runs.map_while(|run| self.contents.run(&run.key));
-        let known: Vec<RunPlace> = known.cloned().collect();
+        let known = runs.map_while(|run| {
+            let Place {
+                file,
+                offset,
+                n_bytes,
+            } = self.contents.run(&run.key)?;
+            let key = hex(&run.key);
+            Some(RunPlace {
+                file,
+                offset,
+                n_bytes,
+                key,
+            })
+        });
+        let known: Vec<RunPlace> = known.collect();
         let numbers: BTreeSet<u64> = known.iter().map(|place| place.file).collect();
         if numbers.len() > MAX_SHARES {
             return (Vec::new(), Vec::new());
@@ -270,28 +353,44 @@ impl Named<'_> {
     pub(crate) fn save(&self, image: &ContextImage, turns: &[u8]) -> Result<(), Error> {
         let first = |opened: &mut Opened| Ok(opened.binding.first_key(self.owner));
         let encoded = encode(image, &self.store.opened(first)?).map_err(Error::internal)?;
-        let draft = self
-            .store
-            .opened(|opened| self.draft(opened, &encoded, turns.len()))?;
-        let n_shared = encoded.runs.len() - draft.own_runs().len();
-        let own = encoded.runs[n_shared..].iter();
+        let draft = self.sound_draft(&encoded, turns.len())?;
+        let own = encoded.runs[draft.n_shared()..].iter();
         let own = own.map(|run| &run.bytes[..]).collect::<Vec<_>>().concat();
         let bytes = assemble(&[&draft.index_bytes, &encoded.state, turns, &encoded.tail, &own]);
         debug_assert_eq!(bytes.len() as u64, draft.takes.n_bytes);
         let written = draft.folder.write(draft.file, &bytes);
         self.store.opened(|opened| {
-            opened.contents.unreserve(self.owner, draft.takes);
             if let Err(error) = written {
-                for number in opened.contents.unshare(&draft.shares) {
-                    opened.try_to_tidy(number);
-                }
+                opened.give_up(self.owner, &draft);
                 return Err(error);
             }
+            opened.contents.unreserve(self.owner, draft.takes);
             let entry = self.entry(&draft, &encoded);
             if let Some(older) = opened.contents.add(entry) {
                 opened.try_to_tidy(older);
             }
             Ok(())
+        })
+    }
+
+    /// Says what is to be written. The runs that it shares were read and are as they were: what was damaged since
+    /// would be lost to this snapshot too.
+    fn sound_draft(&self, encoded: &Encoded, n_turns_bytes: usize) -> Result<Draft, Error> {
+        let store = self.store;
+        let draft = store.opened(|opened| self.draft(opened, encoded, n_turns_bytes))?;
+        let runs = encoded.runs.iter().map(|run| &run.bytes[..]);
+        let shared = draft.shared_runs().iter().zip(runs);
+        let unsound = unsound(&draft.folder, &draft.sources, shared);
+        if unsound.is_empty() {
+            return Ok(draft);
+        }
+        tracing::error!(files = ?unsound, "snapshots have damaged tokens: they are written anew, and not shared");
+        store.opened(|opened| {
+            opened.give_up(self.owner, &draft);
+            for number in unsound {
+                opened.contents.share_no_more(number);
+            }
+            self.draft(opened, encoded, n_turns_bytes)
         })
     }
 
@@ -326,6 +425,8 @@ impl Named<'_> {
             return Err(error);
         }
         opened.contents.reserve(self.owner, takes);
+        let contents = &opened.contents;
+        let sources = shares.iter().filter_map(|number| contents.get(*number));
         Ok(Draft {
             file: FileName {
                 number,
@@ -334,6 +435,7 @@ impl Named<'_> {
             },
             index,
             index_bytes,
+            sources: sources.map(|entry| entry.file).collect(),
             shares,
             takes,
             folder: opened.folder.clone(),
@@ -359,7 +461,7 @@ impl Named<'_> {
     /// The entry of what was written.
     fn entry(&self, draft: &Draft, encoded: &Encoded) -> Entry {
         let own = draft.own_runs();
-        let keys = encoded.runs[encoded.runs.len() - own.len()..].iter();
+        let keys = encoded.runs[draft.n_shared()..].iter();
         Entry {
             file: draft.file,
             n_bytes: draft.takes.n_bytes,
@@ -369,7 +471,7 @@ impl Named<'_> {
                 n_tokens: encoded.n_tokens,
             }),
             refusal: None,
-            own: keys.map(|run| run.key).zip(own.iter().cloned()).collect(),
+            own: keys.map(|run| run.key).zip(own.iter().map(Place::of)).collect(),
             shares: draft.shares.clone(),
             n_sharers: 0,
         }
@@ -408,16 +510,38 @@ impl Named<'_> {
         loading.load(&first, charge).map(Some)
     }
 
-    /// Removes the snapshot. False: there is none of that name.
+    /// Removes the snapshot, for good when this returns. False: there is none of that name.
     ///
     /// # Errors
     /// `disk-error` and its like, `engine-stopped`.
     pub(crate) fn delete(&self) -> Result<bool, Error> {
-        let deleted = self.store.opened(|opened| {
+        match self.remove()? {
+            Some(folder) => folder.sync().map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Removes the snapshot, which the caller has read. Where the disk does not say that it stays so, which the log
+    /// tells, the caller has it all the same. False: there is none of that name.
+    ///
+    /// # Errors
+    /// `disk-error` and its like, `engine-stopped`; the snapshot is there still.
+    pub(crate) fn delete_taken(&self) -> Result<bool, Error> {
+        let folder = self.remove()?;
+        Ok(folder.is_some_and(|folder| {
+            drop(folder.sync());
+            true
+        }))
+    }
+
+    /// Removes the snapshot, and returns the folder in which that has to be made durable; none where there is none.
+    fn remove(&self) -> Result<Option<Arc<Folder>>, Error> {
+        self.store.opened(|opened| {
             let Some(entry) = opened.contents.named(self.key) else {
                 return Ok(None);
             };
             let file = entry.file;
+            opened.tidy_replaced(self.key)?;
             let unneeded = if opened.contents.is_shared(file.number) {
                 let retired = opened.folder.retire(file)?;
                 opened.contents.unname(self.key);
@@ -431,19 +555,25 @@ impl Named<'_> {
                 opened.try_to_tidy(number);
             }
             Ok(Some(opened.folder.clone()))
-        })?;
-        match deleted {
-            Some(folder) => folder.sync().map(|()| true),
-            None => Ok(false),
-        }
+        })
     }
 }
 
 impl Draft {
+    /// Runs that it shares; they come before its own.
+    fn n_shared(&self) -> usize {
+        let number = self.file.number;
+        let runs = &self.index.runs;
+        runs.partition_point(|place| place.file != number)
+    }
+
+    /// Where the runs lie that it shares.
+    fn shared_runs(&self) -> &[RunPlace] {
+        &self.index.runs[..self.n_shared()]
+    }
+
     /// Where the runs lie that it holds itself.
     fn own_runs(&self) -> &[RunPlace] {
-        let number = self.file.number;
-        let n_shared = self.index.runs.partition_point(|place| place.file != number);
-        &self.index.runs[n_shared..]
+        &self.index.runs[self.n_shared()..]
     }
 }

@@ -113,6 +113,23 @@ fn an_engine_that_uses_a_folder_keeps_others_out_until_it_stops() {
 }
 
 #[test]
+fn what_an_engine_left_unfinished_goes_where_the_next_one_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    store(dir.path()).clean_up();
+    assert!(!dir.path().join("snapshots").exists());
+    let [first, second] = [(); 2].map(|()| store(dir.path()));
+    first.named("ada", "a").save(&image(5, 0, 1), TURNS).unwrap();
+    let unfinished = dir.path().join("snapshots/tiny/.new-0000000000000009");
+    fs::write(&unfinished, b"half").unwrap();
+    second.clean_up();
+    assert!(unfinished.exists(), "the first may be writing it");
+    first.close();
+    second.clean_up();
+    assert!(!unfinished.exists());
+    assert_eq!(names(&second, "ada"), ["a"]);
+}
+
+#[test]
 fn saving_again_replaces_and_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
@@ -282,6 +299,44 @@ fn nothing_is_removed_that_a_damaged_snapshot_may_need() {
     let third = store(dir.path());
     assert_eq!(loaded(&third, "b"), image(3000, 2048, 2));
     assert!(third.named("ada", "b").delete().unwrap());
+    assert!(files(dir.path()).is_empty());
+}
+
+#[test]
+fn what_is_saved_shares_no_tokens_that_were_damaged_since() {
+    let (dir, file, whole) = saved();
+    let header = Header::read(&fs::File::open(&file).unwrap()).unwrap().unwrap();
+    let mut flipped = whole;
+    flipped[header.of(Part::Runs).offset as usize + 9] ^= 1;
+    fs::write(&file, flipped).unwrap();
+    let store = store(dir.path());
+    // Beside it and over it.
+    for name in ["c", "a"] {
+        store.named("ada", name).save(&image(2500, 0, 1), TURNS).unwrap();
+        assert_eq!(loaded(&store, name), image(2500, 0, 1));
+    }
+    let sizes = files(dir.path()).into_iter().map(|it| fs::metadata(it).unwrap().len());
+    let sizes: Vec<u64> = sizes.collect();
+    assert_eq!(sizes.len(), 3, "{sizes:?}");
+    assert!(sizes[2] < sizes[1] / 3, "what was written anew is shared again: {sizes:?}");
+}
+
+#[test]
+fn what_could_not_be_removed_does_not_come_back_where_its_name_is_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    store.named("ada", "a").save(&image(5, 0, 1), TURNS).unwrap();
+    // A folder in place of the file is not removed as a file.
+    let (replaced, aside) = (files(dir.path()).remove(0), dir.path().join("aside"));
+    fs::rename(&replaced, &aside).unwrap();
+    fs::create_dir(&replaced).unwrap();
+    store.named("ada", "a").save(&image(6, 0, 2), TURNS).unwrap();
+    let refused = store.named("ada", "a").delete().unwrap_err();
+    assert_eq!(refused.code, ErrorCode::DiskError);
+    assert_eq!(loaded(&store, "a"), image(6, 0, 2));
+    fs::remove_dir(&replaced).unwrap();
+    fs::rename(&aside, &replaced).unwrap();
+    assert!(store.named("ada", "a").delete().unwrap());
     assert!(files(dir.path()).is_empty());
 }
 

@@ -135,7 +135,7 @@ impl Session {
             let found = self.shared.host.model(&model).ok_or_else(|| {
                 let shown: String = model.chars().take(120).collect();
                 let message =
-                    format!("there is no model {shown:?}; `pie snapshots` lists what there is");
+                    format!("there is no model {shown:?}; `pie snapshot list` names what there is");
                 Error::new(ErrorCode::UnknownModel, message)
             })?;
             Ok((found, user))
