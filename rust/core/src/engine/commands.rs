@@ -184,6 +184,16 @@ impl Engine {
         commands.adapters.drop_unwanted(adapter, is_coming);
     }
 
+    /// Whether the driver carries out a command.
+    pub fn runs_command(&self) -> bool {
+        self.device.commands.running.is_some()
+    }
+
+    /// Where the driver has read an adapter last; none where it does not have it.
+    pub fn adapter_path(&self, adapter: AdapterName) -> Option<&str> {
+        self.device.commands.adapters.path(adapter)
+    }
+
     /// Passes that programs have asked for and not taken, and that are computed with an adapter.
     pub fn passes_with(&self, adapter: AdapterName) -> usize {
         let passes = self.owned.contexts.iter();
