@@ -269,14 +269,15 @@ impl HostAdapter for Adapters<'_> {
 
     fn destroy(&mut self, this: Resource<AdapterHandle>) -> CallResult<()> {
         let (AdapterHandle { model, name }, version) = self.found(&this)?;
-        let n = model.with_engine(|engine| engine.passes_with(version.name));
+        let user = self.asker(&model).0;
+        let n = model.with_engine(|engine| engine.passes_with(user, version.name));
         if n > 0 {
             let message = format!(
                 "{n} passes are computed with the adapter {name:?}; take their results first, or drop their contexts"
             );
             return Err(Error::new(ErrorCode::AdapterBusy, message).into());
         }
-        Ok(model.adapters.destroy(self.asker(&model).0, &name)?)
+        Ok(model.adapters.destroy(user, &name)?)
     }
 
     fn drop(&mut self, this: Resource<AdapterHandle>) -> wasmtime::Result<()> {
