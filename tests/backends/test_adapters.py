@@ -278,6 +278,8 @@ BAD: dict[str, tuple[Spoil, str]] = {
     "no tensor": (rewritten(lambda found: found.clear()), "holds no tensor|lacks"),
     "unknown module": (configured(target_modules=["q_proj", "lm_head"]), "names 'lm_head', which adapters of this model cannot change"),
     "no modules": (configured(target_modules=[]), r"target_modules is \[\]"),
+    "an endless name": (configured(target_modules=["q_proj", "x" * 100_000]), "names 'xxxx"),
+    "exclusion without a name": (configured(exclude_modules=[{}]), r"exclude_modules is \[{}\]; it must be a list of names"),
     "rank 0": (configured(r=0), "r is 0; it must be an integer from 1 to 512"),
     "rank 100,000": (configured(r=100_000), "r is 100000; it must be an integer from 1 to 512"),
     "rank as text": (configured(r="4"), "r is '4'"),
@@ -310,6 +312,7 @@ def test_what_cannot_be_taken_is_refused_by_name_and_changes_nothing(
         command(driver, LoadAdapter(ONE, str(spoiled)))
     assert caught.value.code == "invalid-adapter"
     assert str(tmp_path) not in str(caught.value)
+    assert len(str(caught.value)) < 1100
     print(f"{kind}: {caught.value}")
     assert np.array_equal(rows(driver, ONE), before)
 
