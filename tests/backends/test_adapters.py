@@ -286,6 +286,7 @@ BAD: dict[str, tuple[Spoil, str]] = {
     "no rank": (configured(r=None), "r is missing"),
     "alpha": (configured(lora_alpha=10**400), "lora_alpha is 1000"),
     "dora": (configured(use_dora=True), "use_dora is True, which is not supported"),
+    "a kind that comes later": (configured(use_other=True), "use_other is True, which is not supported"),
     "biases": (configured(bias="all"), "bias is 'all', which is not supported"),
     "ranks by pattern": (configured(rank_pattern={"q_proj": 8}), "rank_pattern is"),
     "whole modules": (configured(modules_to_save=["lm_head"]), "modules_to_save is"),

@@ -49,7 +49,7 @@ _ABSENT_OR_EMPTY = (
     "alora_invocation_tokens",
 )
 _ABSENT_OR_FALSE = ("use_dora", "fan_in_fan_out", "lora_bias", "use_qalora")
-_CHANGED_BASE = ("pissa", "olora", "corda", "loftq")
+_CHANGED_BASE = ("pissa", "olora", "corda", "loftq", "lora_ga")
 """Initialisations that change the weights of the model itself."""
 
 
@@ -201,7 +201,9 @@ def _check_files(folder: Path) -> None:
 def _rank_and_scale(config: Config) -> tuple[int, float]:
     config.only("peft_type", "LORA")
     config.only("bias", "none")
-    for name in _ABSENT_OR_FALSE:
+    # Later versions of PEFT may know more kinds of LoRA.
+    kinds = [name for name in config.fields if name.startswith("use_") and name != "use_rslora"]
+    for name in (*_ABSENT_OR_FALSE, *kinds):
         config.only(name, False)
     for name in _ABSENT_OR_EMPTY:
         if config.fields.get(name):

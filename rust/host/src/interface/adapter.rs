@@ -149,9 +149,9 @@ impl Adapters<'_> {
                 sigma,
                 changes: part,
             };
-            version = model.make_version(asker, recipe, folder, command).await?;
+            version = model.make_draft(asker, recipe, folder, command).await?;
             if is_last {
-                return Ok(version);
+                return model.finish(asker, version).await;
             }
             start = end;
         }

@@ -37,51 +37,75 @@ impl Drop for Coming<'_> {
 
 impl Model {
     /// A version of a user, whose weights the driver makes in `folder` by the command that is made of a name and that
-    /// path. The driver knows them by `recipe` until their files are there, and by those then.
+    /// path.
     ///
     /// # Errors
-    /// Those of the command; `limit-adapters`; `invalid-config` for a path that is not text; `driver-failed` where the
-    /// driver has written no files that can be read.
+    /// As [`Model::make_draft`] and [`Model::finish`].
     pub(crate) async fn make_version(
+        &self,
+        asker: (UserId, ProcessId),
+        recipe: Recipe,
+        folder: Arc<AdapterFolder>,
+        command: impl FnOnce(AdapterName, String) -> Command,
+    ) -> Result<Arc<Version>, Error> {
+        let draft = self.make_draft(asker, recipe, folder, command).await?;
+        self.finish(asker, draft).await
+    }
+
+    /// The same, which the driver knows by `recipe` so far. Nobody but this call of a program may have it.
+    ///
+    /// # Errors
+    /// Those of the command; `limit-adapters`; `invalid-config` for a path that is not text.
+    pub(crate) async fn make_draft(
         &self,
         (user, process): (UserId, ProcessId),
         recipe: Recipe,
         folder: Arc<AdapterFolder>,
         command: impl FnOnce(AdapterName, String) -> Command,
     ) -> Result<Arc<Version>, Error> {
-        let coming = self.adapters.new_version(user, recipe, folder.clone());
-        let made = self.come(process, coming, command).await?;
+        let coming = self.adapters.new_version(user, recipe, folder);
+        self.come(process, coming, command).await
+    }
+
+    /// A draft under the identity of its files.
+    ///
+    /// # Errors
+    /// As [`Model::read_version`]; `driver-failed` where the driver has written no files that can be read.
+    pub(crate) async fn finish(
+        &self,
+        asker: (UserId, ProcessId),
+        draft: Arc<Version>,
+    ) -> Result<Arc<Version>, Error> {
+        let folder = draft.folder.clone();
         let written = folder.clone();
         let reading = spawn_blocking(move || recipe_of(written.path()));
         let files = reading.await.map_err(|_| stopped())?.map_err(|error| {
-            let message = format!("the driver wrote no adapter that can be read ({error}); see to the disk");
+            let message = format!(
+                "the driver wrote no adapter that can be read ({error}); see to the disk"
+            );
             Error::new(ErrorCode::DriverFailed, message)
         })?;
-        // The driver forgets it by the first name before it reads it: it needs no room for both.
-        drop(made);
-        self.read_version((user, process), files, folder).await
+        // The driver forgets the draft before it reads the files: it needs no room for both.
+        drop(draft);
+        self.read_version(asker, files, folder).await
     }
 
-    /// A version of a user, whose files are in `folder` and have that recipe. The driver reads them, and the user is
-    /// charged with them.
+    /// A version of a user, whose files are in `folder` and have that recipe. The driver reads them.
     ///
     /// # Errors
-    /// As [`Model::make_version`].
+    /// As [`Model::make_draft`].
     pub(crate) async fn read_version(
         &self,
         (user, process): (UserId, ProcessId),
         files: Recipe,
         folder: Arc<AdapterFolder>,
     ) -> Result<Arc<Version>, Error> {
-        let coming = self.adapters.new_version(user, files, folder.clone());
+        let coming = self.adapters.new_version(user, files, folder);
         let command = |adapter, path| Command::LoadAdapter { adapter, path };
-        let version = self.come(process, coming, command).await?;
-        let counting = spawn_blocking(move || folder.n_bytes());
-        version.charge(counting.await.map_err(|_| stopped())?)?;
-        Ok(version)
+        self.come(process, coming, command).await
     }
 
-    /// Has the driver make or read a version.
+    /// Has the driver make or read a version, and charges its user with the files.
     async fn come(
         &self,
         process: ProcessId,
@@ -103,6 +127,9 @@ impl Model {
         self.commanded(submission).await?;
         coming.is_there = true;
         self.with_engine(|engine| version.note_read(engine));
+        let folder = version.folder.clone();
+        let counting = spawn_blocking(move || folder.n_bytes());
+        version.charge(counting.await.map_err(|_| stopped())?)?;
         Ok(version)
     }
 }
