@@ -261,6 +261,11 @@ def pickled(folder: Path, _spec: DecoderSpec) -> None:
     (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
 
 
+def headed(folder: Path, _spec: DecoderSpec) -> None:
+    text = b" " * (4 << 20) + b"{}"
+    (folder / "adapter_model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
+
+
 FIRST = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"
 BAD: dict[str, tuple[Spoil, str]] = {
     "wrong shape": (rewritten(lambda found: found.update({FIRST: found[FIRST][:3]})), r"has shape \[3, 48\], but the rank 4"),
@@ -294,6 +299,7 @@ BAD: dict[str, tuple[Spoil, str]] = {
     "a changed model": (configured(init_lora_weights="pissa_niter_4"), "which changes the model itself"),
     "pickled": (pickled, "adapter_model.bin is pickled"),
     "cut off": (cut, "fetch it again"),
+    "a long header": (headed, "has a header of 4194306 bytes, and the limit is 4194304"),
     "not JSON": (lambda folder, _spec: (folder / "adapter_config.json").write_text("{"), "not JSON"),
     "no config": (lambda folder, _spec: (folder / "adapter_config.json").unlink(), "there is no adapter_config.json"),
 }

@@ -27,6 +27,7 @@ WEIGHTS = "adapter_model.safetensors"
 PICKLED = "adapter_model.bin"
 MAX_RANK = 512
 _MAX_ALPHA = 1e9
+_MAX_HEADER_BYTES = 4 << 20
 _MAX_MESSAGE = 1000
 """Characters of an error."""
 DEFAULT_SIGMA = 0.02
@@ -114,6 +115,7 @@ def read_adapter(folder: Path, modules: list[Module], limit_bytes: int) -> Adapt
         n_bytes = path.stat().st_size
         if n_bytes > limit_bytes + MAX_JSON_BYTES:
             raise too_large(n_bytes, limit_bytes)
+        _check_header(path)
         tensors = read_tensors(path)
         sigma = _sigma(read_metadata(path))
     except PieError as error:
@@ -196,6 +198,14 @@ def _check_files(folder: Path) -> None:
         raise refused(f"there is no {WEIGHTS}; give a folder that PEFT or `Adapter.save` wrote")
     if not (folder / CONFIG).is_file():
         raise refused(f"there is no {CONFIG}; give a folder that PEFT or `Adapter.save` wrote")
+
+
+def _check_header(path: Path) -> None:
+    """Refuses a header that would take long to read, and that no adapter has."""
+    with path.open("rb") as file:
+        n_bytes = int.from_bytes(file.read(8), "little")
+    if _MAX_HEADER_BYTES < n_bytes < path.stat().st_size:
+        raise refused(f"{WEIGHTS} has a header of {n_bytes} bytes, and the limit is {_MAX_HEADER_BYTES}; save the adapter again")
 
 
 def _rank_and_scale(config: Config) -> tuple[int, float]:
