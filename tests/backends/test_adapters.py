@@ -261,6 +261,11 @@ def pickled(folder: Path, _spec: DecoderSpec) -> None:
     (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
 
 
+def headed(folder: Path, _spec: DecoderSpec) -> None:
+    text = b" " * (4 << 20) + b"{}"
+    (folder / "adapter_model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
+
+
 FIRST = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"
 BAD: dict[str, tuple[Spoil, str]] = {
     "wrong shape": (rewritten(lambda found: found.update({FIRST: found[FIRST][:3]})), r"has shape \[3, 48\], but the rank 4"),
@@ -278,12 +283,15 @@ BAD: dict[str, tuple[Spoil, str]] = {
     "no tensor": (rewritten(lambda found: found.clear()), "holds no tensor|lacks"),
     "unknown module": (configured(target_modules=["q_proj", "lm_head"]), "names 'lm_head', which adapters of this model cannot change"),
     "no modules": (configured(target_modules=[]), r"target_modules is \[\]"),
+    "an endless name": (configured(target_modules=["q_proj", "x" * 100_000]), "names 'xxxx"),
+    "exclusion without a name": (configured(exclude_modules=[{}]), r"exclude_modules is \[{}\]; it must be a list of names"),
     "rank 0": (configured(r=0), "r is 0; it must be an integer from 1 to 512"),
     "rank 100,000": (configured(r=100_000), "r is 100000; it must be an integer from 1 to 512"),
     "rank as text": (configured(r="4"), "r is '4'"),
     "no rank": (configured(r=None), "r is missing"),
     "alpha": (configured(lora_alpha=10**400), "lora_alpha is 1000"),
     "dora": (configured(use_dora=True), "use_dora is True, which is not supported"),
+    "a kind that comes later": (configured(use_other=True), "use_other is True, which is not supported"),
     "biases": (configured(bias="all"), "bias is 'all', which is not supported"),
     "ranks by pattern": (configured(rank_pattern={"q_proj": 8}), "rank_pattern is"),
     "whole modules": (configured(modules_to_save=["lm_head"]), "modules_to_save is"),
@@ -291,6 +299,7 @@ BAD: dict[str, tuple[Spoil, str]] = {
     "a changed model": (configured(init_lora_weights="pissa_niter_4"), "which changes the model itself"),
     "pickled": (pickled, "adapter_model.bin is pickled"),
     "cut off": (cut, "fetch it again"),
+    "a long header": (headed, "has a header of 4194306 bytes, and the limit is 4194304"),
     "not JSON": (lambda folder, _spec: (folder / "adapter_config.json").write_text("{"), "not JSON"),
     "no config": (lambda folder, _spec: (folder / "adapter_config.json").unlink(), "there is no adapter_config.json"),
 }
@@ -310,6 +319,7 @@ def test_what_cannot_be_taken_is_refused_by_name_and_changes_nothing(
         command(driver, LoadAdapter(ONE, str(spoiled)))
     assert caught.value.code == "invalid-adapter"
     assert str(tmp_path) not in str(caught.value)
+    assert len(str(caught.value)) < 1100
     print(f"{kind}: {caught.value}")
     assert np.array_equal(rows(driver, ONE), before)
 

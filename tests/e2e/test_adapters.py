@@ -138,6 +138,28 @@ def test_what_cannot_be_loaded_is_told_and_changes_nothing(tiny: Engine) -> None
     assert is_unchanged
 
 
+PAIR = """
+import os
+def files():
+    return [open("/scratch/pair/" + name, "rb").read() for name in ("adapter_config.json", "adapter_model.safetensors")]
+a = Adapter.create(model, "pair", rank=2)
+a.save("pair")
+before = files()
+a.change([(1, 0.5)])
+os.mkdir("/scratch/pair/.adapter_config.json.part")
+code = code_of(lambda: a.save("pair"))
+left = files() == before
+os.rmdir("/scratch/pair/.adapter_config.json.part")
+a.save("pair")
+return [code, left, files() == before, sorted(os.listdir("/scratch/pair"))]
+"""
+
+
+def test_the_files_of_an_adapter_are_saved_together_or_not_at_all(tiny: Engine) -> None:
+    names = ["adapter_config.json", "adapter_model.safetensors"]
+    assert value_of(tiny, PAIR, "saver") == ["invalid-argument", True, False, names]
+
+
 IN_FLIGHT = """
 a = Adapter.create(model, "busy")
 other = Adapter.open(model, "busy")

@@ -23,6 +23,14 @@ MAX_RANK = 512
 MAX_PATH_BYTES = 4096
 
 
+def written_by_dummy(kind: str, *parts: bytes) -> bytes:
+    """What weights are known by that the dummy driver has made: its files hold the digest of how they came about."""
+    adapter, version = struct.unpack_from("<QI", recipe(kind, *parts))
+    config = f'{{"peft_type":"LORA","dummy":"{max(adapter, 1):016x}-{version:08x}"}}'
+    files = (config.encode(), struct.pack("<Q", 2) + b"{}")
+    return recipe("files", *(hashlib.sha256(file).digest() for file in files))
+
+
 def recipe(kind: str, *parts: bytes) -> bytes:
     """The digest of how weights came about."""
     digest = hashlib.sha256()
@@ -71,8 +79,6 @@ class AdapterOps:
         """The name behind each handle."""
         self.saved_adapters: dict[str, bytes] = {}
         """By the path within /scratch: the weights whose files lie there."""
-        self.written_for: dict[bytes, bytes] = {}
-        """Of weights that were loaded, those for which their files were first written."""
 
     def check_adapter(self, name: str) -> None:
         """A name that an adapter can be given."""
@@ -93,7 +99,7 @@ class AdapterOps:
         if not 1 <= rank <= MAX_RANK:
             raise RefusedError("invalid-argument")
         self.check_adapter(op["name"])
-        self.adapters[op["name"]] = recipe("create", struct.pack("<I", rank), struct.pack("<f", alpha))
+        self.adapters[op["name"]] = written_by_dummy("create", struct.pack("<I", rank), struct.pack("<f", alpha))
         self.adapter_handles[op["as"]] = op["name"]
 
     def op_adapter_open(self, op: Op) -> bool:
@@ -115,7 +121,7 @@ class AdapterOps:
         if sigma is not None and not 0 <= sigma <= 1e9:
             raise RefusedError("invalid-argument")
         changes = b"".join(struct.pack("<qf", seed, factor) for seed, factor in op["changes"])
-        changed = recipe("change", weights, b"" if sigma is None else struct.pack("<f", sigma), changes)
+        changed = written_by_dummy("change", weights, b"" if sigma is None else struct.pack("<f", sigma), changes)
         self.adapters[self.adapter_handles[op["adapter"]]] = changed
 
     def op_adapter_destroy(self, op: Op) -> None:
@@ -124,20 +130,14 @@ class AdapterOps:
 
     def op_adapter_save(self, op: Op) -> None:
         weights = self.weights(op)
-        self.saved_adapters[place(op["path"])] = self.written_for.get(weights, weights)
+        self.saved_adapters[place(op["path"])] = weights
 
     def op_adapter_load(self, op: Op) -> None:
-        """The files of the dummy hold what the engine knew the weights by; it knows what is loaded by the files."""
         self.weights(op)
         saved = self.saved_adapters.get(place(op["path"]))
         if saved is None:
             raise RefusedError("invalid-adapter")
-        adapter, version = struct.unpack_from("<QI", saved)
-        config = f'{{"peft_type":"LORA","dummy":"{max(adapter, 1):016x}-{version:08x}"}}'
-        digests = (hashlib.sha256(file).digest() for file in (config.encode(), struct.pack("<Q", 2) + b"{}"))
-        loaded = recipe("files", *digests)
-        self.written_for[loaded] = saved
-        self.adapters[self.adapter_handles[op["adapter"]]] = loaded
+        self.adapters[self.adapter_handles[op["adapter"]]] = saved
 
     def op_use_adapter(self, op: Op) -> None:
         generation: Generation = self.generator(op)

@@ -32,15 +32,17 @@ test('[JS-148..152] adapters are made, copied, saved, loaded and changed', () =>
   ]);
 });
 
-test('[JS-153..154] what is destroyed or disposed of is let go of', () => {
+test('[JS-153..154] destroying asks the engine, which answers later calls, and disposing does not', () => {
   const adapter = Adapter.create(model, 'mine');
   adapter.destroy();
   assert.deepEqual(host.calls.at(-1), ['adapter.destroy']);
+  adapter.save('folder');
+  assert.deepEqual(host.calls.at(-1), ['adapter.save', 'folder']);
   const kept = Adapter.create(model, 'kept');
   kept[Symbol.dispose]();
   const names = host.calls.map(([name]) => name);
   assert.equal(names.filter((name) => name === 'adapter.destroy').length, 1);
-  assert.throws(() => adapter.save('folder'), (error) => error instanceof InferletError && error.code === 'invalid-argument');
+  assert.throws(() => kept.save('folder'), (error) => error instanceof InferletError && error.code === 'invalid-argument');
 });
 
 for (const [call, kind] of [

@@ -118,12 +118,11 @@ export class Adapter implements Disposable {
   }
 
   /**
-   * Deletes it. Generators and contexts that have used it go on.
+   * Deletes it. Generators and contexts that have used it go on; every other call on it throws `adapter-missing`.
    * @throws InferletError `adapter-busy` while passes are computed with it; `adapter-missing` where it is gone.
    */
   destroy(): void {
     adapterHandle(this).destroy();
-    this.#handle = undefined;
   }
 
   /** Lets go of it. The adapter of that name stays. */

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use pie_core::{
     AdapterName, Answer, Capabilities, Command, CommandFailure, DriverCommand, EngineConfig, Error,
-    ErrorCode, ProcessId, RequestId, Submission,
+    ErrorCode, ProcessId, RequestId, Submission, UserId,
 };
 use support::world::{World, config, expected, output, prompt};
 
@@ -468,12 +468,13 @@ fn passes_that_compute_with_an_adapter_are_counted_until_they_are_taken() {
     let context = world.context(&prompt(5, 1));
     let generator = world.generator(context, 2);
     world.engine.set_adapter(generator, 1, 1).unwrap();
-    assert_eq!(world.engine.passes_with(name(1)), 0);
+    assert_eq!(world.engine.passes_with(UserId(1), name(1)), 0);
     let run = world.submit(Submission::Run(generator)).unwrap();
-    assert_eq!(world.engine.passes_with(name(1)), 1);
-    assert_eq!(world.engine.passes_with(name(2)), 0);
+    assert_eq!(world.engine.passes_with(UserId(1), name(1)), 1);
+    assert_eq!(world.engine.passes_with(UserId(1), name(2)), 0);
+    assert_eq!(world.engine.passes_with(UserId(2), name(1)), 0);
     world.pump();
-    assert_eq!(world.engine.passes_with(name(1)), 1);
+    assert_eq!(world.engine.passes_with(UserId(1), name(1)), 1);
     taken(&mut world, run).unwrap();
-    assert_eq!(world.engine.passes_with(name(1)), 0);
+    assert_eq!(world.engine.passes_with(UserId(1), name(1)), 0);
 }

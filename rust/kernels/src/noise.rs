@@ -6,7 +6,7 @@
 //! has the same bits (`python/pie/backends/adapters/noise.py` is the other one).
 
 /// 1 / sqrt(4 * 21845): four uniform bytes have the variance 21845, and twice their sum is taken.
-const SCALE: f32 = 0.003_382_937_1;
+const SCALE: f32 = 0.003_382_937;
 /// Twice the mean of four bytes.
 const TWICE_MEAN: i32 = 1020;
 

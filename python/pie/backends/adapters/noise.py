@@ -17,7 +17,7 @@ U64: TypeAlias = npt.NDArray[np.uint64]
 Noise: TypeAlias = Callable[[int, int, int], F32]
 """`(seed, stream, n)`: the first `n` numbers of a stream under a seed of 64 bits, float32 [n]."""
 
-_SCALE = np.float32(0.0033829371)
+_SCALE = np.float32(0.003382937)
 _TWICE_MEAN = 1020
 _ROUNDS = 10
 _LOW = np.uint64(0xFFFFFFFF)

@@ -27,6 +27,9 @@ WEIGHTS = "adapter_model.safetensors"
 PICKLED = "adapter_model.bin"
 MAX_RANK = 512
 _MAX_ALPHA = 1e9
+_MAX_HEADER_BYTES = 4 << 20
+_MAX_MESSAGE = 1000
+"""Characters of an error."""
 DEFAULT_SIGMA = 0.02
 """By how much an adapter is perturbed whose file does not say it."""
 
@@ -47,7 +50,7 @@ _ABSENT_OR_EMPTY = (
     "alora_invocation_tokens",
 )
 _ABSENT_OR_FALSE = ("use_dora", "fan_in_fan_out", "lora_bias", "use_qalora")
-_CHANGED_BASE = ("pissa", "olora", "corda", "loftq")
+_CHANGED_BASE = ("pissa", "olora", "corda", "loftq", "lora_ga")
 """Initialisations that change the weights of the model itself."""
 
 
@@ -92,8 +95,9 @@ class Adapter:
 
 
 def refused(message: str) -> RefusedAdapterError:
-    """The error of everything that is wrong with an adapter."""
-    return RefusedAdapterError("invalid-adapter", message)
+    """The error of everything that is wrong with an adapter. What a folder says may be long, and is cut."""
+    is_long = len(message) > _MAX_MESSAGE
+    return RefusedAdapterError("invalid-adapter", f"{message[:_MAX_MESSAGE]}..." if is_long else message)
 
 
 def read_adapter(folder: Path, modules: list[Module], limit_bytes: int) -> Adapter:
@@ -111,6 +115,7 @@ def read_adapter(folder: Path, modules: list[Module], limit_bytes: int) -> Adapt
         n_bytes = path.stat().st_size
         if n_bytes > limit_bytes + MAX_JSON_BYTES:
             raise too_large(n_bytes, limit_bytes)
+        _check_header(path)
         tensors = read_tensors(path)
         sigma = _sigma(read_metadata(path))
     except PieError as error:
@@ -195,10 +200,20 @@ def _check_files(folder: Path) -> None:
         raise refused(f"there is no {CONFIG}; give a folder that PEFT or `Adapter.save` wrote")
 
 
+def _check_header(path: Path) -> None:
+    """Refuses a header that would take long to read, and that no adapter has."""
+    with path.open("rb") as file:
+        n_bytes = int.from_bytes(file.read(8), "little")
+    if _MAX_HEADER_BYTES < n_bytes < path.stat().st_size:
+        raise refused(f"{WEIGHTS} has a header of {n_bytes} bytes, and the limit is {_MAX_HEADER_BYTES}; save the adapter again")
+
+
 def _rank_and_scale(config: Config) -> tuple[int, float]:
     config.only("peft_type", "LORA")
     config.only("bias", "none")
-    for name in _ABSENT_OR_FALSE:
+    # Later versions of PEFT may know more kinds of LoRA.
+    kinds = [name for name in config.fields if name.startswith("use_") and name != "use_rslora"]
+    for name in (*_ABSENT_OR_FALSE, *kinds):
         config.only(name, False)
     for name in _ABSENT_OR_EMPTY:
         if config.fields.get(name):
@@ -220,7 +235,8 @@ def _wanted(config: Config, modules: list[Module]) -> dict[str, Module]:
     layers = [layers] if isinstance(layers, int) and not isinstance(layers, bool) else layers
     if layers is not None and not (isinstance(layers, list) and all(isinstance(layer, int) for layer in layers)):
         raise config.error(f"layers_to_transform is {layers!r}; it must be a list of numbers")
-    there = [module for module in modules if layers is None or module.layer in layers]
+    numbers = None if layers is None else set(layers)
+    there = [module for module in modules if numbers is None or module.layer in numbers]
     if targets == "all-linear":
         return {module.name: module for module in there}
     if isinstance(targets, str):
@@ -228,18 +244,22 @@ def _wanted(config: Config, modules: list[Module]) -> dict[str, Module]:
     if not isinstance(targets, list) or not targets or not all(isinstance(target, str) for target in targets):
         raise config.error(f"target_modules is {targets!r}; it must be a list of names")
     excluded = config.fields.get("exclude_modules") or []
-    if not isinstance(excluded, list):
+    if not isinstance(excluded, list) or not all(isinstance(name, str) for name in excluded):
         raise config.error(f"exclude_modules is {excluded!r}; it must be a list of names")
+    # Sets, so that a long list takes no longer for each linear.
+    left_out, wanted = set(excluded), set(targets)
+    there_are = {name for module in modules for name in _names(module)}
     for target in targets:
-        if not any(_is_named(module, target) for module in modules):
+        if target not in there_are:
             known = ", ".join(sorted({module.short_name for module in modules}))
             raise config.error(f"target_modules names {target!r}, which adapters of this model cannot change; they change {known}")
-    named = [module for module in there if any(_is_named(module, target) for target in targets)]
-    return {module.name: module for module in named if not any(_is_named(module, name) for name in excluded)}
+    return {module.name: module for module in there if not _names(module).isdisjoint(wanted) and _names(module).isdisjoint(left_out)}
 
 
-def _is_named(module: Module, target: object) -> bool:
-    return module.name == target or module.name.endswith(f".{target}")
+def _names(module: Module) -> set[str]:
+    """What a config may call a linear: its name from any part on."""
+    parts = module.name.split(".")
+    return {".".join(parts[start:]) for start in range(len(parts))}
 
 
 def _sigma(metadata: Mapping[str, str]) -> float:

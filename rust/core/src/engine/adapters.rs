@@ -58,6 +58,11 @@ impl Adapters {
         self.loaded.remove(&adapter);
     }
 
+    /// Where the driver has read an adapter last.
+    pub(super) fn path(&self, adapter: AdapterName) -> Option<&str> {
+        self.loaded.get(&adapter).map(|loaded| loaded.path.as_str())
+    }
+
     /// Nobody computes with it any more: the driver is to forget it, where it has it or `is_coming`.
     pub(super) fn drop_unwanted(&mut self, adapter: AdapterName, is_coming: bool) {
         self.missing.retain(|&missing| missing != adapter);

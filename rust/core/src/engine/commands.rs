@@ -17,7 +17,7 @@ use super::{Engine, NextWork};
 use crate::command::{AdapterName, Command, CommandFailure, DriverCommand};
 use crate::config::nanoseconds;
 use crate::errors::{Error, ErrorCode, Result};
-use crate::ids::{CommandId, ProcessId, RequestId};
+use crate::ids::{CommandId, ProcessId, RequestId, UserId};
 
 /// The longest path of an adapter, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
@@ -184,10 +184,25 @@ impl Engine {
         commands.adapters.drop_unwanted(adapter, is_coming);
     }
 
-    /// Passes that programs have asked for and not taken, and that are computed with an adapter.
-    pub fn passes_with(&self, adapter: AdapterName) -> usize {
-        let passes = self.owned.contexts.iter();
-        let passes = passes.filter_map(|(_, context)| context.pass.as_ref());
+    /// Whether the driver carries out a command.
+    pub fn runs_command(&self) -> bool {
+        self.device.commands.running.is_some()
+    }
+
+    /// Where the driver has read an adapter last; none where it does not have it.
+    pub fn adapter_path(&self, adapter: AdapterName) -> Option<&str> {
+        self.device.commands.adapters.path(adapter)
+    }
+
+    /// Passes that programs of a user have asked for and not taken, and that are computed with an adapter. Others may
+    /// have equal weights, which are nothing to that user.
+    pub fn passes_with(&self, user: UserId, adapter: AdapterName) -> usize {
+        let contexts = self.owned.contexts.iter().map(|(_, context)| context);
+        let own = contexts.filter(|context| {
+            let process = self.owned.process(context.process);
+            process.is_ok_and(|process| process.user == user)
+        });
+        let passes = own.filter_map(|context| context.pass.as_ref());
         let asked = passes.filter(|pass| {
             let used = pass.adapter();
             let is_used = (used.id, used.version) == (adapter.id, adapter.version);

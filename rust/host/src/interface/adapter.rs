@@ -1,6 +1,5 @@
 //! `pie:core/adapter`: adapters by name.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use pie_core::{AdapterName, Command, ErrorCode, ProcessId, UserId};
@@ -12,6 +11,7 @@ use super::model::ModelHandle;
 use super::view::view;
 use crate::Error;
 use crate::model::Model;
+use crate::model::adapter_folders::AdapterFolder;
 use crate::model::adapters::{Recipe, Version};
 use crate::process::adapter_files::AdapterFiles;
 use crate::process::handles::HandleTable;
@@ -110,8 +110,12 @@ impl Adapters<'_> {
         done.flatten().map_err(failed)
     }
 
-    /// The path of a folder for a version that comes, where its user may have more.
-    async fn folder(&mut self, model: &Arc<Model>, user: UserId) -> Result<PathBuf, Error> {
+    /// A folder for a version that comes, where its user may have more.
+    async fn folder(
+        &mut self,
+        model: &Arc<Model>,
+        user: UserId,
+    ) -> Result<Arc<AdapterFolder>, Error> {
         model.adapters.bytes_left(user)?;
         let model = model.clone();
         self.run(move || Ok(model.adapters.folders.give()?)).await
@@ -145,9 +149,9 @@ impl Adapters<'_> {
                 sigma,
                 changes: part,
             };
-            version = model.make_version(asker, recipe, folder, command).await?;
+            version = model.make_draft(asker, recipe, folder, command).await?;
             if is_last {
-                return Ok(version);
+                return model.finish(asker, version).await;
             }
             start = end;
         }
@@ -233,7 +237,7 @@ impl HostAdapter for Adapters<'_> {
         })?;
         let saving = target.change(self.files.turns(), move |change, dir| {
             // The version is held until it is written.
-            AdapterFiles::save_from(change, dir, &path, &version.folder)
+            AdapterFiles::save_from(change, dir, &path, version.folder.path())
         });
         Ok(saving.await.map_err(failed)?)
     }
@@ -245,10 +249,9 @@ impl HostAdapter for Adapters<'_> {
         let most_bytes = model.adapters.bytes_left(user)?;
         let folder = self.folder(&model, user).await?;
         let to = folder.clone();
-        let recipe = self.run(move || place.copy_to(&to, most_bytes)).await?;
-        let command = |adapter, path| Command::LoadAdapter { adapter, path };
-        let made = model.make_version((user, process), recipe, folder, command);
-        Ok(model.adapters.replace(user, &name, None, made.await?)?)
+        let files = self.run(move || place.copy_to(to.path(), most_bytes)).await?;
+        let made = model.read_version((user, process), files, folder).await?;
+        Ok(model.adapters.replace(user, &name, None, made)?)
     }
 
     async fn change(
@@ -266,14 +269,15 @@ impl HostAdapter for Adapters<'_> {
 
     fn destroy(&mut self, this: Resource<AdapterHandle>) -> CallResult<()> {
         let (AdapterHandle { model, name }, version) = self.found(&this)?;
-        let n = model.with_engine(|engine| engine.passes_with(version.name));
+        let user = self.asker(&model).0;
+        let n = model.with_engine(|engine| engine.passes_with(user, version.name));
         if n > 0 {
             let message = format!(
                 "{n} passes are computed with the adapter {name:?}; take their results first, or drop their contexts"
             );
             return Err(Error::new(ErrorCode::AdapterBusy, message).into());
         }
-        Ok(model.adapters.destroy(self.asker(&model).0, &name)?)
+        Ok(model.adapters.destroy(user, &name)?)
     }
 
     fn drop(&mut self, this: Resource<AdapterHandle>) -> wasmtime::Result<()> {

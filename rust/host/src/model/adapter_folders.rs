@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pie_core::ErrorCode;
 use tempfile::TempDir;
@@ -12,14 +12,27 @@ use crate::Error;
 use crate::sync::lock;
 use crate::temporary::{make_temporary, sweep};
 
+/// The files of an adapter.
+pub(crate) const CONFIG: &str = "adapter_config.json";
+pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
+
 /// The folder of the adapters of a model, which ends with it.
 #[derive(Debug)]
 pub(crate) struct AdapterFolders {
     /// What it lies in; none: the engine keeps no data.
     above: Option<PathBuf>,
     made: Mutex<Made>,
-    /// Folders that nobody needs any more.
-    left: Mutex<Vec<PathBuf>>,
+    left: Left,
+}
+
+/// Folders that nobody needs any more.
+type Left = Arc<Mutex<Vec<PathBuf>>>;
+
+/// The folder of one adapter. It is removed when nobody holds it any more: later, off the thread that drops it.
+#[derive(Debug)]
+pub(crate) struct AdapterFolder {
+    path: PathBuf,
+    left: Left,
 }
 
 #[derive(Debug, Default)]
@@ -35,15 +48,15 @@ impl AdapterFolders {
         Self {
             above,
             made: Mutex::default(),
-            left: Mutex::default(),
+            left: Left::default(),
         }
     }
 
-    /// The path of a folder that is not there yet. It blocks, and removes what nobody needs any more.
+    /// A folder that is not there yet. It blocks, and removes what nobody needs any more.
     ///
     /// # Errors
     /// `files-off` where the engine keeps no data, and where the folder cannot be made.
-    pub(crate) fn give(&self) -> Result<PathBuf, Error> {
+    pub(crate) fn give(&self) -> Result<Arc<AdapterFolder>, Error> {
         let Some(above) = &self.above else {
             return Err(Error::new(
                 ErrorCode::FilesOff,
@@ -60,7 +73,7 @@ impl AdapterFolders {
         made.n_given += 1;
         let name = made.n_given.to_string();
         if let Some((folder, _)) = &made.folder {
-            return Ok(folder.path().join(name));
+            return Ok(self.at(folder.path().join(name)));
         }
         sweep(above);
         let folder = make_temporary(above).map_err(|error| {
@@ -71,18 +84,32 @@ impl AdapterFolders {
         })?;
         let path = folder.0.path().join(name);
         made.folder = Some(folder);
-        Ok(path)
+        Ok(self.at(path))
     }
 
-    /// Nobody needs these any more. They are removed later, off this thread.
-    pub(super) fn leave(&self, folders: Vec<PathBuf>) {
-        lock(&self.left).extend(folders);
+    pub(super) fn at(&self, path: PathBuf) -> Arc<AdapterFolder> {
+        let left = self.left.clone();
+        Arc::new(AdapterFolder { path, left })
+    }
+}
+
+impl AdapterFolder {
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// Bytes of the files of an adapter.
-    pub(super) fn n_bytes(folder: &Path) -> u64 {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    /// Bytes of its files.
+    pub(super) fn n_bytes(&self) -> u64 {
+        let entries = std::fs::read_dir(&self.path);
+        let entries = entries.into_iter().flatten().flatten();
         let sizes = entries.filter_map(|entry| Some(entry.metadata().ok()?.len()));
         sizes.fold(0, u64::saturating_add)
+    }
+}
+
+impl Drop for AdapterFolder {
+    fn drop(&mut self) {
+        lock(&self.left).push(std::mem::take(&mut self.path));
     }
 }

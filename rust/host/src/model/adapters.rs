@@ -2,14 +2,16 @@
 //!
 //! A *version* is what the weights of an adapter are at one time. It never changes: to load or to change an adapter
 //! puts another version in its place, a fork is a second name of the same one. The core and the driver know a version
-//! by a digest of how it came about, so that equal weights have equal identities, whoever made them, when, and beside
-//! what else. A version lives as long as a name, or tokens of a context that were computed with it; then the driver
-//! forgets it. So nothing that is under way loses what it computes with.
+//! by a digest of its files, so that equal weights have equal identities, whoever made them, when, and beside what else:
+//! also those that were saved, and are loaded by the next engine. A version lives as long as a name, or tokens of a
+//! context that were computed with it; then the driver forgets it. So nothing that is under way loses what it computes
+//! with.
 //!
 //! | what holds a version | until |
 //! |---|---|
 //! | a name | the adapter is loaded anew, changed or destroyed |
 //! | a context, a snapshot in memory | its last token that was computed with it is gone |
+//! | a command whose program waits no more | the driver has carried it out |
 //!
 //! A snapshot on disk holds none: whoever opens it has an adapter of the same weights under a name.
 //!
@@ -17,14 +19,14 @@
 //! of the core, and locks this one.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use pie_core::{AdapterName, EngineConfig, ErrorCode, UserId};
+use pie_core::{AdapterName, Engine, EngineConfig, ErrorCode, UserId};
 use sha2::{Digest as _, Sha256};
 
-use super::adapter_folders::AdapterFolders;
+use super::adapter_folders::{AdapterFolder, AdapterFolders};
 use crate::Error;
 use crate::sync::lock;
 
@@ -39,14 +41,14 @@ pub(crate) struct Version {
     user: UserId,
     pub(crate) name: AdapterName,
     /// Where they lie.
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Arc<AdapterFolder>,
     /// How they came about.
     pub(crate) recipe: Recipe,
-    /// Of their files.
+    /// Of their files, once the user is charged with them.
     n_bytes: AtomicU64,
 }
 
-/// A digest of how weights came about: of files, or of a recipe and what it begins with.
+/// A digest of how weights came about: of files, or, until these are there, of what they are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Recipe([u8; 32]);
 
@@ -56,6 +58,9 @@ pub(crate) struct Adapters {
     state: Mutex<State>,
     /// Versions were dropped that the driver may have.
     has_dropped: AtomicBool,
+    /// Versions that the driver may be at, and that nobody waits for.
+    abandoned: Mutex<Vec<Arc<Version>>>,
+    has_abandoned: AtomicBool,
     limits: AdapterLimits,
     pub(crate) folders: AdapterFolders,
 }
@@ -88,10 +93,9 @@ struct OfUser {
 /// Versions with the same weights.
 #[derive(Debug, Default)]
 struct Living {
-    /// Where those of each lie, with their bytes; 0 as long as they are not there.
-    folders: BTreeMap<PathBuf, u64>,
+    n_versions: usize,
     /// What the driver has read last, and would read again. It stays as long as any of the versions.
-    last: Option<PathBuf>,
+    last: Option<Arc<AdapterFolder>>,
 }
 
 impl Recipe {
@@ -103,6 +107,11 @@ impl Recipe {
             digest.update(part);
         }
         Self(digest.finalize().into())
+    }
+
+    /// Of the digests of both files of an adapter.
+    pub(crate) fn of_files(config: &[u8; 32], weights: &[u8; 32]) -> Self {
+        Self::new("files", &[config, weights])
     }
 
     /// Its bytes, as a part of another recipe.
@@ -126,6 +135,8 @@ impl Adapters {
         Self {
             state: Mutex::default(),
             has_dropped: AtomicBool::new(false),
+            abandoned: Mutex::default(),
+            has_abandoned: AtomicBool::new(false),
             limits: AdapterLimits {
                 n_names: config.max_adapters,
                 n_user_names: config.user_adapters(),
@@ -146,6 +157,25 @@ impl Adapters {
         dropped
     }
 
+    /// Nobody waits any more until the driver has made or read a version. It is kept until the driver is done.
+    pub(super) fn abandon(&self, version: Arc<Version>) {
+        lock(&self.abandoned).push(version);
+        self.has_abandoned.store(true, Ordering::Release);
+    }
+
+    /// Drops what was abandoned, where the driver is at no command.
+    pub(super) fn drop_abandoned(&self, engine: &Engine) {
+        if !self.has_abandoned.load(Ordering::Acquire) || engine.runs_command() {
+            return;
+        }
+        self.has_abandoned.store(false, Ordering::Release);
+        let abandoned = std::mem::take(&mut *lock(&self.abandoned));
+        for version in abandoned {
+            // The driver may have read it all the same.
+            version.note_read(engine);
+        }
+    }
+
     /// The adapter of that name.
     ///
     /// # Errors
@@ -156,17 +186,16 @@ impl Adapters {
         found.cloned().ok_or_else(|| missing(name))
     }
 
-    /// A version of a user, with a folder of its own, before its weights are there.
+    /// A version of a user, before its weights are there.
     pub(super) fn new_version(
         self: &Arc<Self>,
         user: UserId,
         recipe: Recipe,
-        folder: PathBuf,
+        folder: Arc<AdapterFolder>,
     ) -> Arc<Version> {
         let name = recipe.name();
         let mut state = lock(&self.state);
-        let living = state.living.entry(name).or_default();
-        living.folders.insert(folder.clone(), 0);
+        state.living.entry(name).or_default().n_versions += 1;
         state.users.entry(user).or_default().n_versions += 1;
         drop(state);
         Arc::new(Version {
@@ -359,15 +388,20 @@ impl Version {
         }
         of_user.n_bytes += n_bytes;
         self.n_bytes.store(n_bytes, Ordering::Relaxed);
-        let mut garbage = Vec::new();
-        if let Some(living) = state.living.get_mut(&self.name) {
-            living.folders.insert(self.folder.clone(), n_bytes);
-            let former = living.last.replace(self.folder.clone());
-            garbage.extend(former.filter(|former| !living.folders.contains_key(former)));
-        }
-        drop(state);
-        adapters.folders.leave(garbage);
         Ok(())
+    }
+
+    /// Keeps its folder as long as there are versions with its weights, where it is what the driver has read last.
+    pub(super) fn note_read(&self, engine: &Engine) {
+        let read = engine.adapter_path(self.name).map(Path::new);
+        let Some(adapters) = self.adapters.upgrade() else {
+            return;
+        };
+        if read == Some(self.folder.path())
+            && let Some(living) = lock(&adapters.state).living.get_mut(&self.name)
+        {
+            living.last = Some(self.folder.clone());
+        }
     }
 }
 
@@ -377,30 +411,21 @@ impl Drop for Version {
             return;
         };
         let mut state = lock(&adapters.state);
-        let mut n_bytes = 0;
-        let mut garbage = Vec::new();
         let mut is_last = false;
         if let Some(living) = state.living.get_mut(&self.name) {
-            n_bytes = living.folders.remove(&self.folder).unwrap_or(0);
-            is_last = living.folders.is_empty();
-            if is_last {
-                garbage.extend(living.last.take_if(|last| *last != self.folder));
-            }
-            if is_last || living.last.as_ref() != Some(&self.folder) {
-                garbage.push(self.folder.clone());
-            }
+            living.n_versions -= 1;
+            is_last = living.n_versions == 0;
         }
         if is_last {
             state.living.remove(&self.name);
             state.dropped.push(self.name);
         }
         if let Some(of_user) = state.users.get_mut(&self.user) {
-            of_user.n_bytes -= n_bytes;
+            of_user.n_bytes -= self.n_bytes();
             of_user.n_versions -= 1;
         }
         state.forget_idle(self.user);
         drop(state);
-        adapters.folders.leave(garbage);
         if is_last {
             adapters.has_dropped.store(true, Ordering::Release);
         }

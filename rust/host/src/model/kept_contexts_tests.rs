@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pie_core::{Command, ErrorCode, Submission, TokenBudget};
+use pie_core::{ErrorCode, Submission, TokenBudget};
 
 use super::adapters::{Recipe, Version};
 use super::conversation::Context;
@@ -128,8 +128,8 @@ fn adapter(driven: &Driven, made_of: &[u8]) -> Arc<Version> {
     let model = &driven.model;
     let asker = (model.user(USER), PROCESS);
     let recipe = Recipe::new("test", &[made_of]);
-    let command = |adapter, path| Command::LoadAdapter { adapter, path };
-    wait(model.make_version(asker, recipe, "/adapter".into(), command)).unwrap()
+    let folder = model.adapters.folders.at("/adapter".into());
+    wait(model.read_version(asker, recipe, folder)).unwrap()
 }
 
 #[test]

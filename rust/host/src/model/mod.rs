@@ -1,6 +1,6 @@
 //! A loaded model: the core behind its lock, the text side, and whoever waits for an answer.
 
-mod adapter_folders;
+pub(crate) mod adapter_folders;
 mod adapter_making;
 pub(crate) mod adapters;
 mod commands;
@@ -287,6 +287,7 @@ impl Model {
         }
         let mut answered = self.drain_inbox(&mut engine);
         let result = work(&mut engine);
+        self.adapters.drop_abandoned(&engine);
         answered.extend(
             engine
                 .drain_ready()

@@ -1,7 +1,9 @@
 //! The files of adapters, between the folders of a process and those of a model.
 //!
-//! What is loaded is copied first, so that a driver reads what no program can change meanwhile. What is saved is put
-//! in the place of files of the same names, each at once. Everything here blocks.
+//! What is loaded is copied first, so that a driver reads what no program can change meanwhile. The files of an adapter
+//! are a pair. Both are written beside what is there before anything changes. Then the old config is removed, and the
+//! new one comes last: whoever stops in between leaves a folder without a config, which is not loaded, and never one
+//! with the config of another file of weights. Everything here blocks.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -13,6 +15,7 @@ use pie_core::ErrorCode;
 use sha2::{Digest as _, Sha256};
 
 use crate::Error;
+use crate::model::adapter_folders::{CONFIG, WEIGHTS};
 use crate::model::adapters::Recipe;
 use crate::scratch::change::{At, Change, Opened};
 use crate::scratch::config::SCRATCH;
@@ -20,10 +23,7 @@ use crate::scratch::descriptor::OpenDescriptor;
 use crate::scratch::folder::{Fault, Outcome};
 use crate::scratch::opening::{self, Wanted};
 
-/// The files of an adapter.
-const CONFIG: &str = "adapter_config.json";
-const WEIGHTS: &str = "adapter_model.safetensors";
-/// What older versions of PEFT wrote in its place.
+/// What older versions of PEFT wrote in the place of the file of weights.
 const PICKLED: &str = "adapter_model.bin";
 const PIECE_BYTES: usize = 1 << 20;
 const MAX_PATH_BYTES: usize = 4096;
@@ -82,29 +82,36 @@ impl AdapterFiles {
     /// Copies the files of an adapter to a folder that is made, and says what is in them.
     ///
     /// # Errors
-    /// `invalid-adapter` where they are not there; `limit-adapters` where they have more than `most_bytes`; those of
-    /// the system.
+    /// `invalid-adapter` where they are not there, or change meanwhile; `limit-adapters` where they have more than
+    /// `most_bytes`; those of the system.
     pub(crate) fn copy_to(&self, folder: &Path, most_bytes: u64) -> Outcome<Recipe> {
         let from = fs::open_dir(self.dir.file(), &self.path);
         let from = from.map_err(|error| self.unreadable("the folder", &error))?;
         self.check_pickled(&from)?;
         std::fs::create_dir(folder)?;
-        let copied = self.copy_files(&from, folder, most_bytes);
-        if copied.is_err() {
-            // What is left goes with the folder of all.
-            drop(std::fs::remove_dir_all(folder));
+        let config = self.copy_file(&from, folder, CONFIG, CONFIG_BYTES)?;
+        let weights = self.copy_file(&from, folder, WEIGHTS, most_bytes)?;
+        let config_behind = self.read_file(&from, CONFIG, CONFIG_BYTES, |_| Ok(()))?;
+        if config_behind != config {
+            return Err(self.invalid("its files were changed while they were read").into());
         }
-        copied
-    }
-
-    fn copy_files(&self, from: &File, folder: &Path, most_bytes: u64) -> Outcome<Recipe> {
-        let config = self.copy_file(from, folder, CONFIG, CONFIG_BYTES)?;
-        let weights = self.copy_file(from, folder, WEIGHTS, most_bytes)?;
-        Ok(Recipe::new("files", &[&config, &weights]))
+        Ok(Recipe::of_files(&config, &weights))
     }
 
     /// Copies a file, and returns the digest of its bytes.
     fn copy_file(&self, from: &File, folder: &Path, name: &str, most: u64) -> Outcome<[u8; 32]> {
+        let mut copy = File::create_new(folder.join(name))?;
+        self.read_file(from, name, most, |bytes| copy.write_all(bytes))
+    }
+
+    /// Reads a file piece by piece, and returns the digest of its bytes.
+    fn read_file(
+        &self,
+        from: &File,
+        name: &str,
+        most: u64,
+        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Outcome<[u8; 32]> {
         let wanted = Wanted {
             read: true,
             follow: true,
@@ -115,7 +122,6 @@ impl AdapterFiles {
         if found.is_dir() {
             return Err(self.invalid(&format!("{name} is a folder")).into());
         }
-        let mut copy = File::create_new(folder.join(name))?;
         let mut digest = Sha256::new();
         // One byte more, by which it is noticed.
         let mut reading = file.take(most.saturating_add(1));
@@ -139,7 +145,7 @@ impl AdapterFiles {
             }
             let bytes = piece.get(..n).unwrap_or_default();
             digest.update(bytes);
-            copy.write_all(bytes)?;
+            take(bytes)?;
         }
         Ok(digest.finalize().into())
     }
@@ -174,17 +180,28 @@ impl AdapterFiles {
                 Err(fault) => return Err(fault),
             }
         }
+        let saved = Self::save_pair(change, dir, path, folder);
+        if saved.is_err() {
+            for name in [WEIGHTS, CONFIG] {
+                // It is not there where it could not be made, or has got its name.
+                drop(change.remove_file(dir, &part_of(path, name)));
+            }
+        }
+        saved
+    }
+
+    fn save_pair(change: &mut Change<'_>, dir: &File, path: &Path, folder: &Path) -> Outcome<()> {
         for name in [WEIGHTS, CONFIG] {
-            let (part, whole) = (path.join(format!(".{name}.part")), path.join(name));
-            let mut written = Self::write_file(change, dir, &part, &folder.join(name));
-            if written.is_ok() {
-                written = change.rename((dir, part.as_path()), (dir, whole.as_path()));
-            }
-            if written.is_err() {
-                // It is not there where it could not be made.
-                drop(change.remove_file(dir, &part));
-            }
-            written?;
+            Self::write_file(change, dir, &part_of(path, name), &folder.join(name))?;
+        }
+        match change.remove_file(dir, &path.join(CONFIG)) {
+            Ok(()) => {}
+            Err(Fault::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(fault) => return Err(fault),
+        }
+        for name in [WEIGHTS, CONFIG] {
+            let (part, whole) = (part_of(path, name), path.join(name));
+            change.rename((dir, part.as_path()), (dir, whole.as_path()))?;
         }
         Ok(())
     }
@@ -224,6 +241,11 @@ impl AdapterFiles {
             format!("the folder {path:?} holds no adapter: {why}; give one that PEFT or `save` wrote"),
         )
     }
+}
+
+/// What a file is called until both are written.
+fn part_of(path: &Path, name: &str) -> PathBuf {
+    path.join(format!(".{name}.part"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! A version lives as long as somebody has it, and is charged and limited as long.
 
+use std::time::Duration;
+
+use pie_core::{Command, Submission};
+
 use super::*;
-use crate::model::Model;
+use crate::model::{Model, driver};
 use crate::model::testing::undriven;
 
 const USER: UserId = UserId(1);
@@ -10,7 +14,17 @@ const OTHER: UserId = UserId(2);
 /// A version whose weights came about as `made_of` says.
 fn version(model: &Arc<Model>, user: UserId, made_of: &str, folder: &str) -> Arc<Version> {
     let recipe = Recipe::new("test", &[made_of.as_bytes()]);
-    model.adapters.new_version(user, recipe, folder.into())
+    let folder = model.adapters.folders.at(folder.into());
+    model.adapters.new_version(user, recipe, folder)
+}
+
+/// A command that somebody asks for, as the driver gets it.
+fn given(model: &Arc<Model>, command: Command) -> driver::Command {
+    drop(model.submit(Submission::Command(None, command)));
+    match model.next_work(Duration::from_secs(60)) {
+        Some(driver::Work::Command(command)) => command,
+        _ => panic!("there is no command"),
+    }
 }
 
 fn code<T>(result: Result<T, Error>) -> Option<ErrorCode> {
@@ -65,6 +79,43 @@ fn equal_weights_are_dropped_with_the_last_of_them() {
     assert!(model.adapters.take_dropped().is_empty(), "it was made anew");
     drop(anew);
     assert_eq!(model.adapters.take_dropped(), [name]);
+}
+
+#[test]
+fn what_nobody_waits_for_is_dropped_when_the_driver_is_done() {
+    let model = undriven();
+    let adapters = &model.adapters;
+    let made = version(&model, USER, "a", "/1");
+    let (name, held) = (made.name, Arc::downgrade(&made));
+    let path = "/1".to_owned();
+    let command = Command::LoadAdapter { adapter: name, path };
+    let running = given(&model, command);
+    adapters.abandon(made);
+    model.with_engine(|_| ());
+    assert!(held.upgrade().is_some(), "the driver writes to its folder");
+    model.complete_command(&running, Ok(())).unwrap();
+    assert!(held.upgrade().is_none());
+    assert_eq!(adapters.take_dropped(), [name]);
+}
+
+#[test]
+fn what_the_driver_has_read_last_stays_as_long_as_equal_weights() {
+    let model = undriven();
+    let (one, other) = (version(&model, USER, "a", "/1"), version(&model, OTHER, "a", "/2"));
+    let last = Arc::downgrade(&other.folder);
+    let load = Command::LoadAdapter {
+        adapter: other.name,
+        path: "/2".to_owned(),
+    };
+    let running = given(&model, load);
+    model.complete_command(&running, Ok(())).unwrap();
+    for version in [&one, &other] {
+        model.with_engine(|engine| version.note_read(engine));
+    }
+    drop(other);
+    assert!(last.upgrade().is_some(), "another driver would read it");
+    drop(one);
+    assert!(last.upgrade().is_none());
 }
 
 #[test]
