@@ -128,7 +128,7 @@ def _wrong_type(message: str) -> str | None:
     awaited = re.search(r"\b(Generator|GenStep)\b.*\bawait", message)
     if awaited is not None:
         return _RUN if awaited[1] == Generator.__name__ else _EXECUTE
-    if re.search(r"\bGenStep\b", message):
+    if re.search(r"""["']GenStep["']|GenStep found""", message):
         return f"{_WHOLE_TEXT}; of a step, {_EXECUTE}"
     other = re.search(r"'?(\w+)'? (?:object )?can't be (?:awaited|used in 'await')", message)
     if other is not None:
