@@ -169,7 +169,7 @@ def check() -> None:
 
 
 def _place() -> tuple[str, bool]:
-    """Where the program stands as the coroutine dies, mostly in the line that made it; whether that is in no function."""
+    """Where the program stands as the coroutine dies, mostly in the line that made it, and whether in no function."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         # The paths of a program are relative, those of the libraries are not.
