@@ -3,6 +3,7 @@
 import './globals.js';
 import * as host from 'pie:host';
 import { ERROR_CODES } from 'pie:inferlet/error-codes.js';
+import { printable, tellBy } from 'pie:inferlet/failures.js';
 import { toJson } from 'pie:inferlet/json.js';
 
 /** How a program failed, as the engine reports it. */
@@ -37,6 +38,8 @@ export function describe(thrown: unknown): FailureRecord {
   const said = explained(thrown, frames) ?? messageOf(thrown);
   return { kind, message: said + note, code, traceback: traceback(thrown, 0, said) };
 }
+
+tellBy((thrown) => describe(thrown).traceback);
 
 let hints: { explained: (message: string, frames: string) => string | undefined } | undefined;
 
@@ -100,12 +103,4 @@ function ownFrames(error: Error): string {
   if (own.length === 0) return '';
   sourceMaps ??= host.importNow('pie:runtime/source-map.js') as { mapped: (frames: readonly string[]) => string[] };
   return sourceMaps.mapped(own).map((line) => `${line}\n`).join('');
-}
-
-function printable(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? String(value);
-  } catch {
-    return Object.prototype.toString.call(value);
-  }
 }
