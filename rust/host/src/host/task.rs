@@ -101,6 +101,9 @@ pub(super) async fn run(mut reporter: EndReporter, program: Program, input: Stri
         error = past_wall_limit(record.limits.wall) => Err(Failure::from(error)),
         outcome = program => outcome.and_then(|value| answered(&record, value)),
     };
+    if outcome.is_ok() {
+        record.warn_of_unheeded_children();
+    }
     record.end_children().await;
     reporter.report(outcome, &outputs);
 }
