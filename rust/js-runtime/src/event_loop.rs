@@ -246,6 +246,11 @@ impl EventLoop {
         drop(timer);
     }
 
+    /// Whether a timer is still to be due.
+    pub(crate) fn has_timers(&self) -> bool {
+        !self.timers.borrow().is_empty()
+    }
+
     /// Notes that a promise was rejected without a handler, or that such a one got a handler after all.
     pub(crate) fn track_rejection<'js>(
         &self,
@@ -281,8 +286,8 @@ impl EventLoop {
         reason.and_then(|reason| reason.restore(ctx).ok())
     }
 
-    /// Rejects the promises of work that is not done though `main` has ended. The rejection of what nothing awaited, and
-    /// of what an async function waits for whose own promise nothing awaited, is unhandled then. That of what lost a
+    /// Rejects the promises of work that is not done though `main` has ended. The rejection of what nothing awaited,
+    /// and of what an async function waits for whose own promise nothing awaited, is unhandled then. That of what lost a
     /// race, or has a handler, goes to those who would have heard of the answer.
     pub(crate) fn reject_unawaited(&self, ctx: &Ctx<'_>) -> Result<()> {
         let waits: Vec<Rc<Wait>> = self.waits.borrow().clone();
