@@ -136,7 +136,7 @@ def obey(command: str, rest: str, conversation: Conversation, client: Client) ->
         case "/save":
             client.note("give a name: /save NAME")
         case _:
-            client.note("the commands are /system TEXT, /reset, /save NAME, /stop and /quit")
+            client.note("the commands are /system TEXT, /reset, /save NAME and /quit; /stop ends an answer while it is given")
 
 
 async def main(input: dict[str, Any] | None) -> dict[str, int]:

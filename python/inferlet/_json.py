@@ -78,7 +78,9 @@ _REMEDIES = {
     "generator": "collect what it yields: list(...)",
     "Generator": "run it and await what it gives: await g.collect_text()",
     "Output": "take what it has: output.tokens",
-    "GenStep": "execute it and await what it gives: (await step.execute()).tokens",
+    "GenStep": "execute it and await what it gives: (await step.execute()).tokens; texts come by `async for text in g.texts()`",
+    "TextStream": "await the whole text: await g.collect_text(), or [text async for text in g.texts()]",
+    "Child": "await it: `await child` gives what it returned",
 }
 """What to do about values of these types."""
 

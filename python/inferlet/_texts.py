@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from inferlet import chat
+from inferlet.errors import ArgumentTypeError, ErrorCode
 from inferlet.output import Output
 
 __all__ = ["TextStream"]
@@ -61,6 +62,11 @@ class TextStream:
             else:
                 self._take(decoder, await step.execute())
         return self._give()
+
+    def __str__(self) -> str:
+        """Refuses to be put into a text: it gives its pieces one by one."""
+        message = "a stream of texts is not a text; loop over it with `async for`, or await the whole text: await g.collect_text()"
+        raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, message)
 
     def __iter__(self) -> TextStream:
         return self

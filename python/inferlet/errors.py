@@ -21,6 +21,7 @@ __all__ = [
     "SessionClosed",
 ]
 
+_MAX_SHOWN_CHARS = 60
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -64,7 +65,11 @@ class JsonCutError(InferletError):
     """A document was cut before its end, by `max_tokens` or the length of the context: the code `json-cut`."""
 
     def __init__(self, text: str, n_tokens: int) -> None:
-        message = f"the document was cut after {n_tokens} tokens; raise max_tokens, or ask for a smaller document"
+        shown = repr(text if len(text) <= _MAX_SHOWN_CHARS else f"...{text[-_MAX_SHOWN_CHARS:]}")
+        message = (
+            f"the document was cut after {n_tokens} tokens, where it ends with {shown}; raise max_tokens, or ask for a smaller document: a "
+            "number, text or list without a bound may go on until the cut"
+        )
         super().__init__(ErrorCode.JSON_CUT, message)
         self.text: str = text
         """The text of the document as far as it goes."""

@@ -176,6 +176,11 @@ class GenStep:
     async def _finish(self, future: _generation.FutureOutput) -> Output:
         return self._generator._finish(self, await resolve(future))
 
+    def __str__(self) -> str:
+        """Refuses to be put into a text: a step has to be executed, and texts come from elsewhere."""
+        message = "a step is not a text; `async for text in g.texts()` gives those, and `out = await step.execute()` has out.tokens"
+        raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, message)
+
     def _check_newest(self) -> None:
         """Refuses a step behind which another one was opened: the engine knows the newest alone."""
         newest = self._generator._step

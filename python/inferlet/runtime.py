@@ -10,7 +10,7 @@ from wit_world.imports import runtime as _runtime
 
 from inferlet import _arguments, _json
 from inferlet._wait import block_on, flush_output, in_loop, resolve
-from inferlet.errors import ErrorCode, host
+from inferlet.errors import ArgumentTypeError, ErrorCode, host
 
 __all__ = ["Child", "args", "instance_id", "launch_seed", "models", "spawn", "username", "version"]
 
@@ -113,6 +113,11 @@ class Child:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._value().__await__()
+
+    def __str__(self) -> str:
+        """Refuses to be put into a text: what it returns has to be awaited."""
+        message = "a child is not a text; await it for what it returned: await child"
+        raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, message)
 
     async def _value(self) -> Any:
         text: str = await resolve(self._raw.wait(), self)

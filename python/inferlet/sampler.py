@@ -42,7 +42,7 @@ class Sampler:
     def top_p(temperature: float = 0.6, p: float | None = None, *, top_p: float | None = None, seed: int | None = None) -> Sampler:
         """Draws from the likeliest tokens that together have the probability `p`, also spelled `top_p`.
 
-        `p` is in (0, 1], 0.95 by default.
+        The temperature comes first, as in `Sampler.top_p(0.6, 0.95)`. `p` is in (0, 1], 0.95 by default.
         """
         return _sampler(temperature, top_p=_arguments.number("p", _either("p", p, "top_p", top_p, 0.95)), seed=seed)
 

@@ -33,6 +33,7 @@ __all__ = [
     "check_address",
     "compile_worker",
     "die_with_parent",
+    "drain_log",
     "draw",
     "init_logging",
     "keep_little_free",

@@ -257,6 +257,14 @@ class Engine:
         """Compiles the program, or the runtime of its language, into the cache; seconds the first time."""
         self._engine.prepare(_form(program))
 
+    def check(self, source: Source) -> None:
+        """Looks at sources without running any of them, and waits for that.
+
+        The entry and what it surely imports have to be there and to compile. Raises PieError `invalid-program`, with
+        file, line and column, and what else `_engine.Engine.check` raises.
+        """
+        self._engine.check(_engine.pack_program(source.language, dict(source.files), source.entry, source.manifest))
+
     def runtimes_are_prepared(self) -> bool:
         """Whether programs of every language can start without their runtime being compiled first."""
         return all(self._engine.is_prepared(language) for language in get_args(Language))

@@ -127,8 +127,10 @@ def test_a_program_is_made_at_a_path_and_called_as_its_folder(tmp_path: Path, pl
     assert project == tmp_path / place
     assert parse_manifest((project / "Pie.toml").read_text()).name == place.rstrip("/").rpartition("/")[2]
     if language == "rust":
-        crate = tomllib.loads((project / "Cargo.toml").read_text())["package"]["name"]
-        assert re.fullmatch("[a-z][a-z0-9_-]*", crate)
+        made = tomllib.loads((project / "Cargo.toml").read_text())
+        assert re.fullmatch("[a-z][a-z0-9_-]*", made["package"]["name"])
+        # What the guides use.
+        assert {"inferlet", "serde", "serde_json"} <= made["dependencies"].keys()
 
 
 def test_a_program_is_made_in_the_folder_that_one_is_in(tmp_path: Path) -> None:

@@ -12,6 +12,20 @@ from pie.client import Event, PieError, connect, connection
 TEXT = "x" * 512
 
 
+@scenario
+async def test_a_loop_that_does_not_await_says_how_events_are_read() -> None:
+    async def script(peer: Peer) -> None:
+        launch = await peer.expect("launch")
+        assert launch["input"] == {"a": 1}
+        await peer.answer(launch, pid=5, launch_seed=1)
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1", {"a": 1})
+        with pytest.raises(TypeError, match=r"write `async for event in process\.events"):
+            list(process.events())
+
+
 @pytest.mark.rows("SES-011..012 SES-026 SES-042")
 @scenario
 async def test_events_come_in_order_and_end_with_the_return() -> None:

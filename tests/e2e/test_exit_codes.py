@@ -48,6 +48,17 @@ def test_every_exit_code_of_the_table_is_given_and_no_other(tmp_path: Path) -> N
     assert set(given.values()) == {int(code) for code in re.findall(r"^\| (\d+) \|", TABLE, re.MULTILINE)}
 
 
+def test_ctrl_c_is_not_told_of_to_whoever_pressed_it(tmp_path: Path) -> None:
+    (tmp_path / "spin.py").write_text(SPIN)
+    running = start(["run", "spin.py", "--dummy"], tmp_path)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "spinning\n"
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 130
+    assert "error[" not in errors
+
+
 def test_an_option_of_the_program_before_the_dashes_is_told_where_it_goes() -> None:
     done = pie("run", "chat.py", "--name", "Ada")
     assert done.returncode == 2

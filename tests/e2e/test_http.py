@@ -150,6 +150,22 @@ def test_a_server_that_hangs_or_drips_is_given_up(open_engine: Engine, server: W
     assert [server.gone.acquire(timeout=PATIENCE_S) for _ in range(2)] == [True, True]
 
 
+def test_a_request_that_nothing_awaits_is_told_in_javascript(open_engine: Engine, server: Web) -> None:
+    lines = {
+        "fetch(url);": "program-error",
+        "(async () => { await (await fetch(url)).text(); })();": "program-error",
+        "fetch(url).catch(() => {});": None,
+        "await Promise.race([fetch(url), Promise.resolve()]);": None,
+    }
+    for line, code in lines.items():
+        source = typescript_source(f"export async function main({{ url }}: {{ url: string }}) {{\n  {line}\n}}\n")
+        outcome = finish(open_engine.launch(source, input={"url": f"{server.url}/hang"}))
+        assert outcome.code == code, (line, outcome.message)
+        if code is not None:
+            assert "nothing awaited that; write `await` before its call" in str(outcome.message)
+            assert "main.ts:2:" in "".join(outcome.stderr)
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_request_that_is_given_up_frees_its_connection(open_engine: Engine, server: Web, language: str) -> None:
     outcome = run(open_engine, language, "give_up", url=server.url)

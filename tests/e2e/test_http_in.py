@@ -395,6 +395,29 @@ def test_what_a_handler_raises_is_told_with_the_lines_of_the_program(tmp_path: P
     assert "http_server.py" not in errors
 
 
+def test_a_program_is_served_beside_a_server_that_keeps_files(tmp_path: Path) -> None:
+    (tmp_path / "room.py").write_text(
+        "from inferlet import files\nfrom inferlet.http_server import Response\n"
+        "async def fetch(request):\n    try:\n        open('/scratch/a', 'w')\n    except OSError:\n"
+        "        return Response(files.refusal().code)\n    return Response('kept')\n"
+    )
+    data = {"PIE_ENGINE__DATA_DIR": str(tmp_path / "data")}
+    with start(["serve", "--dummy", "--port", "0"], tmp_path, **data) as server:
+        assert server.stdout is not None
+        while "serving at" not in (line := server.stdout.readline()):
+            assert line, server.stderr
+        with start(["run", "room.py", "--dummy", "--port", "0"], tmp_path, **data) as process:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.startswith("serving room at http://"), line
+            port = int(line.strip().strip("/").rpartition(":")[2])
+            assert ask(port, "/").body == b"files-off"
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=PATIENCE_S)
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=PATIENCE_S)
+
+
 def test_a_program_that_serves_says_so_where_nobody_asks(tmp_path: Path) -> None:
     (tmp_path / "serving.py").write_text(
         "from inferlet import http_server\nasync def main():\n    await http_server.serve(lambda _: None)\n"

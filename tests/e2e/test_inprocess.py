@@ -70,8 +70,10 @@ def test_run_and_run_async_take_the_same() -> None:
 
 
 def test_an_unknown_argument_of_a_run_is_refused() -> None:
-    with pytest.raises(TypeError, match="riddle"):
+    with pytest.raises(TypeError, match=r"run\(\) has no option 'riddle'; its options are args, .*run\(program, \{'riddle': \.\.\.\}\)"):
         pie.run(DOUBLE, 2, dummy=True, riddle=1)
+    with pie.Engine(dummy=True) as engine, pytest.raises(TypeError, match=r"launch\(\) has no option 'sed'; did you mean 'seed'\?"):
+        engine.run(DOUBLE, 2, sed=1)
 
 
 def test_a_program_runs_in_one_call(tmp_path: Path) -> None:
@@ -224,7 +226,7 @@ def test_an_exception_of_the_function_ends_the_program_and_so_does_the_end_of_th
         process.result()
     assert caught.value.code == "engine-stopped"
     engine.close()
-    with pytest.raises(pie.PieError) as caught:
+    with pytest.raises(pie.PieError, match="this engine is closed; open another one") as caught:
         engine.launch(DOUBLE, 1)
     assert caught.value.code == "engine-stopped"
 

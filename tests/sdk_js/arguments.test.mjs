@@ -21,12 +21,14 @@ function refuses(call, kind, code, words) {
 }
 
 const CASES = [
-  ['[JS-046] an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "no option 'maxToken'; its options are maxTokens, stop, seed, autoFlush, ignoreEos"],
+  ['[JS-046] an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "generate() has no option 'maxToken'; did you mean 'maxTokens'?"],
+  ['an option as Python writes it', () => fresh().generate(Sampler.argmax(), { max_tokens: 3 }), TypeError, 'invalid-argument', "no option 'max_tokens'; did you mean 'maxTokens'?"],
+  ['an option that is like none', () => fresh().generate(Sampler.argmax(), { riddle: 3 }), TypeError, 'invalid-argument', "no option 'riddle'; its options are maxTokens, stop, seed, autoFlush, ignoreEos"],
   ['[JS-103] an option of the sampler that is none', () => Sampler.topP(0.6, 0.95, { sed: 1 }), TypeError, 'invalid-argument', "no option 'sed'"],
   ['[JS-046] options that are none', () => fresh().generate(Sampler.argmax(), 64), TypeError, 'invalid-argument', 'must be an object, not 64'],
   ['options of a question in place of the sampler', () => fresh().ask('q', { maxTokens: 5 }), TypeError, 'invalid-argument', 'ask() takes its options (maxTokens) behind the sampler: ctx.ask(text, Sampler.argmax(), {'],
-  ['a misspelt option of a question in that place', () => fresh().ask('q', { maxToken: 5 }), TypeError, 'invalid-argument', "ask() has no option 'maxToken'; its options are maxTokens"],
-  ['a misspelt option of a question', () => fresh().ask('q', Sampler.argmax(), { maxToken: 5 }), TypeError, 'invalid-argument', "ask() has no option 'maxToken'; its options are maxTokens"],
+  ['a misspelt option of a question in that place', () => fresh().ask('q', { maxToken: 5 }), TypeError, 'invalid-argument', "ask() has no option 'maxToken'; did you mean 'maxTokens'?"],
+  ['a misspelt option of a question', () => fresh().ask('q', Sampler.argmax(), { maxToken: 5 }), TypeError, 'invalid-argument', "ask() has no option 'maxToken'; did you mean 'maxTokens'?"],
   ['a question with what is no sampler', () => fresh().ask('q', 5), TypeError, 'invalid-argument', 'sampler must be a Sampler, such as Sampler.argmax(), not 5'],
   ['a question with null for a sampler', () => fresh().ask('q', null), TypeError, 'invalid-argument', 'sampler must be a Sampler, such as Sampler.argmax(), not null'],
   ['a loop over texts that does not wait', () => [...fresh().generate(Sampler.argmax()).texts()], TypeError, 'invalid-argument', 'write `for await (const text of g.texts())`'],

@@ -66,7 +66,23 @@ test('what a handler throws is told on stderr alone', async () => {
   });
   assert.ok(names().includes('incoming.abandon') && !names().includes('incoming.respond'));
   assert.match(host.calls.find(([name]) => name === 'write')[2], /RangeError: no answer comes of this/);
+  // The process may end as soon as its client has heard of it.
+  assert.ok(names().indexOf('write') < names().indexOf('incoming.abandon'));
   await end();
+});
+
+test('what is no answer is told with what to return in its place', async () => {
+  for (const [given, said] of [
+    [undefined, /fetch returned undefined; write `return` in front of/],
+    [{ a: 1 }, /fetch returned \{"a":1\}; it returns a Response: write `return Response\.json\(value\)`/],
+    ['hello', /fetch returned "hello"; it returns a Response: write `return new Response\(text\)`/],
+  ]) {
+    host.reset();
+    const [, end] = await begin(async () => given);
+    assert.match(host.calls.find(([name]) => name === 'write')[2], said);
+    assert.ok(names().indexOf('write') < names().indexOf('incoming.abandon'));
+    await end();
+  }
 });
 
 test('events have a line of data for each line of their text', async () => {

@@ -1,7 +1,9 @@
 """The language runtime: loading of a program from its files, `main`, output in order, and what is told of a failure."""
 
+import asyncio
 import json
 import sys
+import warnings
 
 import pytest
 from wit_world.imports import session
@@ -310,6 +312,9 @@ def test_a_default_of_the_manifest_is_not_an_argument_that_nothing_reads(launch,
         ("print(asyncio.run(main()))", None),
         ("if __name__ == '__main__':\n    asyncio.run(main())", 1),
         ("def start():\n    asyncio.run(main())", 1),
+        ("def start():\n    asyncio.run(main())\nstart()", None),
+        ("async def start():\n    return await main()\nasyncio.run(start())", None),
+        ("async def start():\n    return await asyncio.wait_for(main(), 1)\nasyncio.run(start())", None),
     ],
 )
 def test_a_main_that_the_module_runs_itself_runs_once(launch, monkeypatch, last, answer):
@@ -352,7 +357,11 @@ def test_an_input_that_a_main_which_runs_itself_does_not_get_is_told_of(launch, 
         ("async def main(topic: str = 'x'): return topic", "async def main(*, topic: str)"),
         ("def main(n: int | None): return n", "def main(*, n: int | None)"),
         ("from __future__ import annotations\ndef main(n: float): return n", "def main(*, n: float)"),
-        ("def main(topic): return topic", None),
+        ("def main(topic): return topic", "has the key 'topic'; write `def main(*, topic)`"),
+        ("def main(name='Ada'): return name", "the default 'Ada', which is never used; write `def main(*, name='Ada')`"),
+        ("def main(options=None): return options", None),
+        ("def main(topic): return {'topic': topic['topic']}", None),
+        ("from dataclasses import dataclass\n@dataclass\nclass C:\n    topic: str\ndef main(c: C): return c", "`C(**input)` does"),
         ("def main(topic: dict): return topic", None),
         ("def main(topic: str | dict): return topic", None),
         ("def main(topic: Absent): return topic", None),
@@ -364,6 +373,27 @@ def test_a_parameter_that_the_whole_input_does_not_fit_is_told_of(launch, monkey
         source = f"from __future__ import annotations\n{source}"
     assert launch(source, value={"topic": "y"}) == {"topic": "y"}
     assert [told_as in text for text in told] == ([] if told_as is None else [True])
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "words"),
+    [
+        ("def main(*, n: int): return n", {"n": "three"}, "annotated as int and gets 'three' of type str"),
+        ("def main(n: int, m: float = 1): return n", {"n": 3, "m": 2}, None),
+        ("def main(*, n: int | None): return n", {"n": None}, None),
+        ("def main(*, n: int): return n", {"n": True}, "annotated as int and gets True of type bool"),
+        ("def main(n, **rest: str): return n", {"n": 1, "m": 2}, None),
+        (
+            "from dataclasses import dataclass\n@dataclass\nclass C:\n    a: int\ndef main(*, c: C): return c",
+            {"c": {"a": 1}},
+            "make one of it: `C(**c)`",
+        ),
+    ],
+)
+def test_an_argument_that_its_annotation_does_not_fit_is_told_of(launch, monkeypatch, source, value, words):
+    told = silent(monkeypatch)
+    launch(source, value=value)
+    assert [words in text for text in told] == ([] if words is None else [True])
 
 
 def test_a_parameter_behind_a_star_is_bound_by_its_name(launch):
@@ -386,6 +416,51 @@ def test_an_exception_that_nothing_took_is_that_of_the_program(launch, leftover)
     )
     with pytest.raises(ValueError, match="lost"):
         launch(source)
+
+
+@pytest.fixture
+def ending(leftover, monkeypatch):
+    """Loops that end hand over their tasks, as in the component."""
+    Clock(monkeypatch)
+    monkeypatch.setattr(asyncio.runners, "_cancel_all_tasks", leftovers._noting_tasks(asyncio.runners._cancel_all_tasks))
+    monkeypatch.setattr(asyncio, "wait", leftovers._noting_waits(asyncio.wait))
+
+
+WORK = "import asyncio\nasync def work(): await asyncio.sleep(60)\nheld = set()\nasync def main():\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    asyncio.create_task(work())",
+        "    held.add(asyncio.create_task(work()))",
+        "    asyncio.create_task(work()).add_done_callback(held.discard)",
+        "    asyncio.gather(work(), work())",
+    ],
+)
+def test_a_task_that_nothing_awaited_and_that_is_not_done_is_an_error(launch, ending, body):
+    message = r"^main.py:5: the program ended before work\(\) was done, and nothing awaited its task; write `await`[^;]*$"
+    with pytest.raises(RuntimeError, match=message):
+        launch(f"{WORK}{body}\n    await asyncio.sleep(0)\n    return 1")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    task = asyncio.create_task(work())\n    await asyncio.sleep(0)\n    task.cancel()",
+        "    await asyncio.wait([asyncio.create_task(work()), asyncio.create_task(asyncio.sleep(0))], return_when='FIRST_COMPLETED')",
+        "    asyncio.create_task(asyncio.sleep(0))\n    await asyncio.sleep(0)\n    await asyncio.sleep(0)",
+        "    try:\n        await asyncio.wait_for(work(), 0.001)\n    except TimeoutError:\n        pass",
+    ],
+)
+def test_a_task_that_was_cancelled_or_raced_or_is_done_is_none(launch, ending, body):
+    assert launch(f"{WORK}{body}\n    return 1") == 1
+
+
+def test_a_main_that_the_module_calls_and_nothing_awaits_says_that_the_engine_calls_it(launch, leftover, monkeypatch):
+    monkeypatch.setitem(vars(warnings), "_warn_unawaited_coroutine", leftovers.note)
+    with pytest.raises(RuntimeError, match=r"main.py:2: main\(\) was never awaited.*; delete this line, since the engine calls `main`"):
+        launch("async def main(): return 1\nmain()")
 
 
 def test_an_exception_that_was_taken_is_not(launch, leftover):

@@ -105,15 +105,17 @@ class Served:
         """What it has written to stderr."""
         return (self.folder / "stderr").read_text()
 
-    def logged(self, words: str) -> str:
-        """The first line of its log that has these words, which is waited for: a thread of its own writes the log."""
+    def logged(self, words: str, n_times: int = 1) -> str:
+        """The line of its log that has these words for the n-th time, which is waited for: a thread of its own writes
+        the log.
+        """
         deadline_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline_s:
-            for line in self.stderr.splitlines():
-                if words in line:
-                    return line
+            found = [line for line in self.stderr.splitlines() if words in line]
+            if len(found) >= n_times:
+                return found[n_times - 1]
             time.sleep(_LOOK_S)
-        raise AssertionError(f"{words!r} is not in the log: {self.stderr}")
+        raise AssertionError(f"{words!r} is not {n_times} times in the log: {self.stderr}")
 
 
 def server_environment(folder: Path, **settings: object) -> dict[str, str]:

@@ -5,6 +5,7 @@
 
 import type { ErrorCode } from './error-codes.js';
 import { InferletError, wrongType } from './errors.js';
+import { nearest } from './nearest.js';
 
 const MAX_U32 = 0xffff_ffff;
 const MAX_U64 = 0xffff_ffff_ffff_ffffn;
@@ -212,7 +213,10 @@ export function toZoSeed(value: Seed, name: string): bigint {
 export function checkOptions(options: object, names: readonly string[], callee: string): void {
   if (typeof options !== 'object' || options === null) throw wrongType(`the options of ${callee} must be an object, not ${show(options)}`);
   for (const name of Object.keys(options)) {
-    if (!names.includes(name)) throw wrongType(`${callee} has no option '${name}'; its options are ${names.join(', ')}`);
+    if (names.includes(name)) continue;
+    const near = nearest(name, names);
+    const remedy = near === undefined ? `its options are ${names.join(', ')}` : `did you mean '${near}'?`;
+    throw wrongType(`${callee} has no option '${name}'; ${remedy}`);
   }
 }
 

@@ -42,7 +42,8 @@ export async function fetch(input: string | { readonly href: string } | Request,
   // Whatever it fails with is told by the answer, but what the program itself threw.
   sending?.catch((error: unknown) => abort.give(error));
   try {
-    const head = await abort.or(new Promise<host.Head>((resolve, reject) => void exchange.head(settling(resolve, reject))));
+    // Whoever asks has the promise of `fetch`: it is that which has to be awaited.
+    const head = await abort.or(new Promise<host.Head>((resolve, reject) => exchange.head(settling(resolve, reject)).subscribe()));
     return Response.of(head, answer(exchange, abort, asked));
   } catch (error) {
     abort.end();

@@ -84,6 +84,8 @@ const NAMES = [
 ] as const satisfies (keyof GenerateOptions)[];
 
 const RUN_IT = 'run it and await what it gives: await g.collectText()';
+const STEP_TO_TEXT =
+  'for the text, piece by piece, write `for await (const text of g.texts())`; for the tokens of a step, `(await step.execute()).tokens`';
 
 /** A generator of the engine, as its values in the program share it. */
 interface Machine {
@@ -466,7 +468,12 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
 refuseInJson(Generator, RUN_IT);
 refuseInPlainLoops(Generator, 'for await (const step of g)');
-refuseInJson(GenStep, 'execute it and await what it gives: (await step.execute()).tokens');
+refuseInJson(GenStep, STEP_TO_TEXT);
+Object.defineProperty(GenStep.prototype, Symbol.toPrimitive, {
+  value: (): never => {
+    throw wrongType(`a step is not a text: ${STEP_TO_TEXT}`);
+  },
+});
 
 /** @internal */
 export function newGenerator(

@@ -17,6 +17,7 @@ import * as host from 'pie:host';
 import { toCount, toText } from './arguments.js';
 import { bytesOf } from './bytes.js';
 import { InferletError } from './errors.js';
+import { printable, tell } from './failures.js';
 import { toJson } from './json.js';
 import { Request, Response, type ResponseInit, type Signal } from './request.js';
 import { ReadableStream } from './streams.js';
@@ -124,13 +125,11 @@ function line(name: string, value: string): string {
 class Leaving {
   readonly #left = Promise.withResolvers<never>();
   readonly #controller = new AbortController();
-  isOver = false;
 
   constructor(incoming: host.IncomingRequestHandle) {
     this.#left.promise.catch(() => {});
     void incoming.gone(() => {
       const reason = new InferletError('client-gone', 'the client has gone, or has all of its answer; stop working on it');
-      this.isOver = true;
       this.#left.reject(reason);
       this.#controller.abort(reason);
     });
@@ -154,15 +153,21 @@ async function answer(handler: Handler, incoming: host.IncomingRequestHandle): P
   const leaving = new Leaving(incoming);
   try {
     const response = await leaving.or(handler.fetch(requestOf(incoming, leaving.signal)));
-    if (!(response instanceof Response)) throw new TypeError(`fetch returned ${printable(response)}; it returns a Response`);
+    if (!(response instanceof Response)) throw new TypeError(`fetch returned ${printable(response)}; ${insteadOf(response)}`);
     incoming.respond(response.status, [...response.headers].map(([name, value]) => ({ name, value })));
     if (response.body !== null) await send(incoming, response.body, leaving);
     incoming.finish();
   } catch (error) {
+    // Told first: its client goes when it hears that there is no answer, and the server may end the process then.
+    if (!(error instanceof InferletError && error.code === 'client-gone')) tell(error);
     incoming.abandon();
-    if (leaving.isOver || (error instanceof InferletError && error.code === 'client-gone')) return;
-    host.write('stderr', `${error instanceof Error ? `${error}\n${error.stack ?? ''}` : printable(error)}\n`.toWellFormed());
   }
+}
+
+/** What to return in the place of something that is no answer. */
+function insteadOf(value: unknown): string {
+  if (value === undefined) return 'write `return` in front of the Response that it has made';
+  return `it returns a Response: write \`return ${typeof value === 'string' ? 'new Response(text)' : 'Response.json(value)'}\``;
 }
 
 /** Hands the body of an answer on as the client takes it. */
@@ -204,12 +209,4 @@ function requestOf(incoming: host.IncomingRequestHandle, signal: Signal): Reques
 
 function settling<T>(resolve: (value: T) => void, reject: (reason: unknown) => void): host.Settle<T> {
   return (error, value) => (error === undefined ? resolve(value) : reject(error));
-}
-
-function printable(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? String(value);
-  } catch {
-    return Object.prototype.toString.call(value);
-  }
 }

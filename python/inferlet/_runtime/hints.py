@@ -15,6 +15,50 @@ from inferlet.generation import Generator, GenStep
 from inferlet.output import Output
 
 _AWAIT = "did you forget `await`? A coroutine has to be awaited before it is used, as in (await step.execute()).tokens"
+_WHOLE_TEXT = "`async for text in g.texts()` gives the text as it comes, and `await g.collect_text()` all of it"
+_MAIN = "put it into `async def main(input)`, which the engine calls, or write `asyncio.run(...)` around a call of your own function"
+_SAMPLERS = "make one by Sampler.argmax(), Sampler.top_p(temperature, p), Sampler.top_k(temperature, k) or Sampler.min_p(temperature, p)"
+_NAMES = {
+    ("Context", "chat"): "ask the model by `answer = await ctx.ask(text)`",
+    ("Context", "complete"): "ask the model by `answer = await ctx.ask(text)`",
+    ("Context", "assistant_text"): "`ctx.assistant(text)` adds what the model is to have said",
+    ("Sampler", "nucleus"): "it is called top_p: Sampler.top_p(temperature, p)",
+    ("Sampler", "temperature"): _SAMPLERS,
+    ("Generator", "stream"): _WHOLE_TEXT,
+}
+"""What is looked for under other names, by the class and the name."""
+_CALLS = (
+    (
+        r"missing 1 required positional argument: 'sampler'",
+        "give it first, such as Sampler.argmax(): generate(Sampler.argmax(), max_tokens=64)",
+    ),
+    (r"collect_json\(\) takes 1 positional argument", "the schema has a name: collect_json(schema=...)"),
+    (
+        r"collect_json\(\) got an unexpected keyword argument",
+        "it takes schema=... and parse=...; options such as max_tokens are those of generate",
+    ),
+    (r"^Sampler(\.__init__)?\(\) ", _SAMPLERS),
+    (r"^Response(\.__init__|\.json)?\(\) takes ", "the status and the headers have names: Response(body, status=404, headers={...})"),
+    (r"^Response(\.__init__|\.json)?\(\) got an unexpected", "it takes a body, status=... and headers=..."),
+    (
+        r"^spawn\(\) got an unexpected keyword",
+        "runtime.spawn takes the input of a child as one value behind its name: runtime.spawn(program, {'name': value})",
+    ),
+    (r"^send\(\) takes ", "session.send takes one value: a text, a list or a dict"),
+)
+"""What functions of the SDK are called with by mistake: a pattern of what CPython says, and what to write."""
+_AWAITED = {
+    "NoneType": "this call is done when it returns: leave `await` out",
+    "Model": "Model.load gives the model at once: leave `await` out",
+    "Context": "this call gives the context at once: leave `await` out",
+    "TextStream": _WHOLE_TEXT,
+    "EventStream": "loop over it: `async for event in ...`",
+    "method": "the call lacks its parentheses: write `()` behind the name",
+    "function": "the call lacks its parentheses: write `()` behind the name",
+    "list": "await each of them, as by `await asyncio.gather(*them)`",
+    "async_generator": "loop over it: `async for one in ...`",
+}
+"""What to do where something of a type is awaited that is no awaitable."""
 _RUN = "run the generator and await what it gives: await g.collect_text()"
 _EXECUTE = "execute the step and await what it gives: out = await step.execute(), and then out.tokens"
 _NO_ENVIRONMENT = "a program has no environment; give values by the input, as in `pie run PROGRAM -- --name VALUE`"
@@ -23,6 +67,7 @@ _NO_FILES = (
     "and gets others by its input or from its client (inferlet.session.receive_file)"
 )
 _SCRATCH = "/scratch"
+_SDK = "inferlet"
 _COMPILED = frozenset(
     """
     aiohttp bcrypt cryptography cv2 duckdb faiss gevent grpc h5py jax jaxlib lightgbm llvmlite lxml matplotlib mlx msgspec
@@ -43,7 +88,9 @@ def hint(error: BaseException, files: Collection[str]) -> str | None:
     if isinstance(error, AttributeError):
         return _missing_attribute(error)
     if isinstance(error, TypeError):
-        return _wrong_type(str(error))
+        return _hidden_input(error) or _wrong_type(str(error))
+    if isinstance(error, SyntaxError):
+        return _MAIN if error.msg is not None and "'await' outside" in error.msg else None
     if isinstance(error, FileNotFoundError | PermissionError):
         return _missing_file(error, files)
     if isinstance(error, KeyError):
@@ -57,7 +104,21 @@ def _missing_attribute(error: AttributeError) -> str | None:
         return _AWAIT
     if isinstance(owner, GenStep) and error.name in {*Output.__dataclass_fields__, *vars(Output)}:
         return _EXECUTE
-    return None
+    kind = owner if isinstance(owner, type) else type(owner)
+    return _NAMES.get((kind.__name__, error.name or "")) if kind.__module__.startswith(_SDK) else None
+
+
+def _hidden_input(error: TypeError) -> str | None:
+    """What to say where `input` is called, and is the parameter of that name."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    if step is None or "input" not in step.tb_frame.f_locals:
+        return None
+    hidden = step.tb_frame.f_locals["input"]
+    if callable(hidden) or str(error) != f"'{type(hidden).__name__}' object is not callable":
+        return None
+    return f"`input` is the parameter of {step.tb_frame.f_code.co_name} here; a client is asked by `await inferlet.session.receive()`"
 
 
 def _wrong_type(message: str) -> str | None:
@@ -65,9 +126,15 @@ def _wrong_type(message: str) -> str | None:
         return _AWAIT
     # What CPython says of `await g`: "'Generator' object can't be awaited".
     awaited = re.search(r"\b(Generator|GenStep)\b.*\bawait", message)
-    if awaited is None:
-        return None
-    return _RUN if awaited[1] == Generator.__name__ else _EXECUTE
+    if awaited is not None:
+        return _RUN if awaited[1] == Generator.__name__ else _EXECUTE
+    if re.search(r"""["']GenStep["']|GenStep found""", message):
+        return f"{_WHOLE_TEXT}; of a step, {_EXECUTE}"
+    other = re.search(r"'?(\w+)'? (?:object )?can't be (?:awaited|used in 'await')", message)
+    if other is not None:
+        return _AWAITED.get(other[1])
+    called = re.sub(r"^(?:\w+\.)+(?=(?:\w+\.__init__|\w+)\()", "", message)
+    return next((advice for pattern, advice in _CALLS if re.search(pattern, message) or re.search(pattern, called)), None)
 
 
 def _missing_file(error: OSError, files: Collection[str]) -> str | None:

@@ -1,15 +1,19 @@
-"""What a program has left behind when it ends: coroutines that nothing awaited, and exceptions that nothing took.
+"""What a program has left behind when it ends: coroutines and tasks that nothing awaited, exceptions that nothing took.
 
-Both are errors of the program, as a rejected promise that nothing handled is in JavaScript.
+All are errors of the program, as a rejected promise that nothing handled is in JavaScript.
 """
 
 from __future__ import annotations
 
 import ast
+import asyncio
+import functools
 import gc
 import sys
 import warnings
-from collections.abc import Container, Iterator, Mapping
+import weakref
+from asyncio import runners
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from types import CoroutineType, FrameType
 from typing import Any
 
@@ -31,18 +35,34 @@ _SDK_CALLS = frozenset(
 """Methods of the SDK that are awaited."""
 _KEPT_BY = (ast.Assign, ast.AnnAssign, ast.NamedExpr)
 """What keeps a coroutine in a variable. Any other one dies in the line that made it, and its frame tells of that."""
+_OWN_MAIN = "delete this line, since the engine calls `main`, or write `asyncio.run(main())`"
+_AT_TOP = "await it in `async def main`, or write `asyncio.run(...)` around the call"
+_BEGINS = frozenset({"create_task", "ensure_future", "gather"})
+"""What begins the work of a coroutine beside what calls it."""
+_FORGETTING = frozenset({"discard", "remove"})
+"""Methods of a set or list that a task is only taken out of by, when it is done: nothing waits for it so."""
 _MAX_TOLD = 8
 _MAX_PLACES = 3
 
 _never_awaited: list[str] = []
+_unfinished: list[str] = []
+_waited_for: weakref.WeakSet[asyncio.Future[Any]] = weakref.WeakSet()
+"""What `asyncio.wait` was given: it leaves what is not done by its time to whoever called it."""
 _calls: dict[str, str] = {}
 """Where functions are called whose coroutines nothing awaited, by their names: files are read once for each."""
 _told_at_once: list[bool] = []
 
 
 def install() -> None:
-    """Has the interpreter hand over coroutines that die and were never awaited. It would only warn of them."""
+    """Has the interpreter hand over coroutines that die and were never awaited. It would only warn of them.
+
+    Has a loop that ends hand over the tasks that it cancels, which it would not tell of at all.
+    """
     vars(warnings)["_warn_unawaited_coroutine"] = note
+    cancel: Callable[[asyncio.AbstractEventLoop], None] | None = vars(runners).get("_cancel_all_tasks")
+    if cancel is not None:
+        vars(runners)["_cancel_all_tasks"] = _noting_tasks(cancel)
+    vars(asyncio)["wait"] = vars(asyncio.tasks)["wait"] = _noting_waits(asyncio.wait)
 
 
 def note(coroutine: CoroutineType[Any, Any, Any]) -> None:
@@ -51,12 +71,66 @@ def note(coroutine: CoroutineType[Any, Any, Any]) -> None:
         return
     qualified = coroutine.__qualname__
     name = _CALLS.get(qualified, f"{qualified}()")
-    place = _place() or _calls_of(coroutine)
-    message = f"{place}{name} was never awaited, so that nothing came of it; write `await` before the call"
+    place, is_of_module = _place()
+    place = place or _calls_of(coroutine)
+    remedy = _OWN_MAIN if is_of_module and qualified == "main" else _AT_TOP if is_of_module else "write `await` before the call"
+    message = f"{place}{name} was never awaited, so that nothing came of it; {remedy}"
     if _told_at_once:
         print(f"warning: {message}", file=sys.stderr)
     else:
         _never_awaited.append(message)
+
+
+def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Notes the tasks that nothing awaits, and nobody has cancelled, of a loop that is about to end."""
+    if _told_at_once:
+        return
+    for task in sorted(asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name())):
+        if len(_unfinished) >= _MAX_TOLD:
+            return
+        if task.cancelling() or task in _waited_for or _is_awaited(task):
+            continue
+        coroutine = task.get_coro()
+        qualified = getattr(coroutine, "__qualname__", "") or "a call of the SDK"
+        name = _CALLS.get(qualified, qualified if " " in qualified else f"{qualified}()")
+        place = _calls_of(coroutine, is_begun=True) or _stands_at(coroutine)
+        message = f"{place}the program ended before {name} was done, and nothing awaited its task"
+        if message not in _unfinished:
+            _unfinished.append(message)
+
+
+def _is_awaited(future: asyncio.Future[Any]) -> bool:
+    """Whether anything waits for a future: a task, a handler, or `asyncio.gather` where something waits for that."""
+    for callback, *_ in getattr(future, "_callbacks", None) or ():
+        if getattr(callback, "__name__", "") in _FORGETTING:
+            continue
+        if getattr(callback, "__qualname__", "") != "gather.<locals>._done_callback":
+            return True
+        gathered = dict(zip(callback.__code__.co_freevars, callback.__closure__ or (), strict=False)).get("outer")
+        if gathered is None or _is_awaited(gathered.cell_contents):
+            return True
+    return False
+
+
+def _noting_tasks(cancel: Callable[[asyncio.AbstractEventLoop], None]) -> Callable[[asyncio.AbstractEventLoop], None]:
+    @functools.wraps(cancel)
+    def noting(loop: asyncio.AbstractEventLoop) -> None:
+        note_tasks(loop)
+        cancel(loop)
+
+    return noting
+
+
+def _noting_waits(wait: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(wait)
+    async def noting(fs: Iterable[Any], **options: Any) -> Any:
+        # `wait` refuses these itself.
+        if not asyncio.isfuture(fs) and not asyncio.iscoroutine(fs):
+            fs = set(fs)
+            _waited_for.update(one for one in fs if asyncio.isfuture(one))
+        return await wait(fs, **options)
+
+    return noting
 
 
 def tell_at_once() -> None:
@@ -74,29 +148,41 @@ def forget() -> None:
         _wait.lost_errors.clear()
     if _never_awaited:
         _never_awaited.clear()
+    if _unfinished:
+        _unfinished.clear()
     if _calls:
         _calls.clear()
 
 
 def check() -> None:
-    """Raises what the program has left behind, once it has its answer: an exception, else the coroutines."""
+    """Raises what the program has left behind, once it has its answer: an exception, else the tasks and coroutines."""
     # Objects that name each other die here, the young ones among them: a failed task that its own object holds is one.
     gc.collect(0)
-    if _wait.lost_errors:
+    # What nobody gathered fails as its tasks are cancelled, which tells less than the tasks do.
+    if _wait.lost_errors and not (_unfinished and isinstance(_wait.lost_errors[-1], asyncio.CancelledError)):
         raise _wait.lost_errors.pop()
+    if _unfinished:
+        remedy = "write `await`, as in `await asyncio.gather(...)` for several, or cancel what is to end with `main`"
+        raise RuntimeError(f"{'; '.join([*_unfinished, *_never_awaited])}; {remedy}")
     if _never_awaited:
         raise RuntimeError("; ".join(_never_awaited))
 
 
-def _place() -> str:
-    """Where the program stands as the coroutine dies, mostly in the line that made it."""
+def _place() -> tuple[str, bool]:
+    """Where the program stands as the coroutine dies, mostly in the line that made it, and whether in no function."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         # The paths of a program are relative, those of the libraries are not.
         if not frame.f_code.co_filename.startswith(("/", "<")):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}: "
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}: ", frame.f_code.co_name == "<module>"
         frame = frame.f_back
-    return ""
+    return "", False
+
+
+def _stands_at(coroutine: object) -> str:
+    """Where a coroutine waits, in the lines of the program; empty where it is not known."""
+    position = _wait._position(coroutine)
+    return f"{position.partition(' in ')[0]}: " if position else ""
 
 
 def _files() -> Mapping[str, bytes]:
@@ -104,19 +190,22 @@ def _files() -> Mapping[str, bytes]:
     return next((finder.files for finder in sys.meta_path if isinstance(finder, Bundle)), {})
 
 
-def _calls_of(coroutine: CoroutineType[Any, Any, Any]) -> str:
+def _calls_of(coroutine: object, *, is_begun: bool = False) -> str:
     """Where the program calls the function that made a coroutine, and keeps what it gives without `await`.
 
-    A coroutine that a variable held dies when its function has ended, and then no frame tells of the line.
+    Of one that `is_begun`, as by `asyncio.create_task`, where that is done. A coroutine that a variable held dies when
+    its function has ended, and then no frame tells of the line.
     """
-    is_of_sdk = coroutine.__qualname__ in _CALLS
-    known_as = "" if is_of_sdk else coroutine.__name__
+    name = getattr(coroutine, "__name__", "")
+    is_of_sdk = not name or getattr(coroutine, "__qualname__", "") in _CALLS
+    known_as = ("begun " if is_begun else "") + ("" if is_of_sdk else name)
     if known_as not in _calls:
         if len(_calls) >= _MAX_TOLD:
             return ""
-        names = _SDK_CALLS if is_of_sdk else frozenset({known_as})
+        names = _SDK_CALLS if is_of_sdk else frozenset({name})
+        find = _begun if is_begun else _kept
         files = {path: content for path, content in _files().items() if path.endswith(".py")}
-        places = [f"{path}:{line}" for path, content in files.items() for line in sorted(_kept(content, names, methods_only=is_of_sdk))]
+        places = [f"{path}:{line}" for path, content in files.items() for line in sorted(find(content, names, methods_only=is_of_sdk))]
         shown = " or ".join(places[:_MAX_PLACES]) + (" or another line" if len(places) > _MAX_PLACES else "")
         _calls[known_as] = f"{shown}: " if places else ""
     return _calls[known_as]
@@ -124,13 +213,31 @@ def _calls_of(coroutine: CoroutineType[Any, Any, Any]) -> str:
 
 def _kept(content: bytes, names: Container[str], *, methods_only: bool) -> Iterator[int]:
     """The lines of a file in which a variable keeps what a call of a function of these names gives."""
+    for node in _nodes(content):
+        if isinstance(node, _KEPT_BY) and isinstance(call := node.value, ast.Call) and _name_of(call, methods_only=methods_only) in names:
+            yield call.lineno
+
+
+def _begun(content: bytes, names: Container[str], *, methods_only: bool) -> Iterator[int]:
+    """The lines of a file that begin the work of what a call of a function of these names gives."""
+    for node in _nodes(content):
+        if isinstance(node, ast.Call) and _name_of(node, methods_only=False) in _BEGINS:
+            within = (inner for argument in node.args for inner in ast.walk(argument) if isinstance(inner, ast.Call))
+            if any(_name_of(inner, methods_only=methods_only) in names for inner in within):
+                yield node.lineno
+
+
+def _nodes(content: bytes) -> Iterator[ast.AST]:
     try:
         with warnings.catch_warnings(action="ignore"):  # files that are not the program's own, among others
             tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return  # a file that is not imported may be anything
-    for node in ast.walk(tree):
-        if isinstance(node, _KEPT_BY) and isinstance(call := node.value, ast.Call):
-            by_name = call.func.id if isinstance(call.func, ast.Name) and not methods_only else ""
-            if (call.func.attr if isinstance(call.func, ast.Attribute) else by_name) in names:
-                yield call.lineno
+    yield from ast.walk(tree)
+
+
+def _name_of(call: ast.Call, *, methods_only: bool) -> str:
+    """The last part of the name of what is called; empty where it has none, or is not a method and only those count."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) and not methods_only else ""

@@ -1,6 +1,8 @@
 """Programs that call their `main` themselves, in the lines of the module, as `python FILE` needs it.
 
 Such a call is the run: the engine does not call `main` a second time, also where the call fails and the module goes on.
+Whatever the way to it, as through another function, the first line of `main` itself says that it has begun. What it
+gives is the answer where a line of the module calls it and does nothing with that.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ _SHOWS = "print"
 """The function whose argument a call of a plain `main` may be, and is the run of it all the same."""
 _RESULT = "__main_result__"
 """The global that a module has once its own call of `main` has begun: what it gave; None where the module used it."""
+_BEGUN = "__main_begun__"
+"""The global that `main` sets as it begins. A plain `main` that computes something for its module takes it back."""
+_BEFORE = "__main_begun_before__"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _OWN_SCOPES = (*_FUNCTIONS, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -26,9 +31,10 @@ _OWN_SCOPES = (*_FUNCTIONS, ast.ListComp, ast.SetComp, ast.DictComp, ast.Generat
 def noted(code: CodeType, source: bytes, entry: str) -> CodeType:
     """The code of the entry, which leaves what its own calls of `main` give where `take_result` finds it.
 
-    Code that has no such call stays as it is, and so does code that is nested too deeply to be looked through.
+    Code that has no such call stays as it is, in functions too, and so does code that is nested too deeply to be looked
+    through.
     """
-    if "main" not in names.loaded(code):
+    if "main" not in names.loaded(code) and not any("main" in inner.co_names for inner in _within(code)):
         return code
     with warnings.catch_warnings(action="ignore"):  # whatever there is to say of the source has been said
         try:
@@ -45,25 +51,26 @@ def noted(code: CodeType, source: bytes, entry: str) -> CodeType:
 
 
 def line_of(source: bytes) -> int:
-    """The line of the first call of `main` outside of functions, of a source that has one."""
+    """The line of the first call of `main`, of one outside of functions where there is one."""
     tree = ast.parse(source)
-    return next((node.lineno for node in _outside(tree) if isinstance(node, ast.Call) and _is_main(node)), 1)
+    nodes = (*_outside(tree), *ast.walk(tree))
+    return next((node.lineno for node in nodes if isinstance(node, ast.Call) and _is_main(node)), 1)
 
 
 def has_run(module: dict[str, Any]) -> bool:
     """Whether the lines of a module, whose names these are, have run its `main`."""
-    return _RESULT in module
+    return _RESULT in module or bool(module.get(_BEGUN))
 
 
 def take_result(module: dict[str, Any]) -> object:
     """What `main` returned, where the lines of the module did nothing with it; None where they used it."""
-    return module.pop(_RESULT)
+    return module.pop(_RESULT, None)
 
 
 class _Noting(ast.NodeTransformer):
-    """Has a module keep what its calls of `main` give.
+    """Has a module keep what its calls of `main` give, and `main` note that it has begun.
 
-    What has names of its own, or runs later, stays as it is.
+    Else what has names of its own, or runs later, stays as it is.
     """
 
     def __init__(self, *, calls_main: bool) -> None:
@@ -72,6 +79,8 @@ class _Noting(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         """The node, or what takes its place."""
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == "main":
+            return self._noting_main(node)
         return node if isinstance(node, _OWN_SCOPES) or _is_guard(node) else super().visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
@@ -87,7 +96,18 @@ class _Noting(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call whose value goes on: to a name, to `print`, to `sys.exit`."""
-        return self._marked(node) if _runs_main(node) else self.generic_visit(node)
+        if _runs_main(node):
+            return self._marked(node)
+        self.generic_visit(node)
+        return _computing(node) if self._calls_main and _is_main(node) else node
+
+    def _noting_main(self, main: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        """`main` with `global __main_begun__; __main_begun__ = True` as its first lines, below its docstring."""
+        self.has_found = True
+        lines: list[ast.stmt] = [ast.Global([_BEGUN]), ast.Assign([ast.Name(_BEGUN, ast.Store())], ast.Constant(True))]
+        first = 0 if ast.get_docstring(main, clean=False) is None else 1
+        main.body[first:first] = [ast.copy_location(line, main.body[0]) for line in lines]
+        return main
 
     def _marked(self, call: ast.Call) -> ast.Subscript:
         """`(__main_result__ := None, CALL)[1]`: what the call gives, marked as begun before it."""
@@ -95,6 +115,32 @@ class _Noting(ast.NodeTransformer):
         begun = ast.NamedExpr(ast.Name(_RESULT, ast.Store()), ast.Constant(None))
         pair = ast.Tuple([begun, call], ast.Load())
         return ast.copy_location(ast.Subscript(pair, ast.Constant(1), ast.Load()), call)
+
+
+def _computing(call: ast.Call) -> ast.Subscript:
+    """A call of a plain `main` that computes something for the module, and is not the run.
+
+    It is `(before := globals().get(begun), CALL, globals().update(begun=before))[1]`.
+    """
+
+    def of_globals(method: str, *arguments: ast.expr, **keywords: ast.expr) -> ast.Call:
+        names_of_module = ast.Call(ast.Name("globals", ast.Load()), [], [])
+        named = [ast.keyword(name, value) for name, value in keywords.items()]
+        return ast.Call(ast.Attribute(names_of_module, method, ast.Load()), list(arguments), named)
+
+    before = ast.NamedExpr(ast.Name(_BEFORE, ast.Store()), of_globals("get", ast.Constant(_BEGUN)))
+    after = of_globals("update", **{_BEGUN: ast.Name(_BEFORE, ast.Load())})
+    parts = ast.Tuple([before, call, after], ast.Load())
+    return ast.copy_location(ast.Subscript(parts, ast.Constant(1), ast.Load()), call)
+
+
+def _within(code: CodeType) -> Iterator[CodeType]:
+    """The code of what stands in a code: functions, classes, and what stands in those."""
+    waiting = [code]
+    while waiting:
+        inner = [constant for constant in waiting.pop().co_consts if isinstance(constant, CodeType)]
+        yield from inner
+        waiting.extend(inner)
 
 
 def _is_guard(node: ast.AST) -> bool:

@@ -6,6 +6,7 @@ a `*`, is bound by name from the keys of the input. One without any gets nothing
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import inspect
 import types
@@ -23,8 +24,16 @@ _NAMED = (*_POSITIONAL, Parameter.KEYWORD_ONLY)
 _UNNAMED_KEY = "_positional"
 """Where the command line puts arguments without a name."""
 _MAX_SHOWN_CHARS = 40
+_WHOLE = "input"
+"""What a parameter that takes the whole input is called, which may have a key of that name."""
 _SCALARS = ("str", "int", "float", "bool")
 """Types that an object of JSON never has, by the names that annotations have for them."""
+_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,), "None": (types.NoneType,)}
+"""What of JSON fits each."""
+
+
+_UNKNOWN = object()
+"""An annotation that cannot be looked at."""
 
 
 @dataclass(frozen=True)
@@ -57,20 +66,54 @@ def bind(main: Callable[..., Any], value: object, entry: str) -> Arguments:
     return _bind_by_name(named, {} if value is None else value, entry, takes_rest=takes_rest)
 
 
-def doubt(main: Callable[..., Any], value: object, entry: str) -> str | None:
-    """What to say of a `main` with one parameter that seems to want a field of the input, and gets the whole input."""
+def doubt(main: Callable[..., Any], value: object, entry: str, keys_read: Callable[[], Sequence[str] | None]) -> str | None:
+    """What to say of a `main` with one parameter that seems to want a field of the input, and gets the whole input.
+
+    `keys_read` tells which keys of the input it reads, where that can be told.
+    """
     plain = _plain_parameters(main)
     if not isinstance(value, dict) or plain is None or len(plain) != 1:
         return None
     name = plain[0]
-    kind = _scalar(main, name)
-    if kind is None:
+    why = _wants_a_field(main, name, value)
+    if why is None or keys_read():
         return None
     star = "async def" if inspect.iscoroutinefunction(main) else "def"
     return (
-        f"main in {entry!r} has one parameter, which gets the whole input, {_shown(value)} of type dict, and `{name}` is annotated as "
-        f"{kind}; write `{star} main(*, {name}: {kind})`, and it is bound by its name, or `{star} main(input)` and input[{name!r}]"
+        f"main in {entry!r} has one parameter, which gets the whole input, {_shown(value)} of type dict, and {why}; "
+        f"write `{star} main(*, {_written(main, name)})`, and it is bound by its name, or `{star} main(input)` and input[{name!r}]"
     )
+
+
+def _wants_a_field(main: Callable[..., Any], name: str, value: Mapping[str, object]) -> str | None:
+    """Why the one parameter of `main` seems to want a field of the input; None where it may want all of it."""
+    annotation = _annotation(main, name)
+    kind = _scalar(annotation)
+    if kind is not None:
+        return f"`{name}` is annotated as {kind}"
+    if (made := _dataclass(main, annotation)) is not None:
+        return f"`{name}` is annotated as {made}, which nothing makes of it: `{made}(**input)` does"
+    if annotation is not None:
+        return None
+    defaults = getattr(main, "__defaults__", None)
+    if defaults and not isinstance(defaults[0], dict | None):
+        return f"`{name}` has the default {_shown(defaults[0])}, which is never used"
+    return f"the input has the key {name!r}" if name in value and name != _WHOLE else None
+
+
+def unfit(main: Callable[..., Any], by_name: Mapping[str, object], entry: str) -> str | None:
+    """What to say of an argument that the annotation of its parameter does not fit; None where all fit."""
+    for name, item in by_name.items():
+        annotation = _annotation(main, name)
+        if (kind := _scalar(annotation)) is not None:
+            if type(item) not in (fitting for part in kind.split(" | ") for fitting in _TYPES[part]):
+                return (
+                    f"`{name}` of main in {entry!r} is annotated as {kind} and gets {_shown(item)} of type {type(item).__name__}; "
+                    "annotations are not checked, and the types under [parameters] of Pie.toml are"
+                )
+        elif isinstance(item, dict) and (made := _dataclass(main, annotation)) is not None:
+            return f"`{name}` of main in {entry!r} is annotated as {made} and gets a dict; make one of it: `{made}(**{name})`"
+    return None
 
 
 def _plain_parameters(main: Callable[..., Any]) -> tuple[str, ...] | None:
@@ -86,13 +129,17 @@ def _plain_parameters(main: Callable[..., Any]) -> tuple[str, ...] | None:
     return code.co_varnames[: code.co_argcount]
 
 
-def _scalar(main: Callable[..., Any], name: str) -> str | None:
-    """How a parameter is annotated, where no object of JSON fits that; None where one may."""
+def _annotation(main: Callable[..., Any], name: str) -> object:
+    """How a parameter is annotated: a type, a text, or `_UNKNOWN`; None where it is not."""
     try:
-        annotation = getattr(main, "__annotations__", {}).get(name)
+        return getattr(main, "__annotations__", {}).get(name)
     except Exception:
         # Annotations are looked at when somebody asks for them, and may name what is imported for type checkers alone.
-        return None
+        return _UNKNOWN
+
+
+def _scalar(annotation: object) -> str | None:
+    """How a parameter is annotated, where no object of JSON fits that; None where one may."""
     if isinstance(annotation, str):
         parts = [part.strip() for part in annotation.split("|")]
     elif isinstance(annotation, types.UnionType):
@@ -102,6 +149,24 @@ def _scalar(main: Callable[..., Any], name: str) -> str | None:
     if not parts or not all(part in _SCALARS or part == "None" for part in parts) or parts == ["None"]:
         return None
     return " | ".join(parts)
+
+
+def _dataclass(main: Callable[..., Any], annotation: object) -> str | None:
+    """The name of the dataclass that a parameter is annotated as; None where it is not."""
+    if isinstance(annotation, str):
+        annotation = getattr(main, "__globals__", {}).get(annotation)
+    return annotation.__name__ if isinstance(annotation, type) and dataclasses.is_dataclass(annotation) else None
+
+
+def _written(main: Callable[..., Any], name: str) -> str:
+    """A parameter as it stands in the source: with its annotation and its default, where it has one that is short."""
+    annotation = _annotation(main, name)
+    kind = _scalar(annotation) or _dataclass(main, annotation)
+    defaults = getattr(main, "__defaults__", None)
+    typed = name if kind is None else f"{name}: {kind}"
+    if not defaults or kind is not None:
+        return typed
+    return f"{typed}={_shown(defaults[0])}"
 
 
 def _bind_by_name(named: Sequence[Parameter], value: object, entry: str, *, takes_rest: bool) -> Arguments:

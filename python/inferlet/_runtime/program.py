@@ -58,7 +58,10 @@ def run_program(bundle: Bundle, input_json: str) -> str:
             f"main in {bundle.entry!r} is of type {type(main).__name__}; it must be a function, as in: async def main(input)",
         )
     arguments = parameters.bind(main, value, bundle.entry)
-    _warn(parameters.doubt(main, value, bundle.entry))
+    if arguments.by_name:
+        _warn(parameters.unfit(main, arguments.by_name, bundle.entry))
+    else:
+        _warn(parameters.doubt(main, value, bundle.entry, lambda: unused.keys_read(bundle.files[bundle.entry])))
     if len(sys.argv) > 1 and sys.argv[0] == bundle.entry:
         _warn(unused.unread(bundle.files[bundle.entry], value, bundle.entry, sys.argv[1:]))
     answer = main(*arguments.by_position, **arguments.by_name)

@@ -33,6 +33,10 @@ _SIGNALS = (
 _PACKAGES = "name packages under [dependencies] of Pie.toml; `pie run` and `pie build` install them"
 _NATIVE = "a program loads no native libraries; use packages in pure Python"
 _SCREEN = "a program has no screen and no terminal; print, or send with inferlet.session.send"
+_OUTSIDE = (
+    "it drives engines and talks to servers from outside, so this is a script of your machine: run it with `python FILE`. A program uses "
+    "`inferlet`"
+)
 _DATABASE = "a program has no database library; keep data in files below /scratch, as JSON or CSV"
 _COMPRESSION = "a program compresses with zlib, gzip or zipfile"
 
@@ -47,6 +51,7 @@ _MODULES = {
     "tkinter": _SCREEN,
     "turtle": _SCREEN,
     "dbm": _DATABASE,
+    "pie": _OUTSIDE,
     "sqlite3": _DATABASE,
     "_bz2": _COMPRESSION,
     "_lzma": _COMPRESSION,

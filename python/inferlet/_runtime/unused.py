@@ -62,7 +62,7 @@ def unread(source: bytes, value: object, entry: str, arguments: Sequence[str]) -
     """
     if not isinstance(value, dict) or not value or any(way in source for way in _OTHER_WAYS):
         return None
-    read = _keys_read(source)
+    read = keys_read(source)
     if read is None:
         return None
     given = {argument.partition("=")[0].lstrip("-").replace("-", "_") for argument in arguments if argument.startswith("-")}
@@ -78,7 +78,7 @@ def unread(source: bytes, value: object, entry: str, arguments: Sequence[str]) -
     return None
 
 
-def _keys_read(source: bytes) -> Sequence[str] | None:
+def keys_read(source: bytes) -> Sequence[str] | None:
     """The keys that `main` reads of its one parameter; None where it uses it otherwise, as where it hands it on."""
     tree = ast.parse(source)
     functions = (node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == "main")

@@ -26,8 +26,8 @@ _SUFFIX = ".template"
 _HERE = {".", "./"}
 _WORDS_OF_RUST = """
     abstract alloc as async await become box break const continue core crate do dyn else enum extern false final fn for gen if impl in
-    inferlet let loop macro match mod move mut override priv proc_macro pub ref return self serde static std struct super test trait true
-    try type typeof union unsafe unsized use virtual where while yield
+    inferlet let loop macro match mod move mut override priv proc_macro pub ref return self serde serde_json static std struct super test
+    trait true try type typeof union unsafe unsized use virtual where while yield
 """
 _RUST_WORDS = frozenset(_WORDS_OF_RUST.split())
 

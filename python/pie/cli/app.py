@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from pie.cli import bakery_commands, client_commands
-from pie.cli.commands import App, ProgramCommand
+from pie.cli.commands import App, LocalCommand, ProgramCommand
 from pie.cli.completing import complete_program, complete_setting
 from pie.cli.key_commands import key_app
 from pie.cli.options import (
@@ -196,7 +196,7 @@ def run(
     raise typer.Exit(run_program(launch, flags))
 
 
-@app.command()
+@app.command(cls=LocalCommand)
 def chat(
     config: ConfigOption = None,
     model: ModelOption = None,

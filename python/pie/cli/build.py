@@ -78,7 +78,8 @@ def new_program(place: str, languages: Sequence[Language]) -> int:
     folder = new(place, languages[0] if languages else "python", Path.cwd())
     shown = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
     what = "a program in this folder" if folder == Path.cwd() else shown
-    print(f"Made {what}. Next: pie run {shown} -- --help")
+    chosen_for = "" if languages else ", in Python (--lang chooses another language)"
+    print(f"Made {what}{chosen_for}. Next: pie run {shown} -- --help")
     return 0
 
 

@@ -45,6 +45,22 @@ class ProgramCommand(Command):
             raise
 
 
+class LocalCommand(Command):
+    """A command that has a model on this machine. Says what does the same in a server, to whoever names one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments left over, as the library reads them."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if getattr(error, "option_name", None) == "--server" and hasattr(error, "message"):
+                error.message += (
+                    f". {ctx.command_path} talks to a model of this machine; a server runs the program that does so, "
+                    "examples/python/conversation.py: pie run conversation.py --server ADDRESS"
+                )
+            raise
+
+
 class App(typer.Typer):
     """A command line, or a part of it, of such commands."""
 

@@ -14,6 +14,7 @@ from pie.cli.printer import Printer
 from pie.cli.stdin import stdin_messages
 from pie.cli.terminal import give_up_stdout, tell_seed
 from pie.errors import PieError
+from pie.events import Event
 
 if TYPE_CHECKING:
     from pie._engine import Process
@@ -58,6 +59,7 @@ def run_program(launch: Launch, flags: Flags) -> int:
             engine.stop()
             events.join()
         except KeyboardInterrupt:
+            events.is_interrupted = True
             process.cancel()
             engine.stop()
             events.join(_READER_PATIENCE_S)
@@ -83,13 +85,16 @@ class _Events(threading.Thread):
     def __init__(self, engine: Engine, process: Process, printer: Printer) -> None:
         super().__init__(name="pie-events", daemon=True)
         self.printer = printer
+        self.is_interrupted = False
+        """Whether Ctrl-C ends the program, which then is not told to whoever has pressed it."""
         self._engine = engine
         self._process = process
 
     def run(self) -> None:
         try:
             while (event := self._process.next_event()) is not None:
-                self.printer.show(event)
+                if not (self.is_interrupted and isinstance(event, Event.Error) and event.code == "cancelled"):
+                    self.printer.show(event)
         except OSError as error:
             give_up_stdout(error)
             self._process.cancel()

@@ -13,6 +13,7 @@ from pie.cli.preparing import opened, ready
 from pie.cli.serve import Ending
 from pie.cli.terminal import plain
 from pie.errors import PieError
+from pie.programs import Source
 
 if TYPE_CHECKING:
     from pie.cli.launch import Launch
@@ -45,6 +46,8 @@ def serve_program(launch: Launch, flags: Flags, port: int, *, shared: bool) -> i
     init_logging("info")
     check_address(LOOPBACK, port)
     with raised(), TemporaryDirectory(prefix="pie-serving-") as folder, opened(config, prepared.program) as engine:
+        if isinstance(prepared.program, Source):
+            engine.check(prepared.program)
         server = engine.serve_program(
             prepared.program,
             config,

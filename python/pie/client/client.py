@@ -259,8 +259,8 @@ class Client:
     async def launch(  # noqa: PLR0913  # a field each
         self,
         program: str,
-        *,
         input: Any = None,  # noqa: A002  # what the entry of a program calls it
+        *,
         args: Sequence[str] = (),
         seed: int | None = None,
         token_budget: int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import msgspec
 
@@ -28,6 +28,10 @@ class Events:
 
     def __aiter__(self) -> Self:
         return self
+
+    def __iter__(self) -> NoReturn:
+        """Says how they are looped over."""
+        raise TypeError("these events are awaited: write `async for event in process.events()`; those of pie.client.sync are not")
 
     async def __anext__(self) -> AnyEvent:
         self._note_reader()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ from pie.config import Flags, load
 from pie.config.settings import settings as known_settings
 from pie.config.suggest import unknown
 from pie.engine import Engine as _Engine
+from pie.errors import PieError
 from pie.inprocess.following import Message, OnEvent, followed, followed_async
 from pie.inprocess.process import Process
 from pie.inprocess.programs import Program, opened
@@ -139,6 +141,7 @@ class Engine:
         PieError: what is wrong with the program's files, `invalid-argument`, `limit-processes`, `engine-stopped`. What
         is wrong with the program itself is its last event.
         """
+        _check_names("launch", options, LaunchOptions.__optional_keys__)
         return self._launch(opened(program), input, **options)
 
     def run(
@@ -195,6 +198,8 @@ class Engine:
         username: str | None = None,
         alone: bool = False,
     ) -> Process:
+        if not self._close.alive:
+            raise PieError("engine-stopped", "this engine is closed; open another one: with pie.Engine() as engine")
         if programs is not None and not isinstance(programs, Mapping):
             raise checks.refused("programs", programs, "a dict of programs by the names that it calls them by")
         raw = self._engine.launch(
@@ -252,10 +257,21 @@ async def run_async(
 
 
 def _apart(options: RunOptions) -> tuple[EngineOptions, LaunchOptions]:
-    """What opens the engine, and what launches the program."""
+    """What opens the engine, and what launches the program; TypeError for what does neither."""
+    _check_names("run", options, EngineOptions.__optional_keys__ | LaunchOptions.__optional_keys__)
     opening = {name: value for name, value in options.items() if name in EngineOptions.__optional_keys__}
     launch = {name: value for name, value in options.items() if name not in opening}
     return cast(EngineOptions, opening), cast(LaunchOptions, launch)
+
+
+def _check_names(callee: str, options: Mapping[str, object], known: Collection[str]) -> None:
+    """TypeError for an option that there is not, with the nearest one."""
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            meant = f"did you mean {near[0]!r}?" if near else f"its options are {', '.join(sorted(known))}"
+            remedy = f"what a program gets is its input: {callee}(program, {{{name!r}: ...}})"
+            raise TypeError(f"{callee}() has no option {name!r}; {meant}; {remedy}")
 
 
 def _close(engine: _Engine) -> None:

@@ -23,8 +23,10 @@ const VERSIONS: [&[u8]; 2] = [b"HTTP/1.1 ", b"HTTP/1.0 "];
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 /// The statuses of a server whose programs answer nothing: that it goes on, its probes, and what it refuses.
 const STATUSES: &[u16] = &[
-    100, 200, 400, 401, 403, 404, 405, 408, 413, 414, 426, 429, 431, 500, 501, 503, 504,
+    100, 101, 200, 400, 401, 403, 404, 405, 408, 413, 414, 426, 429, 431, 500, 501, 503, 504,
 ];
+/// The status behind which HTTP ends.
+const SWITCHING: u16 = 101;
 /// Asked after each connection, by somebody else; there is no such program.
 const HONEST: &str = "GET /http/absent/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
@@ -206,6 +208,10 @@ fn statuses(mut heard: &[u8]) -> Vec<u16> {
             panic!("this is no status: {}", heard.escape_ascii());
         };
         statuses.push(status);
+        // Beside the paths of programs a client may come, whose messages these are from here on.
+        if status == SWITCHING {
+            break;
+        }
         let Some(end) = heard.windows(4).position(|window| window == END_OF_HEAD) else {
             break;
         };

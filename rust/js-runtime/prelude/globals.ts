@@ -35,14 +35,35 @@ function defineLazily(module: string, names: readonly string[]): void {
   }
 }
 
-function startTimer(callback: unknown, delay: unknown, repeat: boolean, values: unknown[]): number {
-  if (typeof callback !== 'function') throw new TypeError(`a timer calls a function, not ${String(callback)}`);
-  const call = callback as (...values: unknown[]) => void;
-  return host.startTimer(values.length === 0 ? () => call() : () => call(...values), Number(delay ?? 0) || 0, repeat);
+/** A timer that calls once, and has not yet. */
+export interface WaitingTimer {
+  readonly callback: (...values: unknown[]) => void;
+  /** Where it was started. */
+  readonly started: Error;
+}
+
+/** The timers that call once, and have not yet, by their numbers. */
+export const waitingTimers = new Map<number, WaitingTimer>();
+
+function startTimer(given: unknown, delay: unknown, repeat: boolean, values: unknown[]): number {
+  if (typeof given !== 'function') throw new TypeError(`a timer calls a function, not ${String(given)}`);
+  const callback = given as (...values: unknown[]) => void;
+  const call = values.length === 0 ? () => callback() : () => callback(...values);
+  const delayMs = Number(delay ?? 0) || 0;
+  if (repeat) return host.startTimer(call, delayMs, true);
+  const callOnce = (): void => {
+    waitingTimers.delete(id);
+    call();
+  };
+  const id = host.startTimer(callOnce, delayMs, false);
+  waitingTimers.set(id, { callback, started: new Error() });
+  return id;
 }
 
 function stopTimer(id: unknown): void {
-  if (typeof id === 'number' && Number.isInteger(id) && id > 0) host.stopTimer(id);
+  if (typeof id !== 'number' || !Number.isInteger(id) || id <= 0) return;
+  waitingTimers.delete(id);
+  host.stopTimer(id);
 }
 
 const globals: Record<string, unknown> = {

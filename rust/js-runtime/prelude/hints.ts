@@ -197,23 +197,38 @@ function notExported(name: string, module: string): string {
   const shown = module === 'pie:inferlet/index.js' ? 'inferlet' : module;
   const place = importOf(name, shown);
   const names = shown === 'inferlet' ? Object.keys(exported) : exportsOf(host.programFile(module) ?? '');
-  const near = nearest(name, names);
-  const remedy = near !== undefined ? `did you mean '${near}'?` : `where it is a type, write \`import type { ${name} }\``;
+  const near = name === 'default' ? undefined : nearest(name, names);
+  const absent = name === 'default' ? withoutDefault(shown, names) : `where it is a type, write \`import type { ${name} }\``;
+  const remedy = near === undefined ? absent : `did you mean '${near}'?`;
   return `Could not find export '${name}' in module '${shown}'${place === undefined ? '' : ` (${place})`}; ${remedy}`;
 }
 
+/** What to write in place of the import of a default that a module does not export. */
+function withoutDefault(module: string, names: readonly string[]): string {
+  if (module === 'inferlet') {
+    return "it has no default: write `import * as inferlet from 'inferlet'`, or name what is used, as `import { Context, Model } from 'inferlet'`";
+  }
+  if (names.length === 0) return 'it has no default: write `export default` in front of what is meant';
+  return `it has no default: name what is used, as \`import { ${names[0]} }\`, or write \`export default\` in front of what is meant`;
+}
+
+/** Where names stand between braces in an import, or one without, which is the default. */
+const NAMED_IMPORT = /\{([^{}]*)\}\s*from\s*['"]([^'"]+)['"]/g;
+const DEFAULT_IMPORT = /\bimport\s+([A-Za-z_$][\w$]*)\s*(?:,[^'";]*)?\bfrom\s*['"]([^'"]+)['"]/g;
+
 /** The place at which a file of the program imports a name from a module. */
 function importOf(name: string, module: string): string | undefined {
-  const wanted = new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`);
+  const isDefault = name === 'default';
+  const wanted = isDefault ? /^/ : new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`);
   const stem = (path: string): string => path.split('/').at(-1)!.replace(/\.\w+$/, '');
   for (const path of host.programPaths()) {
     if (!/\.[mc]?[jt]s$/.test(path)) continue;
     const text = host.programFile(path) ?? '';
-    for (const { 1: names, 2: from, index } of text.matchAll(/\{([^{}]*)\}\s*from\s*['"]([^'"]+)['"]/g)) {
+    for (const { 0: whole, 1: names, 2: from, index } of text.matchAll(isDefault ? DEFAULT_IMPORT : NAMED_IMPORT)) {
       const isIt = module === 'inferlet' ? /(?:^|\/)inferlet$/.test(from!) : from!.startsWith('.') && stem(from!) === stem(module);
       const at = isIt ? wanted.exec(names!)?.index : undefined;
       if (at === undefined) continue;
-      const before = text.slice(0, index + 1 + at).split('\n');
+      const before = text.slice(0, index + whole!.indexOf(names!, 1) + at).split('\n');
       return `${path}:${before.length}:${before.at(-1)!.length + 1}`;
     }
   }

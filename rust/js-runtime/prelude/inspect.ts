@@ -1,5 +1,7 @@
 /** Values as text for people. */
 
+import { ownLines } from './stacks.js';
+
 const MAX_DEPTH = 4;
 const MAX_ITEMS = 100;
 
@@ -32,7 +34,7 @@ function show(value: unknown, depth: number, outer: object[]): string {
 }
 
 function showError(error: Error): string {
-  return `${error.name}: ${error.message}\n${error.stack ?? ''}`.trimEnd();
+  return [`${error.name}: ${error.message}`, ...ownLines(error)].join('\n');
 }
 
 function cut(items: ArrayLike<unknown>, item: (part: unknown) => string): string {

@@ -3,7 +3,9 @@
 import './globals.js';
 import * as host from 'pie:host';
 import { ERROR_CODES } from 'pie:inferlet/error-codes.js';
+import { printable, tellBy } from 'pie:inferlet/failures.js';
 import { toJson } from 'pie:inferlet/json.js';
+import { ownLines } from './stacks.js';
 
 /** How a program failed, as the engine reports it. */
 interface FailureRecord {
@@ -22,6 +24,67 @@ export function toAnswer(value: unknown): string {
   return toJson(value, 'the value that main returned', 'invalid-output');
 }
 
+/** A function of one parameter that is a plain name: the name, and what it is without an argument. */
+const LONE_PARAMETER =
+  /^(?:async\b\s*)?(?:function\b\s*[\w$]*\s*)?\(?\s*([A-Za-z_$][\w$]*)\s*(?:=(?!>)\s*('[^'\n]*'|"[^"\n]*"|-?\d[\w.]*|true\b|false\b))?\s*(?:[,)]|=)/;
+
+/** Characters of an input that a warning shows. */
+const MAX_SHOWN_CHARS = 60;
+
+/**
+ * What to say of a `main` whose one parameter gets the whole input, and seems to want a part of it; undefined where there
+ * is nothing to say. Where the program puts such an input into a text later, it is told of that.
+ */
+export function doubt(entry: string, main: unknown, input: unknown): string | undefined {
+  if (typeof main !== 'function' || typeof input !== 'object' || input === null || Array.isArray(input)) return undefined;
+  const source = Function.prototype.toString.call(main);
+  const found = LONE_PARAMETER.exec(source);
+  if (found === null) return undefined;
+  const [, name, value] = found as unknown as [string, string, string | undefined];
+  const remedy = `take its parts by name, as in \`main({ ${value === undefined ? name : `${name} = ${value}`} })\``;
+  const reason =
+    value !== undefined
+      ? `the default of \`${name}\` is never used`
+      : isKey(name, input) && !readsPart(name, source)
+        ? `\`${name}\` is one of its keys`
+        : undefined;
+  if (reason !== undefined) return `main in ${entry} has one parameter, which gets the whole input, ${shown(input)}, and ${reason}; ${remedy}`;
+  tellOfTexts(input, entry, remedy);
+  return undefined;
+}
+
+function shown(input: object): string {
+  const text = printable(input);
+  return text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text;
+}
+
+/** Whether a parameter is called as a key. Words without a name are the key `input`, and so is many a parameter called. */
+function isKey(name: string, input: object): boolean {
+  return name !== 'input' && Object.hasOwn(input, name);
+}
+
+/** Whether a function reads the part of a parameter that is called as the parameter is. */
+function readsPart(name: string, source: string): boolean {
+  const word = name.replaceAll('$', '\\$');
+  return new RegExp(`(?<![\\w$])${word}\\s*(?:\\??\\.\\s*${word}(?![\\w$])|(?:\\?\\.)?\\[)|\\}\\s*=\\s*${word}(?![\\w$])`).test(source);
+}
+
+/** Has an input tell of it, once, where it is put into a text: `[object Object]` is never meant. */
+function tellOfTexts(input: object, entry: string, remedy: string): void {
+  let isTold = false;
+  const value = (hint: string): string | number => {
+    if (!isTold) {
+      isTold = true;
+      const place = /([^\s()]+:\d+:\d+)\)?$/.exec(ownFrames(new Error()).split('\n')[0] ?? '')?.[1];
+      const happened = `the whole input, ${shown(input)}, was put into a text, a sum or a comparison`;
+      const told = `${happened}${place === undefined ? '' : ` (${place})`}: main in ${entry} gets it as one object; ${remedy}`;
+      host.write('stderr', `warning: ${told}\n`.toWellFormed());
+    }
+    return hint === 'number' ? NaN : '[object Object]';
+  };
+  Object.defineProperty(input, Symbol.toPrimitive, { value, writable: true, configurable: true });
+}
+
 /** Describes what a program threw. */
 export function describe(thrown: unknown): FailureRecord {
   if (!(thrown instanceof Error)) {
@@ -37,6 +100,8 @@ export function describe(thrown: unknown): FailureRecord {
   const said = explained(thrown, frames) ?? messageOf(thrown);
   return { kind, message: said + note, code, traceback: traceback(thrown, 0, said) };
 }
+
+tellBy((thrown) => describe(thrown).traceback);
 
 let hints: { explained: (message: string, frames: string) => string | undefined } | undefined;
 
@@ -90,22 +155,10 @@ function codeOf(error: Error): string | undefined {
 
 let sourceMaps: { mapped: (frames: readonly string[]) => string[] } | undefined;
 
-/**
- * The frames of the program's own files, by the source map of a bundle those of what was bundled. Those of the SDK and
- * the runtime were compiled without names and places.
- */
-function ownFrames(error: Error): string {
-  const lines = String(error.stack ?? '').split('\n');
-  const own = lines.filter((line) => /:\d+:\d+\)?$/.test(line) && !/[( ](?:<null>|pie:)/.test(line));
+/** The frames of the program's own files, by the source map of a bundle those of what was bundled. */
+export function ownFrames(error: Error): string {
+  const own = ownLines(error);
   if (own.length === 0) return '';
   sourceMaps ??= host.importNow('pie:runtime/source-map.js') as { mapped: (frames: readonly string[]) => string[] };
   return sourceMaps.mapped(own).map((line) => `${line}\n`).join('');
-}
-
-function printable(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? String(value);
-  } catch {
-    return Object.prototype.toString.call(value);
-  }
 }

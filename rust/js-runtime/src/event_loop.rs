@@ -19,7 +19,7 @@ use crate::errors;
 pub(crate) trait Awaited {
     /// A new pollable, a child of this future.
     fn pollable(&self) -> Pollable;
-    /// Whether it is work on a context, which is asked for to be awaited. A message may be asked for in advance.
+    /// Whether it is work, which is asked for to be awaited. A message may be asked for in advance.
     fn is_work(&self) -> bool;
     /// The answer; none while there is none. An error of the engine is the inner one.
     fn take<'js>(
@@ -61,8 +61,9 @@ impl<F: Awaited, O> Awaited for Kept<F, O> {
     }
 }
 
-/// The futures of the engine that are work on a context.
-const WORK: [&str; 5] = [
+/// The futures of the engine that are work: on a context, and the request to a server.
+const WORK: [&str; 6] = [
+    "FutureHead",
     "FutureUnit",
     "FuturePassOutput",
     "FutureOutput",
@@ -70,7 +71,7 @@ const WORK: [&str; 5] = [
     "FutureText",
 ];
 
-/// Whether a future of this name is work on a context.
+/// Whether a future of this name is work.
 pub(crate) fn is_work(future: &str) -> bool {
     future
         .rsplit("::")
@@ -100,14 +101,14 @@ struct Wait {
 }
 
 impl Wait {
-    /// Whether it is work that is under way and that nobody has asked to hear of.
-    fn is_forgotten(&self) -> bool {
+    /// Whether it is work that is under way, and that has not lost a race.
+    fn is_under_way(&self) -> bool {
         let is_work = self
             .handles
             .borrow()
             .as_ref()
             .is_some_and(|handles| handles.future.is_work());
-        is_work && !self.awaited.get()
+        is_work && !self.lost.get()
     }
 
     /// Cancels the future once its race is lost and nobody could ask for it again.
@@ -245,6 +246,11 @@ impl EventLoop {
         drop(timer);
     }
 
+    /// Whether a timer is still to be due.
+    pub(crate) fn has_timers(&self) -> bool {
+        !self.timers.borrow().is_empty()
+    }
+
     /// Notes that a promise was rejected without a handler, or that such a one got a handler after all.
     pub(crate) fn track_rejection<'js>(
         &self,
@@ -280,16 +286,17 @@ impl EventLoop {
         reason.and_then(|reason| reason.restore(ctx).ok())
     }
 
-    /// Rejects the promises of work that is not done though the program has ended, and that nothing awaited: their
-    /// rejection is unhandled then.
+    /// Rejects the promises of work that is not done though `main` has ended. The rejection of what nothing awaited,
+    /// and of what an async function waits for whose own promise nothing awaited, is unhandled then. That of what lost a
+    /// race, or has a handler, goes to those who would have heard of the answer.
     pub(crate) fn reject_unawaited(&self, ctx: &Ctx<'_>) -> Result<()> {
         let waits: Vec<Rc<Wait>> = self.waits.borrow().clone();
-        for wait in waits.iter().filter(|wait| wait.is_forgotten()) {
+        for wait in waits.iter().filter(|wait| wait.is_under_way()) {
             drop(wait.handles.take());
             let Some(settle) = wait.settle.take() else {
                 continue;
             };
-            let error = errors::to_js(ctx, &unawaited())?;
+            let error = errors::to_js(ctx, &unawaited(wait.awaited.get()))?;
             settle
                 .restore(ctx)?
                 .call::<_, ()>((error, rquickjs::Undefined))?;
@@ -419,11 +426,17 @@ fn ready(waits: &[Rc<Wait>], next_due: Option<u64>) -> Vec<Rc<Wait>> {
 }
 
 /// The error of work that the end of the program cuts off.
-fn unawaited() -> errors::EngineError {
+fn unawaited(is_awaited: bool) -> errors::EngineError {
+    let message = if is_awaited {
+        "the program ended before this was done: an async function, or a `.then(...)`, waits for it, and nothing awaited \
+         that; write `await` before its call, and in the place of `list.forEach(async ...)` a loop `for (... of list)` or \
+         `await Promise.all(list.map(async ...))`"
+    } else {
+        "the program ended before this was done, and nothing awaited it; write `await` before the call"
+    };
     errors::EngineError {
         code: "program-error".to_owned(),
-        message: "the program ended before this was done, and nothing awaited it; write `await` before the call"
-            .to_owned(),
+        message: message.to_owned(),
         details: "{}".to_owned(),
     }
 }

@@ -37,6 +37,9 @@ const HINTS_MODULE: &str = "pie:runtime/hints.js";
 /// The module that knows which arguments a program does not read.
 const UNUSED_MODULE: &str = "pie:runtime/unused.js";
 
+/// The module that knows which timers `main` has left behind.
+const LEFT_MODULE: &str = "pie:runtime/left-behind.js";
+
 /// The part of the runtime that is JavaScript: importing it sets up the globals.
 const RUNTIME_MODULE: &str = "pie:runtime/program.js";
 
@@ -104,6 +107,7 @@ struct Ready {
     context: Context,
     describe: Persistent<Function<'static>>,
     to_answer: Persistent<Function<'static>>,
+    doubt: Persistent<Function<'static>>,
 }
 
 thread_local! {
@@ -136,7 +140,7 @@ impl Ready {
             },
         )));
         let context = Context::full(&runtime)?;
-        let (describe, to_answer) = context.with(|ctx| {
+        let (describe, to_answer, doubt) = context.with(|ctx| {
             ctx.store_userdata(EventLoop::default())
                 .map_err(|_| Error::Unknown)?;
             builtins::import_now(&ctx, modules::SDK)?;
@@ -144,6 +148,7 @@ impl Ready {
             Ok::<_, Error>((
                 Persistent::save(&ctx, support.describe),
                 Persistent::save(&ctx, support.to_answer),
+                Persistent::save(&ctx, support.doubt),
             ))
         })?;
         runtime.run_gc();
@@ -156,6 +161,19 @@ impl Ready {
             context,
             describe,
             to_answer,
+            doubt,
+        })
+    }
+
+    /// The functions of the runtime, in its context.
+    fn support<'js>(&self, ctx: &Ctx<'js>) -> Result<Support<'js>, Failure> {
+        let restored = |function: &Persistent<Function<'static>>| {
+            function.clone().restore(ctx).map_err(failure::internal)
+        };
+        Ok(Support {
+            describe: restored(&self.describe)?,
+            to_answer: restored(&self.to_answer)?,
+            doubt: restored(&self.doubt)?,
         })
     }
 }
@@ -174,18 +192,7 @@ fn within<T>(
     let (resolver, loader) = modules::loader(program);
     ready.runtime.set_loader(resolver, loader);
     let answer = ready.context.with(|ctx| {
-        let support = Support {
-            describe: ready
-                .describe
-                .clone()
-                .restore(&ctx)
-                .map_err(failure::internal)?,
-            to_answer: ready
-                .to_answer
-                .clone()
-                .restore(&ctx)
-                .map_err(failure::internal)?,
-        };
+        let support = ready.support(&ctx)?;
         work(&ctx, &support, &entry)
     });
     // The engine throws the whole instance away; taking the heap apart first would only delay the answer.
@@ -240,41 +247,29 @@ fn without_main<'js>(
     Ok(no_main(ctx, entry))
 }
 
-/// What `main` answers. The engine calls it with one value: of another parameter nothing would ever come.
-fn call_main<'js>(
+/// What to say of an argument that nothing in the program reads.
+fn unread<'js>(
     ctx: &Ctx<'js>,
     entry: &str,
-    module: &Object<'js>,
-    input: Value<'js>,
-) -> Result<Value<'js>, Fault<'js>> {
-    let main: Value = module.get("main")?;
-    let Some(main) = main.as_function() else {
-        let message = without_main(ctx, entry, module)?;
-        return Err(failure::raise(ctx, "invalid-program", message));
-    };
-    let n_parameters: u32 = main.get("length")?;
-    if n_parameters > 1 {
-        let message = format!(
-            "main in {entry} takes {n_parameters} parameters; the engine calls it with one, the input: take its parts by \
-             name, as in `main({{ name, n }})`"
-        );
-        return Err(failure::raise(ctx, "invalid-program", message));
-    }
-    if !engine::args().is_empty() {
-        warn_of_unread(ctx, entry, main, &input);
-    }
-    Ok(main.call((input,))?)
+    main: &Function<'js>,
+    input: &Value<'js>,
+) -> rquickjs::Result<Option<String>> {
+    let unread: Function = builtins::import_now(ctx, UNUSED_MODULE)?.get("unread")?;
+    unread.call((entry, main.clone(), input.clone()))
 }
 
-/// Tells of an argument that nothing in the program reads.
-fn warn_of_unread<'js>(ctx: &Ctx<'js>, entry: &str, main: &Function<'js>, input: &Value<'js>) {
-    let unread: rquickjs::Result<Option<String>> = builtins::import_now(ctx, UNUSED_MODULE)
-        .and_then(|unused| {
-            unused
-                .get::<_, Function>("unread")?
-                .call((entry, main.clone(), input.clone()))
-        });
-    match unread {
+/// What to say of timers that `main` has left behind.
+fn left_timers(ctx: &Ctx<'_>) -> rquickjs::Result<Option<String>> {
+    if !event_loop::current(ctx, EventLoop::has_timers)? {
+        return Ok(None);
+    }
+    let left: Function = builtins::import_now(ctx, LEFT_MODULE)?.get("leftTimers")?;
+    left.call(())
+}
+
+/// Warns of what was found, if anything was.
+fn warn(ctx: &Ctx<'_>, found: rquickjs::Result<Option<String>>) {
+    match found {
         Ok(Some(message)) => {
             globals::write_all(&get_stderr(), &format!("warning: {message}\n"));
         }
@@ -303,6 +298,8 @@ struct Support<'js> {
     describe: Function<'js>,
     /// `toAnswer(value) -> JSON text`
     to_answer: Function<'js>,
+    /// `doubt(entry, main, input) -> a warning, or undefined`
+    doubt: Function<'js>,
 }
 
 impl<'js> Support<'js> {
@@ -311,6 +308,7 @@ impl<'js> Support<'js> {
         Ok(Self {
             describe: module.get("describe")?,
             to_answer: module.get("toAnswer")?,
+            doubt: module.get("doubt")?,
         })
     }
 
@@ -335,7 +333,7 @@ impl<'js> Support<'js> {
             Some(handler) => builtins::import_now(ctx, SERVER_MODULE)?
                 .get::<_, Function>("serve")?
                 .call((handler,))?,
-            None => call_main(ctx, entry, &module, input)?,
+            None => self.call_main(ctx, entry, &module, input)?,
         };
         let answer = match MaybePromise::from_value(answer.clone())
             .as_value()
@@ -348,10 +346,41 @@ impl<'js> Support<'js> {
         while ctx.execute_pending_job() {}
         event_loop::current(ctx, |event_loop| event_loop.reject_unawaited(ctx))??;
         let unhandled = event_loop::current(ctx, |event_loop| event_loop.unhandled_rejection(ctx))?;
-        match unhandled {
-            Some(reason) => Err(Fault::Thrown(reason)),
-            None => Ok(self.to_answer.call((answer,))?),
+        if let Some(reason) = unhandled {
+            return Err(Fault::Thrown(reason));
         }
+        let answer: String = self.to_answer.call((answer,))?;
+        warn(ctx, left_timers(ctx));
+        Ok(answer)
+    }
+
+    /// What `main` answers. The engine calls it with one value: of another parameter nothing would ever come.
+    fn call_main(
+        &self,
+        ctx: &Ctx<'js>,
+        entry: &str,
+        module: &Object<'js>,
+        input: Value<'js>,
+    ) -> Result<Value<'js>, Fault<'js>> {
+        let main: Value = module.get("main")?;
+        let Some(main) = main.as_function() else {
+            let message = without_main(ctx, entry, module)?;
+            return Err(failure::raise(ctx, "invalid-program", message));
+        };
+        let n_parameters: u32 = main.get("length")?;
+        if n_parameters > 1 {
+            let message = format!(
+                "main in {entry} takes {n_parameters} parameters; the engine calls it with one, the input: take its parts by \
+                 name, as in `main({{ name, n }})`"
+            );
+            return Err(failure::raise(ctx, "invalid-program", message));
+        }
+        let doubt = self.doubt.call((entry, main.clone(), input.clone()));
+        warn(ctx, doubt);
+        if !engine::args().is_empty() {
+            warn(ctx, unread(ctx, entry, main, &input));
+        }
+        Ok(main.call((input,))?)
     }
 
     /// Links the entry with what it imports. The first import of the module that does so halts its evaluation, which

@@ -93,7 +93,10 @@ impl Server {
         let audit = Audit::open(config.auth.audit_file())?;
         // The address first: a second server by mistake must not touch the folder of the first.
         let (listener, address) = runtime.block_on(bind(&config))?;
-        host.claim_files()?;
+        // A program alone may have no files: where it has, they are claimed as it first asks for them.
+        if config.mount.is_none() {
+            host.claim_files()?;
+        }
         let authority = Authority::open(&config.auth, &config.data_dir, address)?;
         let registry = Registry::open(
             config.data_dir.join("programs"),

@@ -324,6 +324,11 @@ fn both_dialects_of_ebnf_are_told_apart() {
         "start: expr\nexpr: expr \"+\" term | term\nterm: NUM\nNUM: /[0-9]+/",
     ));
     assert!(accepts(&lark, "1+22+3") && !accepts(&lark, "1+") && !accepts(&lark, "+1"));
+    // The name of an alternative is none of what it consists of.
+    let named = compiled(Source::Ebnf(
+        "start: \"a\" -> start\n  | \"b\" start -> other",
+    ));
+    assert!(accepts(&named, "ba") && !accepts(&named, "b"));
     // A lexer that takes the longest match would not see the second.
     let root = compiled(Source::Ebnf(
         "root ::= (\"a\" | \"ab\") \"b\" # a comment ::=\n",

@@ -104,6 +104,63 @@ def test_a_program_speaks_for_itself_alone(server: Served, tmp_path: Path) -> No
     assert said.isdisjoint({"service-worker-allowed", "clear-site-data", "alt-svc", "strict-transport-security"})
 
 
+FAILS = {
+    "py": """
+from inferlet.http_server import Response
+
+
+async def fetch(request):
+    if request.path == "/throws":
+        raise ValueError("boom")
+    if request.path == "/broken":
+        return Response(parts())
+    return None
+
+
+async def parts():
+    yield "one"
+    raise ValueError("bang")
+""",
+    "ts": """
+export default {
+  async fetch(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (pathname === '/throws') throw new RangeError('boom');
+    if (pathname === '/broken') return new Response(parts());
+    return undefined as unknown as Response;
+  },
+};
+
+async function* parts(): AsyncGenerator<string> {
+  yield 'one';
+  throw new RangeError('bang');
+}
+""",
+}
+
+
+@pytest.mark.parametrize("language", ["py", "ts"])
+def test_a_request_that_fails_is_in_the_log_with_its_reason(tmp_path: Path, language: str) -> None:
+    # Each once more than once: a process must not be ended before it has told.
+    n_each = 10
+    (tmp_path / f"fails.{language}").write_text(FAILS[language])
+    with serving(tmp_path / "server") as served:
+        done = pie("install", f"fails.{language}", "--http", "--server", served.url, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        for _ in range(n_each):
+            assert ask(served, "/http/fails/throws").code == "http-no-answer"
+            assert ask(served, "/http/fails/none").code == "http-no-answer"
+            with suppress(IncompleteRead, ConnectionError):
+                ask(served, "/http/fails/broken")
+        # What a process told stands in front of its end.
+        served.logged("(http-no-answer): fails@", 3 * n_each)
+        log = served.stderr
+        assert log.count(" ended after ") == 3 * n_each, log
+        for said in ("Error: boom", "fetch returned", "Error: bang"):
+            assert log.count(said) == n_each, (said, log)
+        assert "<null>" not in log
+
+
 SETS_COOKIES = """
 from inferlet.http_server import Response
 

@@ -13,6 +13,7 @@ use super::stores::new_store;
 use crate::Error;
 use crate::errors::stopped;
 use crate::event::{Event, Failure};
+use crate::http_in::answered_nothing;
 use crate::interface::bindings::ProgramPre;
 use crate::interface::bindings::exports::pie::inferlet::run;
 use crate::interface::linkers::Prepared;
@@ -98,10 +99,21 @@ pub(super) async fn run(mut reporter: EndReporter, program: Program, input: Stri
         biased;
         reason = record.stopped() => Err(Failure::from(reason)),
         error = past_wall_limit(record.limits.wall) => Err(Failure::from(error)),
-        outcome = program => outcome,
+        outcome = program => outcome.and_then(|value| answered(&record, value)),
     };
+    if outcome.is_ok() {
+        record.warn_of_unheeded_children();
+    }
     record.end_children().await;
     reporter.report(outcome, &outputs);
+}
+
+/// What a program returned, unless it was to answer requests and has failed to.
+fn answered(record: &ProcessRecord, value: String) -> Result<String, Failure> {
+    match &record.requests {
+        Some(requests) if requests.has_only_failed() => Err(answered_nothing().into()),
+        _ => Ok(value),
+    }
 }
 
 /// Checks a program without running any of it, and reports what is wrong with it as its failure: `null` where nothing

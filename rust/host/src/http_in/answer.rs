@@ -3,7 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -107,6 +107,22 @@ impl Body for AnswerBody {
     }
 }
 
+/// How many requests a program has taken, and how many of them it has failed to answer.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    n_taken: AtomicU64,
+    n_failed: AtomicU64,
+}
+
+impl Tally {
+    /// True where the program has taken requests, and has answered none of them. One whose client has gone is none that
+    /// it has failed to answer.
+    pub(crate) fn has_only_failed(&self) -> bool {
+        let n_taken = self.n_taken.load(Ordering::Relaxed);
+        n_taken > 0 && n_taken == self.n_failed.load(Ordering::Relaxed)
+    }
+}
+
 /// Where a program writes its answer.
 #[derive(Debug)]
 pub(crate) struct Answering {
@@ -117,6 +133,8 @@ pub(crate) struct Answering {
     gone: Arc<Gone>,
     body: BodyState,
     account: Account,
+    /// That of the program that has taken the request; none while it waits.
+    tally: Option<Arc<Tally>>,
 }
 
 /// How far the body of an answer has come.
@@ -153,8 +171,15 @@ impl Answering {
             gone,
             body: BodyState::BeforeHead,
             account,
+            tally: None,
         };
         (answering, answered)
+    }
+
+    /// A program has taken the request: what becomes of the answer counts in its tally.
+    pub(super) fn count_in(&mut self, tally: &Arc<Tally>) {
+        tally.n_taken.fetch_add(1, Ordering::Relaxed);
+        self.tally = Some(tally.clone());
     }
 
     /// Answers with a head, whose body follows in parts.
@@ -263,11 +288,21 @@ impl Answering {
 impl Answering {
     /// There is no answer, or no more of it.
     pub(crate) fn abandon(&mut self) {
-        self.asked = None;
         if let BodyState::BeforeHead | BodyState::Open { .. } = self.body {
+            // It counts before whoever waits hears of it: a client that has heard goes.
+            if let Some(tally) = self.tally.as_ref().filter(|_| !self.gone.is_settled()) {
+                tally.n_failed.fetch_add(1, Ordering::Relaxed);
+            }
             // Who waits for the rest hears that it is not whole.
             self.body = BodyState::Complete;
         }
+        self.asked = None;
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.abandon();
     }
 }
 
@@ -357,6 +392,39 @@ mod tests {
         assert!(answering.respond(200, HeaderMap::new()).is_err());
         let error = body.frame().await.unwrap().unwrap_err();
         assert_eq!(error.code, ErrorCode::HttpNoAnswer);
+    }
+
+    #[tokio::test]
+    async fn only_what_a_program_has_failed_to_answer_counts_as_that() {
+        let taken = |method: &Method| {
+            let tally = Arc::<Tally>::default();
+            let (mut answering, answered) = answering(method);
+            answering.count_in(&tally);
+            (tally, answering, answered)
+        };
+        let (tally, answering, _answered) = taken(&Method::GET);
+        assert!(!tally.has_only_failed());
+        drop(answering);
+        assert!(tally.has_only_failed());
+        let (tally, mut answering, answered) = taken(&Method::GET);
+        answering.respond(200, HeaderMap::new()).unwrap();
+        let _body = answered.await.unwrap().into_body();
+        answering.abandon();
+        // It counts once.
+        drop(answering);
+        assert!(tally.has_only_failed());
+        let (tally, mut answering, answered) = taken(&Method::GET);
+        answering.respond(200, HeaderMap::new()).unwrap();
+        let _body = answered.await.unwrap().into_body();
+        answering.finish().unwrap();
+        drop(answering);
+        assert!(!tally.has_only_failed());
+        // Its client went before.
+        let (tally, mut answering, answered) = taken(&Method::GET);
+        answering.respond(200, HeaderMap::new()).unwrap();
+        drop(answered.await.unwrap());
+        answering.abandon();
+        assert!(!tally.has_only_failed());
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@
 //! | what ends | what follows |
 //! |---|---|
 //! | the client, or its time | [`gone`] tells the program; writes to the answer fail with `client-gone` |
-//! | the program, before it has answered | whoever asked gets `http-no-answer` |
+//! | the program, before it has answered | whoever asked gets `http-no-answer`; so does one end that answered nothing |
 //! | the program, in the middle of its answer | the body fails, and so the connection: no client takes it for whole |
 
 pub(crate) mod answer;
@@ -20,6 +20,14 @@ pub(crate) mod wasi;
 use pie_core::ErrorCode;
 
 use crate::Error;
+
+/// How a program ends that has answered none of the requests that it took.
+pub(crate) fn answered_nothing() -> Error {
+    Error::new(
+        ErrorCode::HttpNoAnswer,
+        "the program answered none of the requests that it took; what it wrote to stderr says why",
+    )
+}
 
 /// The error of a program to which nobody sends requests.
 pub(crate) fn not_serving() -> Error {

@@ -12,6 +12,7 @@ use pie_core::ErrorCode;
 use tokio::sync::oneshot;
 use wasmtime_wasi::p2::Pollable as _;
 
+use super::answer::Tally;
 use super::incoming::{ArrivedRequest, Asking, IncomingRequest, no_answer};
 use crate::Error;
 use crate::budget::Account;
@@ -28,6 +29,8 @@ pub struct RequestQueue {
     most: usize,
     /// Who pays for them.
     account: Account,
+    /// Of the requests that the program has taken.
+    tally: Arc<Tally>,
     state: Mutex<State>,
 }
 
@@ -70,6 +73,7 @@ impl RequestQueue {
         Arc::new(Self {
             most,
             account,
+            tally: Arc::default(),
             state: Mutex::default(),
         })
     }
@@ -145,6 +149,11 @@ impl RequestQueue {
         }
     }
 
+    /// True where the program has taken requests, and has answered none of them though their clients waited.
+    pub(crate) fn has_only_failed(&self) -> bool {
+        self.tally.has_only_failed()
+    }
+
     /// The next request; none when no more come.
     pub(crate) fn next(self: &Arc<Self>) -> Future<NextRequest> {
         let source = NextRequest(Some(self.clone()));
@@ -194,7 +203,10 @@ impl Operation for NextRequest {
     type Raw = Option<IncomingRequest>;
     type Answer = Option<IncomingRequest>;
 
-    fn finish(&mut self, request: Option<IncomingRequest>) -> Result<Self::Answer, Error> {
+    fn finish(&mut self, mut request: Option<IncomingRequest>) -> Result<Self::Answer, Error> {
+        if let (Some(queue), Some(request)) = (&self.0, &mut request) {
+            request.answering.count_in(&queue.tally);
+        }
         Ok(request)
     }
 
@@ -291,6 +303,22 @@ mod tests {
         );
         assert!(queue.enter(arrived("http://a/2")).is_err());
         assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_program_that_has_answered_none_of_its_requests_has_failed() {
+        let queue = queue(2);
+        let asking = queue.enter(arrived("http://a/1")).unwrap();
+        assert!(!queue.has_only_failed());
+        drop(taken(&queue));
+        assert!(queue.has_only_failed());
+        assert!(asking.answer().await.is_err());
+        // A second one is answered.
+        let asking = queue.enter(arrived("http://a/2")).unwrap();
+        let mut request = taken(&queue);
+        request.answering.respond(204, HeaderMap::new()).unwrap();
+        request.answering.finish().unwrap();
+        assert!(asking.answer().await.is_ok() && !queue.has_only_failed());
     }
 
     #[tokio::test]

@@ -80,11 +80,13 @@ impl Child {
 
     /// The future of its value.
     pub(crate) fn wait(&self) -> Future<Ended> {
+        self.record.heed();
         self.ending.wait(self.record.pid)
     }
 
     /// Ends it, unless it has ended.
     pub(crate) fn cancel(&self) {
+        self.record.heed();
         let message = "the program that started the process has cancelled it";
         self.record.stop(Error::new(ErrorCode::Cancelled, message));
     }

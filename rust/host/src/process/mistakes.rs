@@ -9,6 +9,8 @@ pub(crate) enum Mistake {
     OnlyInstructions,
     /// It has made a generator, and drops it without a step.
     GeneratorNotRun,
+    /// It has started a child, and ends while that runs, without having waited for it.
+    ChildNotAwaited,
 }
 
 impl Mistake {
@@ -22,6 +24,10 @@ impl Mistake {
             Self::GeneratorNotRun => {
                 "a generator was made and never run, so that nothing was generated; await a collector of it, or its steps"
             }
+            Self::ChildNotAwaited => {
+                "the program ended while a child ran that it has started and never waited for, and the child ends with it; \
+                 await what `spawn` gives, end the child by its `cancel`, or start it detached"
+            }
         }
     }
 }
@@ -31,6 +37,7 @@ impl Mistake {
 pub(crate) struct Mistakes {
     only_instructions: AtomicBool,
     generator_not_run: AtomicBool,
+    child_not_awaited: AtomicBool,
 }
 
 impl Mistakes {
@@ -39,6 +46,7 @@ impl Mistakes {
         let is_noted = match mistake {
             Mistake::OnlyInstructions => &self.only_instructions,
             Mistake::GeneratorNotRun => &self.generator_not_run,
+            Mistake::ChildNotAwaited => &self.child_not_awaited,
         };
         !is_noted.swap(true, Ordering::Relaxed)
     }

@@ -7,7 +7,7 @@ use pie_core::ErrorCode;
 
 use crate::Error;
 use crate::limits::Limits;
-use crate::program::{ChargedProgram, Program, WeakProgram};
+use crate::program::{ChargedProgram, Program, WeakProgram, is_program_name};
 use crate::sync::lock;
 
 /// What a program calls itself.
@@ -91,15 +91,22 @@ impl Nameable {
         } else {
             given.join(", ")
         };
-        // A name that may be a path is most likely that of the file.
+        // A name that may be a path is most likely that of the file, which the launch names by its last part.
         let is_plain = |one: char| one.is_ascii_alphanumeric() || "._-/".contains(one);
-        let (called, file) = if shown.contains('.') && shown.chars().all(is_plain) {
-            (shown, shown)
+        let last = shown.rsplit('/').next().unwrap_or_default();
+        let is_file = shown.chars().all(is_plain) && last.trim_start_matches('.').contains('.');
+        let (called, file) = match (is_file, is_program_name(shown)) {
+            (true, true) => (shown, shown),
+            (true, false) if is_program_name(last) => (last, shown),
+            _ => ("NAME", "FILE"),
+        };
+        let start = if called == last && called != shown {
+            format!(", and start it as {called:?}")
         } else {
-            ("NAME", "FILE")
+            String::new()
         };
         let message = format!(
-            "there is no program {shown:?} to start: the launch names {given}, no file or folder of this program that can run is called so, and it is not installed. A program that is run from a lone file has that file and what it imports, and no others beside it: give the child by its path, as in `pie run PROGRAM --program {called}={file}`, or run the folder (`pie run .`), which has all of its files and an entry called main, or the one that Pie.toml names; a server knows installed programs too"
+            "there is no program {shown:?} to start: the launch names {given}, no file or folder of this program that can run is called so, and it is not installed. A program that is run from a lone file has that file and what it imports, and no others beside it: give the child by its path, as in `pie run PROGRAM --program {called}={file}`{start}, or run the folder (`pie run .`), which has all of its files and an entry called main, or the one that Pie.toml names; a server knows installed programs too"
         );
         Error::new(ErrorCode::UnknownProgram, message)
     }

@@ -1,7 +1,7 @@
 //! What is known of one process from its launch to its end.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
@@ -67,6 +67,8 @@ pub(crate) struct ProcessRecord {
     pub(crate) mcp: Option<Arc<McpClientServers>>,
     /// Those that it has started and that end with it.
     children: Mutex<Vec<Weak<Self>>>,
+    /// The program that has started it has waited for its end, or has ended it.
+    is_heeded: AtomicBool,
     /// Set once, to the reason, when the process shall end.
     pub(crate) stop: watch::Sender<Option<Error>>,
 }
@@ -154,6 +156,7 @@ impl ProcessRecord {
             kin,
             mcp: launch.mcp.take(),
             children: Mutex::default(),
+            is_heeded: AtomicBool::new(false),
             stop: watch::Sender::new(None),
         };
         Ok((record, events))
@@ -205,6 +208,25 @@ impl ProcessRecord {
     /// True while a child lives that ends with it.
     pub(crate) fn has_children(&self) -> bool {
         lock(&self.children).iter().any(Self::lives)
+    }
+
+    /// The program that has started it waits for its end, or ends it.
+    pub(crate) fn heed(&self) {
+        self.is_heeded.store(true, Ordering::Relaxed);
+    }
+
+    /// Warns of a child that ends with it, which lives, and for which the program has never waited.
+    pub(crate) fn warn_of_unheeded_children(&self) {
+        let children: Vec<Weak<Self>> = lock(&self.children).clone();
+        let is_unheeded = |child: &Weak<Self>| {
+            let child = child.upgrade();
+            child.is_some_and(|child| {
+                child.kin.ending().is_some() && !child.is_heeded.load(Ordering::Relaxed)
+            })
+        };
+        if children.iter().any(is_unheeded) {
+            self.warn(Mistake::ChildNotAwaited);
+        }
     }
 
     fn lives(child: &Weak<Self>) -> bool {

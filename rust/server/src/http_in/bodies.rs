@@ -166,6 +166,8 @@ impl Body for AnswerOut {
         match &polled {
             Poll::Ready(None) => this.is_whole = true,
             Poll::Ready(Some(Err(error))) => {
+                // It is the program that has failed: its process ends by itself, and with its own error.
+                this.when_gone = None;
                 // A failure drops what is not written yet, the head included: that goes out while this waits.
                 this.failing = Some(error.clone());
                 context.waker().wake_by_ref();

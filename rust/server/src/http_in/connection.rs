@@ -35,6 +35,8 @@ use crate::names;
 use crate::state::{Phase, ServerState};
 use crate::wire::Wire;
 
+/// Why a process is ended that works for a client which has gone.
+const CLIENT_GONE: &str = "the client of its request has gone";
 /// Header fields of one request.
 const MAX_HEADERS: usize = 256;
 /// How many times the bytes of a head a connection holds: one that is too long is read, to say so.
@@ -199,11 +201,7 @@ impl Client {
             remote_address,
             body: body.boxed_unsync(),
         };
-        let pad = Launchpad {
-            processes: &self.shared.processes,
-            host: &self.shared.host,
-            registry: &self.shared.registry,
-        };
+        let pad = self.pad();
         let again = (asked.service.instance == HttpInstance::Shared).then(|| asked.clone());
         // One instance is launched after the other: whoever waits for many has its time, too.
         let limit = config.http_answer;
@@ -211,15 +209,17 @@ impl Client {
         let asking = self.shared.http.instances.ask(pad, asked, arrived);
         let asking = timeout_at(until, asking).await;
         let (asking, process) = asking.unwrap_or_else(|_| Err(no_head(limit)))?;
-        let going = Going(process.map(cancelling));
+        let going = Going(process);
         let answered = tokio::select! {
             biased;
-            answered = timeout_at(until, self.head(asking, pad, again)) => {
-                answered.unwrap_or_else(|_| Err(no_head(limit)))?
-            }
+            answered = timeout_at(until, self.head(asking, pad, again)) => match answered {
+                Ok(Ok(answered)) => answered,
+                Ok(Err(error)) => return Err(going.failed(error).into()),
+                Err(_) => return Err(going.ended(no_head(limit)).into()),
+            },
             error = fault(told) => {
                 return Err(Refusal {
-                    error,
+                    error: going.ended(error),
                     is_of_body: true,
                 });
             }
@@ -231,6 +231,15 @@ impl Client {
             kept: Box::new((place, timed)),
         };
         Ok(sent(answered, around, standing))
+    }
+
+    /// Where instances are launched.
+    fn pad(&self) -> Launchpad<'_> {
+        Launchpad {
+            processes: &self.shared.processes,
+            host: &self.shared.host,
+            registry: &self.shared.registry,
+        }
     }
 
     /// Waits for the head of an answer. Where the program ends before it takes the request, it is asked again once.
@@ -489,26 +498,40 @@ fn revoked(
     Some(async move { shared.authority.gone(&identity).await })
 }
 
-/// What is done where a client goes before it has its answer.
-struct Going(Option<WhenGone>);
+/// The process that works on one request alone, which is ended where its client goes before it has the answer.
+struct Going(Option<ServedProcess>);
 
 impl Going {
-    /// It is done by somebody else from now on.
+    /// What ends it from now on.
     fn over(mut self) -> Option<WhenGone> {
-        self.0.take()
+        let process = self.0.take()?;
+        Some(Box::new(move || process.cancel(CLIENT_GONE)))
+    }
+
+    /// The program has failed to answer: its process ends by itself, and with its own error.
+    fn failed(mut self, error: Error) -> Error {
+        self.0 = None;
+        error
+    }
+
+    /// Ends it, for what is wrong with the request or with the time that it takes.
+    fn ended(mut self, error: Error) -> Error {
+        // One whose client has gone is ended as any other such.
+        if error.code != ErrorCode::ClientGone
+            && let Some(process) = self.0.take()
+        {
+            process.end(error.code, &error.message);
+        }
+        error
     }
 }
 
 impl Drop for Going {
     fn drop(&mut self) {
-        if let Some(when_gone) = self.0.take() {
-            when_gone();
+        if let Some(process) = self.0.take() {
+            process.cancel(CLIENT_GONE);
         }
     }
-}
-
-fn cancelling(process: ServedProcess) -> WhenGone {
-    Box::new(move || process.cancel("the client of its request has gone"))
 }
 
 /// The answer of a program, as it is sent: one of many that share a server does not speak for all of them.

@@ -273,6 +273,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn digits_of_a_double_are_known_within_bounds() {
+        assert_eq!(decimal(-12.5), Some((-125, 1)));
+        assert_eq!(decimal(1e16), Some((10_i128.pow(16), 0)));
+        assert_eq!(decimal(1e17), None);
+        assert_eq!(decimal(1e-20), Some((1, 20)));
+        assert_eq!(decimal(1e-21), None);
+    }
+
     // rows: RS-130
     #[test]
     fn decimals_are_divided_exactly() {
