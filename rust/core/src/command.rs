@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use crate::errors::ErrorCode;
-use crate::ids::CommandId;
+use crate::ids::{CommandId, ContentId, PageId};
+
+/// Pages that one command moves at most.
+pub const MAX_MOVED_PAGES: usize = 64;
 
 /// The name of an adapter: what sequences are computed with ([`crate::Adapter`]), without its perturbation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,9 +17,44 @@ pub struct AdapterName {
     pub version: u32,
 }
 
+/// Pages that are to be moved between the pool and a file. Which pages those are is known when the driver is given
+/// the command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageMove {
+    /// Where to.
+    pub direction: MoveDirection,
+    /// Full pages, one behind the other: the keys and values of the n-th are the n-th page of the file.
+    pub contents: Vec<ContentId>,
+    /// The file, as the driver's process sees it. It is as long as it has to be.
+    pub path: String,
+}
+
+/// Where pages are moved to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveDirection {
+    /// From the pool to the file: all of them, or none where one is not on the device.
+    Export,
+    /// From the file to the pool, from the first on, as far as nobody else has to give up a page that is wanted.
+    Import,
+}
+
 /// A command to a driver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
+    /// Writes pages of the pool to a file that is there: the n-th page of the file lies at n times the bytes of a page.
+    ExportPages {
+        /// Which page of the file each becomes.
+        pages: Arc<[(u32, PageId)]>,
+        /// The file, as the driver's process sees it.
+        path: String,
+    },
+    /// Reads pages of such a file into the pool.
+    ImportPages {
+        /// Which page of the file goes into which page.
+        pages: Arc<[(u32, PageId)]>,
+        /// The file, as the driver's process sees it.
+        path: String,
+    },
     /// Reads an adapter from a file or a folder; one that has the name already is replaced.
     LoadAdapter {
         /// Its name from now on.
@@ -92,20 +130,23 @@ impl Command {
         let (first, second) = match self {
             Self::LoadAdapter { adapter, .. }
             | Self::CreateAdapter { adapter, .. }
-            | Self::DropAdapter { adapter } => (*adapter, None),
+            | Self::DropAdapter { adapter } => (Some(*adapter), None),
             Self::CopyAdapter { from, to } | Self::ChangeAdapter { from, to, .. } => {
-                (*from, Some(*to))
+                (Some(*from), Some(*to))
             }
+            Self::ExportPages { .. } | Self::ImportPages { .. } => (None, None),
         };
-        std::iter::once(first).chain(second)
+        first.into_iter().chain(second)
     }
 
-    /// The path of the adapter that it names.
+    /// The path that it names.
     pub(crate) fn path(&self) -> Option<&str> {
         match self {
             Self::LoadAdapter { path, .. }
             | Self::CreateAdapter { path, .. }
-            | Self::ChangeAdapter { path, .. } => Some(path),
+            | Self::ChangeAdapter { path, .. }
+            | Self::ExportPages { path, .. }
+            | Self::ImportPages { path, .. } => Some(path),
             Self::CopyAdapter { .. } | Self::DropAdapter { .. } => None,
         }
     }

@@ -50,6 +50,11 @@ id!(
     CommandId, "command"
 );
 
+id!(
+    /// A full page of what contexts say, behind all before it, wherever its keys and values are.
+    ContentId, "content"
+);
+
 /// A page of the pool: the index by which drivers address it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PageId(pub u32);

@@ -32,7 +32,9 @@ pub use batch::{
     LateRow, RowOutput, RowResult, SampleJobs, Sampled, SequenceRows,
 };
 pub use budget::TokenBudget;
-pub use command::{AdapterName, Command, CommandFailure, DriverCommand};
+pub use command::{
+    AdapterName, Command, CommandFailure, DriverCommand, MAX_MOVED_PAGES, MoveDirection, PageMove,
+};
 pub use config::{EngineConfig, SettingNames};
 pub use context::{ContextImage, SpecialSlot};
 pub use engine::{
@@ -45,6 +47,7 @@ pub use generation::{
     DraftEvent, Drafting, DraftsWanted, FinishReason, GeneratorOptions, Output, Speculation,
 };
 pub use ids::{
-    BatchId, CommandId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId, UserId,
+    BatchId, CommandId, ContentId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId,
+    UserId,
 };
 pub use sampling::{Method, Probe, Reading, Sampler};

@@ -8,7 +8,7 @@ use super::Context;
 use crate::batch::Adapter;
 use crate::generation::saved;
 use crate::ids::{ProcessId, UserId};
-use crate::kv::{Content, Lane, PageStore, Traits};
+use crate::kv::{Content, Lane, NodeId, PageStore, Traits};
 
 /// What a context says. Whatever counts pages in a context counts tokens here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,12 +105,6 @@ impl Context {
     /// What it says, as the next copy of it that is kept. Of a context without a pass.
     pub(crate) fn image(&self, store: &PageStore) -> ContextImage {
         let page_size = store.page_size();
-        let mut nodes = Vec::new();
-        let mut next = self.last_full(store);
-        while let Some(node) = next {
-            nodes.push(node);
-            next = store.parent(node);
-        }
         let mut image = ContextImage {
             tokens: Vec::with_capacity(self.n_tokens as usize),
             pending: self.pending.clone(),
@@ -122,13 +116,25 @@ impl Context {
             path: saved(self.path, self.n_forks + 1),
             ..ContextImage::default()
         };
-        for node in nodes.into_iter().rev() {
+        for node in self.full_nodes(store) {
             if let Some(page) = store.content(node) {
                 image.push(page);
             }
         }
         image.push(&self.tail);
         image
+    }
+
+    /// The full pages of what was computed, apart from a pass under way, in their order.
+    pub(crate) fn full_nodes(&self, store: &PageStore) -> Vec<NodeId> {
+        let mut nodes = Vec::new();
+        let mut next = self.last_full(store);
+        while let Some(node) = next {
+            nodes.push(node);
+            next = store.parent(node);
+        }
+        nodes.reverse();
+        nodes
     }
 
     /// A context of a process that says what an image does, whose tokens are some of the model and whose slots ascend.

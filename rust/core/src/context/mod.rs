@@ -9,13 +9,14 @@ mod phase;
 #[cfg(test)]
 mod phase_tests;
 mod tokens;
+mod wish;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::generation::{forked, saved};
 use crate::hash::fold;
-use crate::ids::{BatchId, GeneratorId, ProcessId};
+use crate::ids::{BatchId, ContextId, GeneratorId, ProcessId};
 use crate::kv::{Content, Lane, Moves, NodeId, Obstacle, PageDemand, PageStore};
 use crate::market::Offer;
 use crate::sched::Habit;
@@ -25,6 +26,7 @@ pub(crate) use held_bytes::{HeldBytes, PassBytes};
 pub use image::{ContextImage, SpecialSlot};
 pub(crate) use pass::{Pass, PassKind};
 pub(crate) use tokens::Tokens;
+pub(crate) use wish::PageWish;
 
 /// The state of a context.
 ///
@@ -88,6 +90,8 @@ pub(crate) struct Context {
     pub(crate) n_forks: u64,
     /// The program asked for its suspension while a batch used its pages: they go when the batch is done.
     pub(crate) gives_up: bool,
+    /// Pages of it lie elsewhere.
+    pub(crate) wish: Option<PageWish>,
 }
 
 /// What a step accepted, until its program goes on.
@@ -130,7 +134,20 @@ impl Context {
             path: 0,
             n_forks: 0,
             gives_up: false,
+            wish: None,
         }
+    }
+
+    /// Whether its pass waits for pages that are on their way.
+    pub(crate) fn awaits_pages(&self) -> bool {
+        self.wish.is_some_and(|wish| wish.is_asked)
+    }
+
+    /// A pass of it wants its pages. Returns whose they are, where they lie elsewhere.
+    pub(crate) fn ask_for_pages(&mut self) -> Option<ContextId> {
+        let wish = self.wish.as_mut().filter(|wish| !wish.is_asked)?;
+        wish.is_asked = true;
+        Some(wish.context)
     }
 
     /// A copy of everything, which shares the pages.
@@ -158,6 +175,7 @@ impl Context {
             n_paid: self.n_paid.min(n_tokens / store.page_size()),
             habit: self.habit.of_fork(),
             mask_habit: self.mask_habit.of_fork(),
+            wish: self.wish.map(PageWish::of_fork),
             path,
             ..Self::new(self.process, lane)
         }
@@ -168,6 +186,7 @@ impl Context {
         self.n_forks += 1;
         let mut frozen = self.copy(store, saved(self.path, self.n_forks));
         frozen.suspend(store);
+        frozen.wish = None;
         frozen
     }
 

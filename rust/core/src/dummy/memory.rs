@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use crate::batch::{ArenaView, SequenceView};
 
+/// Bytes of a slot that is given away.
+const SLOT_BYTES: usize = 16;
+
 /// What a write leaves in a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
@@ -137,6 +140,45 @@ impl Memory {
             let (src, dst) = (self.span(src), self.span(dst));
             self.pages.copy_within(src, dst.start);
         }
+    }
+
+    /// Bytes of a page that is given away.
+    pub(super) const fn page_bytes(&self) -> usize {
+        self.page_size * SLOT_BYTES
+    }
+
+    /// What a page holds: of each slot the hash (8 bytes), the token (4), and 1 where it was written (4).
+    pub(super) fn export_page(&self, page: u32) -> Result<Vec<u8>, String> {
+        self.check_page(page)?;
+        let mut bytes = Vec::with_capacity(self.page_bytes());
+        for slot in &self.pages[self.span(page)] {
+            let (hash, token) = slot.map_or((0, 0), |slot| (slot.hash, slot.token));
+            bytes.extend(hash.to_le_bytes());
+            bytes.extend(token.to_le_bytes());
+            bytes.extend(u32::from(slot.is_some()).to_le_bytes());
+        }
+        Ok(bytes)
+    }
+
+    /// The other way round.
+    pub(super) fn import_page(&mut self, page: u32, bytes: &[u8]) -> Result<(), String> {
+        self.check_page(page)?;
+        let (slots, rest) = bytes.as_chunks::<SLOT_BYTES>();
+        if slots.len() != self.page_size || !rest.is_empty() {
+            let (found, wanted) = (bytes.len(), self.page_bytes());
+            return Err(format!("a page of {found} bytes is to be taken, and one has {wanted}"));
+        }
+        let span = self.span(page);
+        for (slot, bytes) in self.pages[span].iter_mut().zip(slots) {
+            let (hash, rest) = bytes.split_at(8);
+            let (token, is_written) = rest.split_at(4);
+            let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &byte| (sum << 8) | u64::from(byte));
+            *slot = (number(is_written) != 0).then(|| Slot {
+                hash: number(hash),
+                token: number(token) as u32,
+            });
+        }
+        Ok(())
     }
 
     fn span(&self, index: u32) -> Range<usize> {

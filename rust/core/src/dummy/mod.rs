@@ -29,6 +29,7 @@ use crate::batch::{
 use crate::brle;
 use crate::command::{AdapterName, Command, CommandFailure};
 use crate::hash::{GOLDEN, fold, mix, of_text};
+use crate::ids::PageId;
 use crate::sampling::{Scratch, sample, sample_many};
 use memory::{Memory, Slot};
 
@@ -149,7 +150,27 @@ impl Driver {
             media: true,
             embeddings: self.n_embedded(),
             follows: self.follows,
+            page_bytes: self.memory.page_bytes() as u64,
+            pages_made_by: "dummy-1".to_owned(),
         }
+    }
+
+    /// A page as it is given away: what it holds, slot by slot.
+    ///
+    /// # Errors
+    /// When there is no such page.
+    pub fn export_page(&self, page: PageId) -> Result<Vec<u8>, CommandFailure> {
+        let exported = self.memory.export_page(page.0);
+        exported.map_err(CommandFailure::Failed)
+    }
+
+    /// Puts what was given away into a page.
+    ///
+    /// # Errors
+    /// When there is no such page, or that is none; nothing has changed then.
+    pub fn import_page(&mut self, page: PageId, bytes: &[u8]) -> Result<(), CommandFailure> {
+        let imported = self.memory.import_page(page.0, bytes);
+        imported.map_err(CommandFailure::Failed)
     }
 
     /// Values of a hidden state.
@@ -166,7 +187,7 @@ impl Driver {
             .map_err(|message| DriverFailure { message })
     }
 
-    /// Carries out a command. Paths are not read.
+    /// Carries out a command. Paths are not read: pages are moved by [`Self::export_page`] and [`Self::import_page`].
     ///
     /// # Errors
     /// When an adapter is not loaded; nothing has changed then.
@@ -190,6 +211,8 @@ impl Driver {
                 loaded(adapter)?;
                 self.adapters.remove(adapter);
             }
+            // Whoever runs the driver has the files.
+            Command::ExportPages { .. } | Command::ImportPages { .. } => {}
         }
         Ok(())
     }

@@ -45,6 +45,7 @@ impl Adapters {
                 }
             }
             Command::DropAdapter { adapter } => self.forget(*adapter),
+            Command::ExportPages { .. } | Command::ImportPages { .. } => {}
         }
     }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::Engine;
+use super::command_queue::Moving;
 use super::device::InFlight;
 use super::owned::User;
 use super::requests::RequestState;
@@ -80,6 +81,13 @@ impl Engine {
         for batch in &self.device.in_flight {
             let copies = batch.sequences.iter().filter_map(|sequence| sequence.copy);
             references.add_batch(batch.id, &batch.moves, copies, &batch.lent);
+        }
+        match self.device.commands.running.as_ref().map(|it| &it.moving) {
+            Some(Moving::Out(lent)) => references.add_command(lent, std::iter::empty()),
+            Some(Moving::In(arrivals, _)) => {
+                references.add_command(&[], arrivals.iter().map(|arrival| arrival.page));
+            }
+            Some(Moving::Nothing) | None => {}
         }
         self.device.store.check(&references)
     }
@@ -174,7 +182,7 @@ impl Engine {
         for (id, context) in self.owned.contexts.iter() {
             let Some(pass) = &context.pass else { continue };
             self.check_late(pass)?;
-            n_waiting += usize::from(pass.is_waiting());
+            n_waiting += usize::from(pass.is_waiting() && !context.awaits_pages());
             let Some(request) = pass.request() else {
                 continue;
             };

@@ -3,19 +3,39 @@
 use std::collections::VecDeque;
 
 use super::adapters::Adapters;
-use crate::command::Command;
-use crate::ids::{CommandId, RequestId};
+use crate::command::{Command, PageMove};
+use crate::ids::{CommandId, PageId, RequestId};
+use crate::kv::Arrival;
 
 /// The commands of a device.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
     /// Those that were entered and not given, in order.
-    pub(super) waiting: VecDeque<(RequestId, Command)>,
+    pub(super) waiting: VecDeque<(RequestId, Asked)>,
     pub(super) running: Option<RunningCommand>,
     pub(super) adapters: Adapters,
     /// A command was given since the last batch.
     pub(super) yields: bool,
     pub(super) n_given: u64,
+}
+
+/// What was asked for.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Command(Command),
+    /// Which pages those are is known when it is given.
+    Pages(PageMove),
+}
+
+/// What a command does with pages.
+#[derive(Debug, Default)]
+pub(super) enum Moving {
+    #[default]
+    Nothing,
+    /// It reads these, which are lent to it.
+    Out(Vec<PageId>),
+    /// It fills these. So many others that were asked for are there already.
+    In(Vec<Arrival>, u32),
 }
 
 /// A command that a driver carries out.
@@ -25,6 +45,7 @@ pub(super) struct RunningCommand {
     /// None: an adapter is loaded again, and nobody waits for that.
     pub(super) request: Option<RequestId>,
     pub(super) command: Command,
+    pub(super) moving: Moving,
     pub(super) since_ns: u64,
     /// Its request has failed, and the driver has not answered yet.
     pub(super) abandoned: bool,

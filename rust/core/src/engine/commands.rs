@@ -9,17 +9,20 @@
 //! `driver_timeout_ns`, the engine gives nothing until the driver answers, and that answer is dropped; with
 //! `driver-lost` where the device goes. The device that comes next is first given the adapters that the one before had
 //! ([`super::adapters`]); then commands that wait go on.
+//!
+//! Which pages a move of pages concerns is found when it is given (`page_moves`), so that none is held for one that
+//! waits.
 
-use super::command_queue::RunningCommand;
+use super::command_queue::{Asked, Moving, RunningCommand};
 use super::forwarding::refused;
-use super::requests::{Progress, RequestState};
+use super::requests::{Answer, Progress, RequestState};
 use super::{Engine, NextWork};
 use crate::command::{AdapterName, Command, CommandFailure, DriverCommand};
 use crate::config::nanoseconds;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{CommandId, ProcessId, RequestId, UserId};
 
-/// The longest path of an adapter, in bytes.
+/// The longest path, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
 
 impl Engine {
@@ -45,16 +48,17 @@ impl Engine {
                 "an adapter has the identity 0, which is that of none; give another one",
             ));
         }
-        if let Some(path) = command.path()
-            && (path.is_empty() || path.len() > MAX_PATH_BYTES)
-        {
-            return Err(refused(&format!(
-                "the path of an adapter has {} bytes; give 1 to {MAX_PATH_BYTES}",
-                path.len()
-            )));
+        if matches!(command, Command::ExportPages { .. } | Command::ImportPages { .. }) {
+            return Err(refused(
+                "pages are moved by their contents, not by their places in the pool; submit a move of pages",
+            ));
         }
+        check_path("an adapter", command.path())?;
         self.owned.add_command(request, process);
-        self.device.commands.waiting.push_back((request, command));
+        self.device
+            .commands
+            .waiting
+            .push_back((request, Asked::Command(command)));
         Ok(Progress::Waiting)
     }
 
@@ -71,8 +75,11 @@ impl Engine {
         if is_idle || commands.yields && self.waiting.queue.len() > 0 {
             return None;
         }
-        // Batches that run are answered first.
-        Some(self.next_command(now_ns).unwrap_or(NextWork::Idle))
+        if !self.device.in_flight.is_empty() {
+            // Batches that run are answered first.
+            return Some(NextWork::Idle);
+        }
+        self.next_command(now_ns)
     }
 
     /// The next command, where nothing runs.
@@ -84,13 +91,11 @@ impl Engine {
         // What is not wanted any more goes before what waits, which may name it anew.
         let unasked = commands.adapters.load_next();
         let unasked = unasked.or_else(|| commands.adapters.drop_next());
-        let (request, command) = match unasked {
-            Some(command) => (None, command),
-            None => {
-                let (request, command) = commands.waiting.pop_front()?;
-                (Some(request), command)
-            }
+        let (request, command, moving) = match unasked {
+            Some(command) => (None, command, Moving::Nothing),
+            None => self.next_asked()?,
         };
+        let commands = &mut self.device.commands;
         commands.n_given += 1;
         // A batch goes first behind what somebody asked for.
         commands.yields = request.is_some();
@@ -99,11 +104,26 @@ impl Engine {
             id,
             request,
             command: command.clone(),
+            moving,
             since_ns: now_ns,
             abandoned: false,
         });
         self.totals.n_commands += 1;
         Some(NextWork::Command(DriverCommand { id, command, again }))
+    }
+
+    /// The command that was asked for first and that there is something to do for.
+    fn next_asked(&mut self) -> Option<(Option<RequestId>, Command, Moving)> {
+        loop {
+            let (request, asked) = self.device.commands.waiting.pop_front()?;
+            match asked {
+                Asked::Command(command) => return Some((Some(request), command, Moving::Nothing)),
+                Asked::Pages(wanted) => match self.begin_move(&wanted) {
+                    Ok((command, moving)) => return Some((Some(request), command, moving)),
+                    Err(n_there) => self.end_command(Some(request), Ok(Answer::Moved(n_there))),
+                },
+            }
+        }
     }
 
     /// The driver has carried out a command, or says why not: whoever asked can take the answer. That to a command that
@@ -118,10 +138,11 @@ impl Engine {
         now_ns: u64,
     ) -> Result<()> {
         let commands = &mut self.device.commands;
-        let Some(running) = commands.running.take_if(|running| running.id == command) else {
+        let Some(mut running) = commands.running.take_if(|running| running.id == command) else {
             return Err(Error::internal(format!("{command:?} does not run")));
         };
         self.now_ns = now_ns;
+        let moving = std::mem::take(&mut running.moving);
         // What an answer says that comes too late is so all the same.
         match (&outcome, running.request) {
             (Ok(()), _) => commands.adapters.note(&running.command),
@@ -131,15 +152,16 @@ impl Engine {
             }
             (Err(_), Some(_)) => {}
         }
+        let answer = self.end_move(moving, outcome.is_ok());
         if !running.abandoned {
             let outcome = outcome.map_err(|failure| command_failed(&failure));
-            self.end_command(running.request, outcome);
+            self.end_command(running.request, outcome.map(|()| answer));
         }
         Ok(())
     }
 
     /// The request of a command is answered, where somebody waits for it still.
-    fn end_command(&mut self, request: Option<RequestId>, outcome: Result<()>) {
+    fn end_command(&mut self, request: Option<RequestId>, outcome: Result<Answer>) {
         let Some(request) = request else { return };
         if let Some(RequestState::Commanded { answer, .. }) = self.owned.requests.get_mut(&request)
         {
@@ -165,10 +187,12 @@ impl Engine {
     /// loaded again, where that command was the last attempt.
     pub(super) fn lose_command(&mut self, error: impl FnOnce() -> Error) -> Option<AdapterName> {
         let commands = &mut self.device.commands;
-        let running = commands.running.take();
+        let mut running = commands.running.take();
         let again = running.as_ref().filter(|it| it.request.is_none());
         let again = again.and_then(|it| it.command.adapters().next());
         let given_up = commands.adapters.lose(again);
+        let moving = running.as_mut().map(|it| std::mem::take(&mut it.moving));
+        self.end_move(moving.unwrap_or_default(), false);
         if let Some(running) = running.filter(|it| !it.abandoned) {
             self.end_command(running.request, Err(error()));
         }
@@ -255,6 +279,20 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Refuses a path that no file can have. `what` lies there.
+///
+/// # Errors
+/// `invalid-argument`.
+pub(super) fn check_path(what: &str, path: Option<&str>) -> Result<()> {
+    let Some(path) = path.filter(|it| it.is_empty() || it.len() > MAX_PATH_BYTES) else {
+        return Ok(());
+    };
+    Err(refused(&format!(
+        "the path of {what} has {} bytes; give 1 to {MAX_PATH_BYTES}",
+        path.len()
+    )))
 }
 
 fn command_failed(failure: &CommandFailure) -> Error {

@@ -37,7 +37,7 @@ impl Engine {
             Some(RequestState::Commanded { answer, .. }) => {
                 let answer = answer.clone()?;
                 self.owned.forget_request(request);
-                return Some(answer.map(|()| Answer::Commanded));
+                return Some(answer);
             }
         };
         let pass = self

@@ -3,7 +3,7 @@
 
 use super::forward::Forward;
 use crate::batch::RowOutput;
-use crate::command::Command;
+use crate::command::{Command, PageMove};
 use crate::config::EngineConfig;
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};
@@ -24,6 +24,8 @@ pub enum Submission {
     Run(GeneratorId),
     /// Have the driver carry out a command, at the wish of a process, or of the operator of the engine.
     Command(Option<ProcessId>, Command),
+    /// Have the driver write pages to a file, or read them from one, at the wish of the operator of the engine.
+    Pages(PageMove),
 }
 
 /// Where a request stands after it was entered.
@@ -46,6 +48,8 @@ pub enum Answer {
     Generated(Output),
     /// To [`Submission::Command`]: it was carried out.
     Commanded,
+    /// To [`Submission::Pages`]: so many of the pages, from the first on, are where they were wanted.
+    Moved(u32),
 }
 
 /// Tokens that are about to enter a context.
@@ -71,14 +75,14 @@ pub(super) enum RequestState {
     /// It is a command; none: not answered yet.
     Commanded {
         process: Option<ProcessId>,
-        answer: Option<Result<()>>,
+        answer: Option<Result<Answer>>,
     },
 }
 
-/// The place of the pass of a context in the queue. `served` is the batch that served it last, or the last one that was
+/// The place of the pass of a context in the queue; none while its pages are on their way. `served` is the batch that served it last, or the last one that was
 /// planned before it was entered: so that what is entered anew time and again does not go before what goes on.
 pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ticket> {
-    let pass = context.pass.as_ref()?;
+    let pass = context.pass.as_ref().filter(|_| !context.awaits_pages())?;
     Some(Ticket {
         context: id,
         process: context.process,

@@ -8,7 +8,7 @@ use crate::batch::LateDraw;
 use crate::config::EngineConfig;
 use crate::errors::{Error, Result};
 use crate::generation::DraftEvent;
-use crate::ids::RequestId;
+use crate::ids::{ContextId, RequestId};
 use crate::kv::PageStore;
 use crate::market::Ledger;
 
@@ -30,6 +30,8 @@ pub struct Engine {
     pub(super) draws: Vec<LateDraw>,
     /// What whoever drafts has to know, not yet drained.
     pub(super) draft_events: Vec<DraftEvent>,
+    /// Contexts whose pages are wanted, not yet drained.
+    pub(super) page_wishes: Vec<ContextId>,
     /// Why nothing is asked of the driver, where nothing may be.
     pub(super) refusal: Option<Error>,
     /// The latest time that was told.
@@ -61,6 +63,7 @@ impl Engine {
             ready: Vec::new(),
             draws: Vec::new(),
             draft_events: Vec::new(),
+            page_wishes: Vec::new(),
             refusal: None,
             now_ns: 0,
             n_passes: 0,

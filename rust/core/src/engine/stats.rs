@@ -126,6 +126,10 @@ stats! {
         pub n_late_masks: u64,
         /// Commands that were given to the driver so far.
         pub n_commands: u64,
+        /// Pages written for snapshots on disk, so that they need not be computed again.
+        pub n_pages_exported: u64,
+        /// Pages read from snapshots on disk in place of being computed again.
+        pub n_pages_imported: u64,
         /// Times that a driver was told to wait for programs that were expected back.
         pub n_holds: u64,
         /// Sequences of each batch.
@@ -213,6 +217,8 @@ impl Engine {
             n_drafts_accepted: totals.n_drafts_accepted,
             n_late_masks: totals.n_late_masks,
             n_commands: totals.n_commands,
+            n_pages_exported: totals.n_pages_exported,
+            n_pages_imported: totals.n_pages_imported,
             n_holds: totals.n_holds,
             batch_sequences: totals.batch_sequences.clone(),
             batch_tokens: totals.batch_tokens.clone(),

@@ -20,7 +20,8 @@ impl Engine {
     /// `token-budget` when no token may be drawn; `out-of-pages` when the pass could never fit the pool; `limit-queue`
     /// when too many wait, of the process or in all; `invalid-argument` for a request name that is in use. Of a forward
     /// pass also `invalid-argument`, `invalid-token`, `invalid-sampler`, `context-full` and `unsupported`, naming what
-    /// is wrong with it, and `limit-resources`; of a command `unsupported` and `invalid-argument`.
+    /// is wrong with it, and `limit-resources`; of a command and of a move of pages `unsupported` and
+    /// `invalid-argument`.
     pub fn submit(
         &mut self,
         request: RequestId,
@@ -45,6 +46,7 @@ impl Engine {
                 self.submit_generation(request, generator, PassKind::Run(generator), now_ns)
             }
             Submission::Command(process, command) => self.submit_command(request, process, command),
+            Submission::Pages(wanted) => self.submit_pages(request, wanted),
         }
     }
 
@@ -297,6 +299,7 @@ impl Engine {
         state.settle(page_size);
         state.pass = Some(pass);
         if waits {
+            self.page_wishes.extend(state.ask_for_pages());
             self.waiting
                 .queue
                 .extend(ticket(context, state, self.totals.n_batches));

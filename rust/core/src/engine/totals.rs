@@ -22,6 +22,8 @@ pub(super) struct Totals {
     pub(super) n_drafts_accepted: u64,
     pub(super) n_late_masks: u64,
     pub(super) n_commands: u64,
+    pub(super) n_pages_exported: u64,
+    pub(super) n_pages_imported: u64,
     pub(super) n_suspended: u64,
     pub(super) n_hits: u64,
     pub(super) n_reused: u64,

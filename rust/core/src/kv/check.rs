@@ -33,6 +33,12 @@ impl References {
         self.own.extend(lane.own_pages());
     }
 
+    /// Adds the pages of a command: those that it reads, which are lent to it, and those that it fills.
+    pub(crate) fn add_command(&mut self, lent: &[PageId], filled: impl Iterator<Item = PageId>) {
+        self.lent.extend_from_slice(lent);
+        self.own.extend(filled);
+    }
+
     /// Adds what a batch in flight moves, and the pages that it copies into.
     pub(crate) fn add_batch(
         &mut self,

@@ -18,7 +18,7 @@ pub(crate) use content::{Content, Traits};
 use host::HostPool;
 pub(crate) use lane::{Lane, Obstacle, PageCopy};
 pub(crate) use pool::PagePool;
-pub(crate) use store::{Displace, Moves, NodeId, PageDemand, PageStore};
+pub(crate) use store::{Arrival, Displace, Moves, NodeId, PageDemand, PageStore};
 
 /// Pages that hold `n_tokens` tokens.
 pub(crate) const fn pages_for(n_tokens: u32, page_size: u32) -> u32 {

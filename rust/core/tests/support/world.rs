@@ -186,6 +186,7 @@ impl World {
             running: Vec::new(),
             computed: HashMap::new(),
             command: None,
+            files: HashMap::new(),
             ready: HashMap::new(),
             holds_draws: false,
             draws: Vec::new(),
@@ -334,10 +335,32 @@ impl World {
     pub fn finish_command(&mut self) {
         let command = self.command.take().expect("the driver has a command");
         let outcome = self.driver.command(&command.command);
+        let outcome = outcome.and_then(|()| self.move_pages(&command.command));
         self.engine
             .complete_command(command.id, outcome, self.now_ns)
             .unwrap();
         self.announce();
+    }
+
+    /// Moves pages between the driver and the files of this world.
+    fn move_pages(&mut self, command: &Command) -> Result<(), CommandFailure> {
+        match command {
+            Command::ExportPages { pages, path } => {
+                let file = self.files.entry(path.clone()).or_default();
+                for (place, page) in pages.iter() {
+                    file.insert(*place, self.driver.export_page(*page)?);
+                }
+            }
+            Command::ImportPages { pages, path } => {
+                let file = self.files.get(path);
+                let file = file.ok_or_else(|| CommandFailure::Failed("there is no file".to_owned()))?;
+                for (place, page) in pages.iter() {
+                    self.driver.import_page(*page, &file[place])?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Gives the mask of a row.

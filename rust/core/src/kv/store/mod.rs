@@ -9,6 +9,7 @@
 
 mod filling;
 mod finding;
+mod importing;
 mod moving;
 mod node;
 mod room;
@@ -24,6 +25,7 @@ use super::{HostPool, PagePool};
 use crate::ids::{BatchId, PageId, UserId};
 use crate::slab::Slab;
 
+pub(crate) use importing::Arrival;
 pub(crate) use moving::{Displace, Moves, PageDemand};
 pub(super) use node::Node;
 pub(crate) use node::{NodeId, Place};

@@ -1,11 +1,23 @@
 //! A page of content in the tree.
 
 use super::super::content::Content;
-use crate::ids::{BatchId, HostSlot, PageId, UserId};
+use crate::ids::{BatchId, ContentId, HostSlot, PageId, UserId};
 
 /// A page of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(pub(super) u64);
+
+impl NodeId {
+    /// By which it is known outside of the engine. No other node ever has that name.
+    pub(crate) const fn name(self) -> ContentId {
+        ContentId(self.0)
+    }
+
+    /// The node of a name, which may be gone.
+    pub(crate) const fn of(name: ContentId) -> Self {
+        Self(name.0)
+    }
+}
 
 /// Where the keys and values of a node are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
