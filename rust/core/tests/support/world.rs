@@ -1,17 +1,17 @@
 //! An engine with the dummy driver, and the loop that a host runs.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use pie_core::batch::{ArenaView, NOT_FINITE};
 use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Adapter, AdapterName, Answer, Batch, BatchId, Capabilities, ContextId, Drafting, DriverAnswer,
-    DriverCommand, DriverFailure, Engine, EngineConfig, Error, GeneratorId, GeneratorOptions,
-    LateDraw, Method, NextWork, Output, ProcessId, Progress, RequestId, Sampled, Sampler,
-    Submission, UserId, dummy,
+    Adapter, AdapterName, Answer, Batch, BatchId, Capabilities, Command, CommandFailure, ContextId,
+    Drafting, DriverAnswer, DriverCommand, DriverFailure, Engine, EngineConfig, Error, GeneratorId,
+    GeneratorOptions, LateDraw, Method, NextWork, Output, ProcessId, Progress, RequestId, Sampled,
+    Sampler, Submission, UserId, dummy,
 };
 
 use super::next_token;
@@ -76,6 +76,8 @@ pub struct World {
     computed: HashMap<BatchId, Vec<f32>>,
     /// The command that the driver was given.
     pub command: Option<DriverCommand>,
+    /// Pages that were written, by the path of their file and their place in it.
+    pub files: HashMap<String, BTreeMap<u32, Vec<u8>>>,
     /// Requests that were announced as ready.
     pub ready: HashMap<RequestId, ()>,
     /// Draws are left to the test, in place of being made at once.
@@ -93,6 +95,7 @@ pub fn config() -> EngineConfig {
             page_size: 4,
             n_pages: 256,
             max_positions: 4096,
+            page_bytes: 64,
             ..EngineConfig::new(MODEL, 50).driver
         },
         ..EngineConfig::new(MODEL, 50)
