@@ -80,5 +80,5 @@ pub use sandbox::priority::take_short_turns;
 pub use sandbox::trim::{give_back_freed, keep_little_free};
 pub use scratch::config::{FileScope, FilesConfig, Mount};
 pub use shared_places::{Full, SharedPlace, SharedPlaces};
-pub use snapshots::config::{Durability, SnapshotConfig};
+pub use snapshots::config::{Durability, PageKeeping, SnapshotConfig};
 pub use snapshots::loose::{read_snapshot, snapshot_bytes};

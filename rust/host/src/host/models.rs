@@ -7,9 +7,8 @@ use pie_core::market::MICRO;
 
 use super::Host;
 use crate::Error;
-use crate::model::keeping::Keeping;
 use crate::model::state::ModelState;
-use crate::model::{Model, ModelConfig, dummy, overdue};
+use crate::model::{Model, ModelConfig, bringing, dummy, overdue};
 use crate::snapshots::config::Durability;
 use crate::snapshots::store::{ModelIdentity, SnapshotStore};
 use crate::sync::lock;
@@ -37,10 +36,11 @@ impl Host {
         if let (Durability::Disk, Some(dir)) = (host.snapshots.durability, host.snapshots_dir()) {
             let store = SnapshotStore::new(&dir, host.snapshots.clone(), identity);
             store.clean_up();
-            model.keep_in(Keeping::new(store));
+            model.keep_in(store);
         }
         let model = Arc::new(model);
         overdue::start(&model)?;
+        bringing::start(&model)?;
         self.shared.surroundings.models.add(model.clone())?;
         Ok(model)
     }

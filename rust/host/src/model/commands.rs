@@ -1,6 +1,6 @@
 //! Commands to the driver, at the wish of the operator of the engine, or of a program.
 
-use pie_core::{Command, ErrorCode, RequestId, Submission};
+use pie_core::{Answer, Command, ErrorCode, PageMove, RequestId, Submission};
 
 use super::Model;
 use crate::Error;
@@ -30,7 +30,23 @@ impl Model {
     /// `unsupported` where the driver has no adapters, `driver-failed`, `driver-lost`, `invalid-argument`,
     /// `limit-queue`, `model-unavailable`, and `engine-stopped` where the model is stopped meanwhile.
     pub fn carry_out(&self, command: Command) -> Result<(), Error> {
-        let (request, receiver) = self.submit(Submission::Command(None, command));
+        self.carried(Submission::Command(None, command)).map(drop)
+    }
+
+    /// Has the driver move pages, and blocks this thread until it has. Returns how many, from the first on, are where
+    /// they were wanted.
+    ///
+    /// # Errors
+    /// As [`Model::carry_out`].
+    pub(super) fn move_pages(&self, pages: PageMove) -> Result<u32, Error> {
+        match self.carried(Submission::Pages(pages))? {
+            Answer::Moved(n) => Ok(n),
+            _ => Err(Error::internal("a move of pages was answered as another command")),
+        }
+    }
+
+    fn carried(&self, submission: Submission) -> Result<Answer, Error> {
+        let (request, receiver) = self.submit(submission);
         lock(&self.commanded).insert(request);
         // From here on `stop` wakes it; what was stopped before is seen.
         if self.is_stopped() {
@@ -45,11 +61,10 @@ impl Model {
         };
         ready?;
         let answer = self.with_engine(|engine| engine.take(request));
-        let missing = || Err(Error::internal("a command that was ready has no answer"));
-        answer.unwrap_or_else(missing).map(|_| ())
+        answer.unwrap_or_else(|| Err(Error::internal("a command that was ready has no answer")))
     }
 
-    /// The same for a program, which waits without a thread. A command that nobody waits for any more is not given; one
+    /// What [`Model::carry_out`] does for a program, which waits without a thread. A command that nobody waits for any more is not given; one
     /// that is carried out is carried out to its end.
     ///
     /// # Errors

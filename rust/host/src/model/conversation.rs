@@ -10,6 +10,7 @@ use pie_text::{Addition, At, Chat, ChatState, ToolList};
 
 use super::Model;
 use super::adapters::Version;
+use super::keeping::AwaitedPages;
 use super::pass::Pass;
 use super::tokens::{Extras, TOKEN_BYTES, Tokens};
 use crate::Error;
@@ -46,6 +47,8 @@ pub(crate) struct Context {
     pub(super) tokens: Mutex<Tokens>,
     /// Those that its tokens were computed with, so that they can be computed again.
     adapters: Mutex<HeldAdapters>,
+    /// Pages that its first pass waits for, which lie on disk.
+    pages: Mutex<Option<Arc<AwaitedPages>>>,
 }
 
 /// Adapters that tokens of a context were computed with, each with the place from which on there may be such tokens.
@@ -85,7 +88,13 @@ impl Context {
             tools: Mutex::new(tokens.account().empty(Purpose::Text)),
             tokens: Mutex::new(tokens),
             adapters: Mutex::default(),
+            pages: Mutex::default(),
         }
+    }
+
+    /// Its first pass waits for these.
+    pub(super) fn await_pages(&self, pages: Arc<AwaitedPages>) {
+        *lock(&self.pages) = Some(pages);
     }
 
     /// The same, whose tokens were computed with these.
@@ -207,6 +216,7 @@ impl Context {
         })?;
         let adapters = lock(&self.adapters).clone();
         let fork = Self::new(self.model.clone(), id, turns, tokens).with_adapters(adapters);
+        *lock(&fork.pages) = lock(&self.pages).clone();
         let charged = fork.charge_tools(&lock(&fork.turns));
         charged.inspect_err(|_| fork.release())?;
         Ok(fork)
@@ -486,6 +496,8 @@ impl Context {
         lock(&self.tokens).release();
         let left = lock(&self.adapters).truncate(0);
         drop(left);
+        let awaited = lock(&self.pages).take();
+        drop(awaited);
         // Less is never refused.
         drop(lock(&self.tools).resize(0));
     }

@@ -1,5 +1,8 @@
 //! The dummy driver as a thread: it answers a model's batches until the model is stopped.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -41,6 +44,7 @@ pub(crate) fn drive(
                 Some(Work::Command(command)) => {
                     let outcome = driver.command(command.command());
                     let outcome = outcome.and_then(|()| write_files(command.command()));
+                    let outcome = outcome.and_then(|()| move_pages(&mut driver, command.command()));
                     model.complete_command(&command, outcome)
                 }
             });
@@ -73,6 +77,34 @@ fn write_files(command: &pie_core::Command) -> Result<(), CommandFailure> {
         .and_then(|()| std::fs::write(folder.join("adapter_config.json"), config))
         .and_then(|()| std::fs::write(folder.join("adapter_model.safetensors"), weights));
     written.map_err(|error| CommandFailure::Failed(format!("its files cannot be written ({error})")))
+}
+
+/// Moves pages between the driver and a file.
+fn move_pages(
+    driver: &mut dummy::Driver,
+    command: &pie_core::Command,
+) -> Result<(), CommandFailure> {
+    let failed = |error: io::Error| CommandFailure::Failed(format!("pages cannot be moved ({error})"));
+    let n_bytes = driver.capabilities().page_bytes;
+    match command {
+        pie_core::Command::ExportPages { pages, path } => {
+            let file = File::options().write(true).open(path).map_err(failed)?;
+            for &(place, page) in pages.iter() {
+                let bytes = driver.export_page(page)?;
+                file.write_all_at(&bytes, u64::from(place) * n_bytes).map_err(failed)?;
+            }
+        }
+        pie_core::Command::ImportPages { pages, path } => {
+            let file = File::open(path).map_err(failed)?;
+            let mut bytes = vec![0; usize::try_from(n_bytes).unwrap_or(0)];
+            for &(place, page) in pages.iter() {
+                file.read_exact_at(&mut bytes, u64::from(place) * n_bytes).map_err(failed)?;
+                driver.import_page(page, &bytes)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver, Error> {

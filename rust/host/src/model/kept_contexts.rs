@@ -3,17 +3,20 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use pie_core::{AdapterName, ContextImage, ErrorCode, ProcessId};
+use pie_core::{Adapter, AdapterName, ContextImage, Engine, ErrorCode, ProcessId};
 use pie_text::ChatState;
 
 use super::Model;
 use super::conversation::{Context, HeldAdapters, SNAPSHOT_BYTES};
-use super::keeping::Keeping;
+use super::keeping::{self, Keeping};
+use super::kept_pages;
 use super::tokens::{Extras, TOKEN_BYTES, Tokens};
 use crate::Error;
 use crate::budget::{Account, Purpose};
 use crate::errors::text_error;
+use crate::snapshots::content::RUN_TOKENS;
 use crate::snapshots::loading::Kept;
+use crate::snapshots::pages::KeptRun;
 use crate::sync::lock;
 
 /// How the names begin that the engine makes up.
@@ -109,20 +112,23 @@ impl Context {
         let n_bytes = SNAPSHOT_BYTES + n_bytes + COPIES * turns.n_bytes() as u64;
         let charge = account.charge(Purpose::Snapshot, n_bytes)?;
         // Nobody changes the context meanwhile: its program waits for this call.
-        let image = self.model.with_engine(|engine| engine.image(self.id))?;
+        let imaged = |engine: &mut Engine| Ok::<_, Error>((engine.image(self.id)?, engine.contents(self.id)?));
+        let (image, contents) = self.model.with_engine(imaged)?;
         let user = account.user().to_owned();
         let owner = user.clone();
+        let kept = keeping.clone();
         let saving = keeping.work(&user, move |store| {
             let turns = turns.to_bytes().map_err(text_error)?;
-            store.named(&owner, &name).save(&image, &turns)?;
+            let mut runs = store.named(&owner, &name).save(&image, &turns)?;
+            runs.truncate(n_shared_by_all(&image) / RUN_TOKENS);
             drop((image, charge));
-            let model = &self.model;
-            let owner = model.user(&owner);
+            let (model, user) = (&self.model, self.model.user(&owner));
             model.with_engine(|engine| {
                 engine.count_saved(self.id);
                 // One that the engine had made up under that name is replaced; mostly there is none.
-                drop(engine.delete_snapshot_of(owner, &name));
+                drop(engine.delete_snapshot_of(user, &name));
             });
+            kept_pages::keep(model, &kept, &owner, &runs, &contents);
             Ok(())
         });
         saving.await
@@ -139,6 +145,7 @@ impl Context {
         opening: Opening,
     ) -> Result<Self, Error> {
         let user = opening.user.clone();
+        let kept_in = keeping.clone();
         let work = keeping.work(&user, move |store| {
             let Opening {
                 process,
@@ -153,11 +160,13 @@ impl Context {
                 let n_bytes = n_bytes.saturating_mul(COPIES);
                 account.charge(Purpose::Snapshot, n_bytes)
             })?;
-            let Some((kept, charge)) = loaded else {
+            let Some((mut kept, charge)) = loaded else {
                 return Err(absent);
             };
+            let runs = std::mem::take(&mut kept.runs);
             let context = Self::of_kept(model, process, kept, account)?;
             drop(charge);
+            context.await_kept(&kept_in, &runs);
             if is_taken {
                 let taken = named.delete_taken();
                 let taken = taken.and_then(|is_there| is_there.then_some(()).ok_or(absent));
@@ -168,13 +177,40 @@ impl Context {
         work.await
     }
 
+    /// The pages of these runs are brought once a pass of the context wants them, as far as they are kept.
+    fn await_kept(&self, keeping: &Keeping, runs: &[KeptRun]) {
+        let Some(form) = keeping.form() else { return };
+        let Some((n_runs, held)) = keeping.store.hold(runs) else {
+            return;
+        };
+        let contents = self.model.with_engine(|engine| {
+            let contents = engine.contents(self.id)?;
+            let of_runs = &contents[..contents.len().min(n_runs * form.n_pages())];
+            let are_there = engine.n_contents_there(of_runs) as usize == of_runs.len();
+            if !are_there {
+                engine.await_pages(self.id)?;
+            }
+            Ok::<_, Error>((!are_there).then_some(contents))
+        });
+        let Ok(Some(contents)) = contents else {
+            return keeping.store.release(&held);
+        };
+        let opening = keeping::Opening {
+            runs: runs[..n_runs].to_vec(),
+            held,
+            contents,
+            n_done: 0,
+        };
+        self.await_pages(keeping.opened(self.id, opening));
+    }
+
     fn of_kept(
         model: Arc<Model>,
         process: ProcessId,
         kept: Kept,
         account: Account,
     ) -> Result<Self, Error> {
-        let Kept { image, turns } = kept;
+        let Kept { image, turns, .. } = kept;
         let length = u32::try_from(image.length()).unwrap_or(u32::MAX);
         let turns = ChatState::from_bytes(&turns, length).map_err(|error| {
             let message = format!("the snapshot cannot be opened: {error}; delete it, and save it again");
@@ -188,6 +224,13 @@ impl Context {
         context.charge_whole().inspect_err(|_| context.release())?;
         Ok(context)
     }
+}
+
+/// So many of its first tokens were computed without an adapter: whoever says the same can use their pages.
+fn n_shared_by_all(image: &ContextImage) -> usize {
+    let mut special = image.special.iter();
+    let adapted = special.find(|it| it.adapter != Adapter::default());
+    adapted.map_or(image.tokens.len(), |it| it.slot as usize)
 }
 
 fn extras_of(image: &ContextImage) -> Extras {

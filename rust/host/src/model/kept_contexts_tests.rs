@@ -1,8 +1,10 @@
 //! Contexts that are saved to disk and opened from there, on the dummy driver: what they say, and what is charged.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pie_core::{ErrorCode, Submission, TokenBudget};
+use pie_core::{Capabilities, ErrorCode, Submission, TokenBudget};
 
 use super::adapters::{Recipe, Version};
 use super::conversation::Context;
@@ -10,6 +12,7 @@ use super::kept_contexts::Opening;
 use super::testing::{Driven, PROCESS, step};
 use crate::Error;
 use crate::budget::{Account, Budget, Purpose};
+use crate::snapshots::config::PageKeeping;
 
 const MIB: u64 = 1 << 20;
 const USER: &str = "ada";
@@ -169,4 +172,162 @@ fn tokens_of_an_adapter_are_opened_where_the_user_has_it_as_it_was() {
     assert_eq!(next_tokens(&driven, &taken, &account), expected);
     taken.release();
     driven.model.check().unwrap();
+}
+
+/// Pages of the runs of a context of 3000 tokens.
+const N_PAGES: u64 = 128;
+
+fn gives_pages(driver: &mut Capabilities) {
+    driver.page_bytes = 16 * u64::from(driver.page_size);
+    driver.pages_made_by = "test-1".to_owned();
+}
+
+fn with_pages(dir: &Path) -> Driven {
+    Driven::keeping_pages_in(dir, PageKeeping::Always, gives_pages)
+}
+
+fn page_files(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir.join("tiny")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|it| it == "kv")).collect();
+    files.sort();
+    files
+}
+
+/// Saves a context of 3000 computed tokens. Returns the tokens that come next.
+fn save_computed(driven: &Driven, account: &Account) -> Vec<u32> {
+    let context = driven.context(account, 3000);
+    let (request, receiver) = driven.model.submit(Submission::Flush(context.id));
+    receiver.blocking_recv().unwrap().unwrap();
+    let taken = driven.model.with_engine(|engine| engine.take(request));
+    taken.unwrap().unwrap();
+    save(driven, &context, account).unwrap();
+    let tokens = next_tokens(driven, &context, account);
+    context.release();
+    tokens
+}
+
+/// Opens the snapshot on a driver that has nothing. Returns the tokens that come next, and how many pages were read.
+fn go_on(driven: &Driven, account: &Account) -> (Vec<u32>, u64) {
+    let opened = open(driven, account, false).unwrap();
+    let tokens = next_tokens(driven, &opened, account);
+    opened.release();
+    driven.model.check().unwrap();
+    (tokens, driven.model.stats().n_pages_imported)
+}
+
+fn account() -> Account {
+    Budget::new(1 << 34, Some(1 << 34)).account(USER)
+}
+
+#[test]
+fn pages_are_read_in_place_of_being_computed() {
+    let (dir, account) = (tempfile::tempdir().unwrap(), account());
+    let first = with_pages(dir.path());
+    let expected = save_computed(&first, &account);
+    assert_eq!(first.model.stats().n_pages_exported, N_PAGES);
+    // What is there is not written again.
+    let again = open(&first, &account, false).unwrap();
+    save(&first, &again, &account).unwrap();
+    assert_eq!(first.model.stats().n_pages_exported, N_PAGES);
+    again.release();
+    drop((again, first));
+    assert_eq!(page_files(dir.path()).len(), 2);
+    let second = with_pages(dir.path());
+    let opened = open(&second, &account, false).unwrap();
+    assert_eq!(second.model.stats().n_pages_imported, 0, "nobody wants them yet");
+    let fork = Arc::new(opened.fork().unwrap());
+    opened.release();
+    assert_eq!(next_tokens(&second, &fork, &account), expected);
+    let stats = second.model.stats();
+    assert_eq!(stats.n_pages_imported, N_PAGES);
+    assert!(stats.n_tokens < 2000, "{stats:?}");
+    fork.release();
+}
+
+#[test]
+fn a_damaged_page_is_computed_and_the_snapshot_stays() {
+    let (dir, account) = (tempfile::tempdir().unwrap(), account());
+    let first = with_pages(dir.path());
+    let expected = save_computed(&first, &account);
+    drop(first);
+    for path in page_files(dir.path()) {
+        let mut bytes = fs::read(&path).unwrap();
+        // In the page before the last.
+        let at = bytes.len() - 300;
+        bytes[at] ^= 1;
+        fs::write(&path, bytes).unwrap();
+    }
+    let second = with_pages(dir.path());
+    assert_eq!(go_on(&second, &account), (expected.clone(), 62));
+    drop(second);
+    for path in page_files(dir.path()) {
+        fs::write(&path, b"pie-page").unwrap();
+    }
+    let third = with_pages(dir.path());
+    assert_eq!(go_on(&third, &account), (expected, 0));
+}
+
+#[test]
+fn pages_of_another_size_or_maker_and_those_that_are_not_wanted_are_computed() {
+    let (dir, account) = (tempfile::tempdir().unwrap(), account());
+    let first = with_pages(dir.path());
+    let expected = save_computed(&first, &account);
+    drop(first);
+    let other_size = |driver: &mut Capabilities| {
+        driver.page_size = 32;
+        gives_pages(driver);
+    };
+    let other_maker = |driver: &mut Capabilities| {
+        gives_pages(driver);
+        driver.pages_made_by = "test-2".to_owned();
+    };
+    let second = Driven::keeping_pages_in(dir.path(), PageKeeping::Always, other_size);
+    assert_eq!(go_on(&second, &account), (expected.clone(), 0));
+    drop(second);
+    let third = Driven::keeping_pages_in(dir.path(), PageKeeping::Always, other_maker);
+    assert_eq!(go_on(&third, &account), (expected.clone(), 0));
+    drop(third);
+    let fourth = Driven::keeping_pages_in(dir.path(), PageKeeping::Never, gives_pages);
+    assert_eq!(go_on(&fourth, &account), (expected, 0));
+}
+
+#[test]
+fn a_pool_that_others_use_takes_as_many_pages_as_are_free() {
+    let (dir, account) = (tempfile::tempdir().unwrap(), account());
+    let first = with_pages(dir.path());
+    let expected = save_computed(&first, &account);
+    drop(first);
+    let small = |driver: &mut Capabilities| {
+        gives_pages(driver);
+        driver.n_pages = 200;
+    };
+    let second = Driven::keeping_pages_in(dir.path(), PageKeeping::Always, small);
+    let other = second.context(&account, 1600);
+    let generator = second.generator(&other, &account);
+    step(&generator).unwrap();
+    let (tokens, n_imported) = go_on(&second, &account);
+    assert_eq!(tokens, expected);
+    assert!((1..N_PAGES).contains(&n_imported), "{n_imported}");
+    drop(generator);
+    other.release();
+}
+
+#[test]
+fn pages_go_with_the_snapshot_once_they_were_read() {
+    let (dir, account) = (tempfile::tempdir().unwrap(), account());
+    let first = with_pages(dir.path());
+    let expected = save_computed(&first, &account);
+    drop(first);
+    let second = with_pages(dir.path());
+    let taken = open(&second, &account, true).unwrap();
+    assert_eq!(second.model.n_snapshots(None), 0);
+    assert_eq!(page_files(dir.path()).len(), 2, "its first pass reads them");
+    assert_eq!(next_tokens(&second, &taken, &account), expected);
+    assert_eq!(second.model.stats().n_pages_imported, N_PAGES);
+    drop(second);
+    let third = with_pages(dir.path());
+    assert!(third.model.snapshots(Some(USER)).unwrap().is_empty());
+    assert!(page_files(dir.path()).is_empty());
+    drop(taken);
 }

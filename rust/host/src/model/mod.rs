@@ -3,6 +3,7 @@
 pub(crate) mod adapter_folders;
 mod adapter_making;
 pub(crate) mod adapters;
+pub(crate) mod bringing;
 mod commands;
 pub(crate) mod constraints;
 pub(crate) mod conversation;
@@ -18,6 +19,7 @@ pub(crate) mod keeping;
 pub(crate) mod kept_contexts;
 #[cfg(test)]
 mod kept_contexts_tests;
+mod kept_pages;
 pub(crate) mod overdue;
 mod overdue_signal;
 pub(crate) mod pass;
@@ -42,8 +44,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use pie_core::{
-    Capabilities, DraftsWanted, Engine, EngineConfig, ErrorCode, LateDraw, LateDrawn, Progress,
-    RequestId, Stats, Submission, UserId, UserStats,
+    Capabilities, ContextId, DraftsWanted, Engine, EngineConfig, ErrorCode, LateDraw, LateDrawn,
+    Progress, RequestId, Stats, Submission, UserId, UserStats,
 };
 use pie_text::Chat;
 use pie_text::limits::MAX_TEXT_BYTES;
@@ -58,6 +60,7 @@ pub use self::snapshots::SnapshotInfo;
 use self::state::ModelState;
 use crate::Error;
 use crate::errors::text_error;
+use crate::snapshots::store::SnapshotStore;
 use crate::sync::lock;
 
 /// What a model is made with.
@@ -169,9 +172,9 @@ impl Model {
         })
     }
 
-    /// What programs save under names is kept on disk from now on.
-    pub(crate) fn keep_in(&mut self, keeping: Arc<Keeping>) {
-        self.keeping = Some(keeping);
+    /// What programs save under names is kept on disk from now on, in that store.
+    pub(crate) fn keep_in(&mut self, store: SnapshotStore) {
+        self.keeping = Some(Keeping::new(store, &self.driver));
     }
 
     /// The name by which programs load it.
@@ -296,6 +299,7 @@ impl Model {
         );
         let draws = engine.drain_draws();
         let due_ns = engine.take_late_due_ns();
+        let wishes = engine.drain_page_wishes();
         let drafts = engine.drain_draft_events();
         // Numbered under the lock: who tells them may be overtaken by who has later ones.
         let drafts = (!drafts.is_empty()).then(|| (self.drafters.number(), drafts));
@@ -307,8 +311,26 @@ impl Model {
         if !draws.is_empty() {
             self.draw_late(draws, &mut answered);
         }
+        if !wishes.is_empty() {
+            self.want_pages(&wishes);
+        }
         self.wake(answered);
         result
+    }
+
+    /// Passes wait for the pages of contexts, which lie on disk.
+    fn want_pages(&self, contexts: &[ContextId]) {
+        let keeping = self.keeping.as_ref();
+        if keeping.is_some_and(|keeping| keeping.want(contexts)) {
+            return;
+        }
+        // Nobody brings them: they are computed.
+        let mut engine = lock(&self.engine);
+        for context in contexts {
+            engine.pages_arrived(*context);
+        }
+        drop(engine);
+        self.inbox.ring();
     }
 
     /// Draws from rows that were kept and whose token masks have come, outside the lock.

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use pie_core::{EngineConfig, GeneratorId, GeneratorOptions, Method, ProcessId, Sampler, UserId};
+use pie_core::{
+    Capabilities, EngineConfig, GeneratorId, GeneratorOptions, Method, ProcessId, Sampler, UserId,
+};
 use pie_text::Chat;
 use pie_text::grammar::Matcher;
 
@@ -12,11 +14,10 @@ use super::conversation::Context;
 use super::generator::Generator;
 use super::grammars::{Grammars, OwnedSource};
 use super::held_grammars::HeldGrammar;
-use super::keeping::Keeping;
-use super::{Model, ModelConfig, dummy};
+use super::{Model, ModelConfig, bringing, dummy};
 use crate::Error;
 use crate::budget::{Account, Purpose};
-use crate::snapshots::config::SnapshotConfig;
+use crate::snapshots::config::{PageKeeping, SnapshotConfig};
 use crate::snapshots::store::{ModelIdentity, SnapshotStore};
 
 /// The process of a test.
@@ -40,9 +41,15 @@ pub(crate) fn undriven() -> Arc<Model> {
 
 /// One that nobody knows.
 fn made() -> Model {
+    made_on(|_| ())
+}
+
+/// The same on a driver that is changed so.
+fn made_on(change: impl FnOnce(&mut Capabilities)) -> Model {
     let mut engine = EngineConfig::new("tiny", VOCAB_SIZE);
     // The dummy driver tells them apart by their names.
     engine.driver.adapters = true;
+    change(&mut engine.driver);
     let config = ModelConfig {
         folder: folder(),
         engine,
@@ -71,10 +78,20 @@ impl Driven {
         Self::of(undriven(), reply)
     }
 
-    /// One whose snapshots lie in a folder.
+    /// One whose snapshots lie in a folder, without their pages.
     pub(crate) fn keeping_in(dir: &Path) -> Self {
-        let mut model = made();
+        Self::keeping_pages_in(dir, PageKeeping::Never, |_| ())
+    }
+
+    /// One whose snapshots lie in a folder, on a driver that is changed so.
+    pub(crate) fn keeping_pages_in(
+        dir: &Path,
+        pages: PageKeeping,
+        change: impl FnOnce(&mut Capabilities),
+    ) -> Self {
+        let mut model = made_on(change);
         let config = SnapshotConfig {
+            pages,
             free_bytes: 0,
             ..SnapshotConfig::default()
         };
@@ -83,8 +100,10 @@ impl Driven {
             backend: "dummy".to_owned(),
             folder: folder(),
         };
-        model.keep_in(Keeping::new(SnapshotStore::new(dir, config, identity)));
-        Self::of(with_process(model), None)
+        model.keep_in(SnapshotStore::new(dir, config, identity));
+        let model = with_process(model);
+        bringing::start(&model).unwrap();
+        Self::of(model, None)
     }
 
     fn of(model: Arc<Model>, reply: Option<&str>) -> Self {

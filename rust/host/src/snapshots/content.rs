@@ -22,7 +22,7 @@ use super::binding::hex;
 use super::format::{Digest, Reader, RunPlace, damaged};
 
 /// Tokens of a run.
-pub(super) const RUN_TOKENS: usize = 1024;
+pub(crate) const RUN_TOKENS: usize = 1024;
 
 /// The numbers of a context: the part `state`.
 #[derive(Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `NUMBER-KEY.snap` | a snapshot; KEY stands for its user and name, and of two of a KEY the higher NUMBER holds |
 //! | `NUMBER-KEY.runs` | one that was replaced or deleted, whose runs others share; it goes with the last of them |
+//! | `NUMBER-RUN.kv` | the pages of a run that the file of that NUMBER holds; it goes with that file |
 //! | `.new-NUMBER` | one that is being written; left over where the engine ended meanwhile |
 //! | `.lock` | locked by the engine that uses the folder |
 //! | `.binding` | the digests of the model's files, so that they need not be computed again |
@@ -17,12 +18,15 @@ use pie_core::ErrorCode;
 use sha2::{Digest as _, Sha256};
 
 use super::disk_error;
+use super::format::Digest;
 use crate::Error;
 
 const LOCK: &str = ".lock";
 const UNFINISHED: &str = ".new-";
 const SNAPSHOT: &str = ".snap";
 const RUNS: &str = ".runs";
+const PAGES: &str = ".kv";
+const WRITE: &str = "a snapshot cannot be written";
 const REMOVE: &str = "a snapshot cannot be removed";
 const REMOVED: &str = "a snapshot was removed, and may come back where the machine fails";
 /// Digits of a number and of a key in a name.
@@ -63,20 +67,58 @@ impl FileName {
             Some(stem) => (stem, false),
             None => (text.strip_suffix(RUNS)?, true),
         };
-        let (number, key) = stem.split_once('-')?;
-        let is_written = |digits: &str, n: usize| {
-            let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-            digits.len() == n && digits.bytes().all(lower)
-        };
-        if !is_written(number, NUMBER_DIGITS) || !is_written(key, KEY_DIGITS) {
-            return None;
-        }
+        let (number, key) = numbers(stem)?;
         Some(Self {
-            number: u64::from_str_radix(number, 16).ok()?,
-            key: NameKey::from_str_radix(key, 16).ok()?,
+            number,
+            key,
             is_retired,
         })
     }
+}
+
+/// The name of a file with the pages of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PagesName {
+    /// Of the file that holds the run.
+    pub(super) number: u64,
+    /// The beginning of the key of the run.
+    pub(super) run: u128,
+}
+
+impl PagesName {
+    /// That of the pages of a run, by its key.
+    pub(super) fn of(number: u64, key: &Digest) -> Self {
+        let first = key.iter().take(size_of::<u128>());
+        Self {
+            number,
+            run: first.fold(0, |key, &byte| (key << 8) | u128::from(byte)),
+        }
+    }
+
+    pub(super) fn text(self) -> String {
+        format!("{:016x}-{:032x}{PAGES}", self.number, self.run)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, run) = numbers(text.strip_suffix(PAGES)?)?;
+        Some(Self { number, run })
+    }
+}
+
+/// The two numbers of the name of a file.
+fn numbers(stem: &str) -> Option<(u64, u128)> {
+    let (number, key) = stem.split_once('-')?;
+    let is_written = |digits: &str, n: usize| {
+        let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        digits.len() == n && digits.bytes().all(lower)
+    };
+    if !is_written(number, NUMBER_DIGITS) || !is_written(key, KEY_DIGITS) {
+        return None;
+    }
+    Some((
+        u64::from_str_radix(number, 16).ok()?,
+        u128::from_str_radix(key, 16).ok()?,
+    ))
 }
 
 /// The folder, which this engine uses and no other.
@@ -184,8 +226,71 @@ impl Folder {
             for path in [&unfinished, &path] {
                 drop(fs::remove_file(path));
             }
-            disk_error("a snapshot cannot be written", &path, &error)
+            disk_error(WRITE, &path, &error)
         })
+    }
+
+    /// The files with pages of runs, and the bytes of each.
+    ///
+    /// # Errors
+    /// `disk-error` and its like.
+    pub(super) fn pages(&self) -> Result<Vec<(PagesName, u64)>, Error> {
+        let failed = |error: &io::Error| disk_error("the folder of snapshots cannot be read", &self.path, error);
+        let mut pages = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(|error| failed(&error))? {
+            let entry = entry.map_err(|error| failed(&error))?;
+            let name = entry.file_name().to_str().and_then(PagesName::parse);
+            if let (Some(name), Ok(status)) = (name, entry.metadata())
+                && status.is_file()
+            {
+                pages.push((name, status.len()));
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Opens a file with pages to be read.
+    pub(super) fn read_pages(&self, name: PagesName) -> io::Result<File> {
+        open(&self.beside(&name.text()))
+    }
+
+    /// Writes a file with pages by `fill`, which makes it durable, or says that there are none. It is there for good
+    /// once the folder was made durable.
+    ///
+    /// # Errors
+    /// `disk-error` and its like, and those of `fill`; the file is as it was then.
+    pub(super) fn write_pages(
+        &self,
+        name: PagesName,
+        draft: u64,
+        n_bytes: u64,
+        fill: impl FnOnce(&File) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        self.check_disk(n_bytes)?;
+        let unfinished = self.beside(&format!("{UNFINISHED}{draft:016x}"));
+        let path = self.beside(&name.text());
+        let failed = |error: io::Error| disk_error(WRITE, &path, &error);
+        let file = private(&unfinished, false).map_err(failed)?;
+        let renamed = match fill(&file) {
+            Ok(true) => fs::rename(&unfinished, &path).map_err(failed).map(|()| true),
+            other => other,
+        };
+        if !matches!(renamed, Ok(true)) {
+            drop(fs::remove_file(&unfinished));
+        }
+        renamed
+    }
+
+    /// Removes a file with pages; one that is gone already is no error. What cannot be removed is only told to the log:
+    /// the next engine does it.
+    pub(super) fn remove_pages(&self, name: PagesName) {
+        let path = self.beside(&name.text());
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                drop(disk_error(REMOVE, &path, &error));
+            }
+            _ => {}
+        }
     }
 
     /// Has a file be nobody's snapshot any more; others share its runs.

@@ -4,14 +4,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::folder::{FileName, NameKey};
+use super::folder::{FileName, NameKey, PagesName};
 use super::format::{Digest, RunPlace};
 
 /// A file.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) file: FileName,
+    /// Bytes of the file, and of those with pages of its runs.
     pub(super) n_bytes: u64,
+    /// The bytes of each file with pages of its runs.
+    pub(super) pages: BTreeMap<u128, u64>,
     /// Whose it is, what it is called, and so on; none where it could not be read.
     pub(super) about: Option<About>,
     /// Why it cannot be opened.
@@ -207,6 +210,58 @@ impl Contents {
 
     pub(super) fn usage(&self, owner: &str) -> Usage {
         self.users.get(owner).copied().unwrap_or_default()
+    }
+
+    /// A file with pages of a run was written. False: the file that holds the run is not there.
+    pub(super) fn add_pages(&mut self, name: PagesName, n_bytes: u64) -> bool {
+        self.forget_pages(name);
+        let Some(entry) = self.entries.get_mut(&name.number) else {
+            return false;
+        };
+        entry.pages.insert(name.run, n_bytes);
+        entry.n_bytes += n_bytes;
+        self.n_bytes += n_bytes;
+        if let Some(about) = &entry.about {
+            self.users.entry(about.owner.clone()).or_default().n_bytes += n_bytes;
+        }
+        true
+    }
+
+    /// A file with pages of a run is not there any more.
+    pub(super) fn forget_pages(&mut self, name: PagesName) {
+        let Some(entry) = self.entries.get_mut(&name.number) else {
+            return;
+        };
+        let n_bytes = entry.pages.remove(&name.run).unwrap_or(0);
+        entry.n_bytes = entry.n_bytes.saturating_sub(n_bytes);
+        self.n_bytes = self.n_bytes.saturating_sub(n_bytes);
+        if let Some(about) = &entry.about
+            && let Some(usage) = self.users.get_mut(&about.owner)
+        {
+            usage.n_bytes = usage.n_bytes.saturating_sub(n_bytes);
+        }
+    }
+
+    pub(super) fn has_pages(&self, name: PagesName) -> bool {
+        let entry = self.entries.get(&name.number);
+        entry.is_some_and(|entry| entry.pages.contains_key(&name.run))
+    }
+
+    /// The files with pages of the runs that a file holds.
+    pub(super) fn pages_of(&self, number: u64) -> Vec<PagesName> {
+        let entry = self.entries.get(&number);
+        let runs = entry.into_iter().flat_map(|entry| entry.pages.keys());
+        runs.map(|&run| PagesName { number, run }).collect()
+    }
+
+    /// The oldest file, of a user or of all, of whose runs there are pages.
+    pub(super) fn first_with_pages(&self, owner: Option<&str>) -> Option<u64> {
+        let is_owners = |entry: &Entry| {
+            owner.is_none_or(|owner| entry.about.as_ref().is_some_and(|it| *it.owner == *owner))
+        };
+        let mut entries = self.entries.iter();
+        let found = entries.find(|(_, entry)| !entry.pages.is_empty() && is_owners(entry));
+        found.map(|(number, _)| *number)
     }
 
     /// Every snapshot that says whose it is.

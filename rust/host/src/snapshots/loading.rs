@@ -1,6 +1,6 @@
 //! Reads the files of snapshots: what stands in the index of each, and all of one that is opened.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -12,6 +12,7 @@ use super::content::{Decoding, run_key};
 use super::folder::{FileName, Folder, name_key};
 use super::format::{Digest, Header, Index, Part, RunPlace, damaged, read_at};
 use super::index::{About, Entry, Place};
+use super::pages::KeptRun;
 use super::{disk_error, unusable};
 use crate::Error;
 
@@ -20,6 +21,8 @@ pub(crate) struct Kept {
     pub(crate) image: ContextImage,
     /// Where its conversation stands.
     pub(crate) turns: Vec<u8>,
+    /// Its runs, in their order.
+    pub(crate) runs: Vec<KeptRun>,
 }
 
 const READ: &str = "a snapshot cannot be read";
@@ -75,6 +78,7 @@ impl Loading {
         let n_bytes = own.chain(of_runs).fold(0, u64::saturating_add);
         let charge = charge(n_bytes)?;
         let (mut decoding, mut key) = (Decoding::default(), *first);
+        let mut runs = Vec::with_capacity(index.runs.len());
         for run in &index.runs {
             let bytes = self.run(run)?;
             key = run_key(&key, &bytes);
@@ -82,12 +86,16 @@ impl Loading {
                 return Err(self.unusable(&damaged("a run of its tokens")));
             }
             decoding.run(&bytes).map_err(|why| self.unusable(&why))?;
+            runs.push(KeptRun {
+                file: run.file,
+                key,
+            });
         }
         let (tail, state) = (self.part(Part::Tail)?, self.part(Part::State)?);
         let image = decoding.end(&tail, &state);
         let image = image.map_err(|why| self.unusable(&why))?;
         let turns = self.part(Part::Turns)?;
-        Ok((Kept { image, turns }, charge))
+        Ok((Kept { image, turns, runs }, charge))
     }
 
     fn open(&mut self, folder: &Folder, file: FileName) -> Result<(), Error> {
@@ -173,6 +181,7 @@ pub(super) fn entry_of(folder: &Folder, file: FileName, binding: &Binding) -> Re
     let unread = |n_bytes: u64, refusal: String| Entry {
         file,
         n_bytes,
+        pages: BTreeMap::new(),
         about: None,
         refusal: Some(refusal),
         own: Vec::new(),
@@ -201,6 +210,7 @@ pub(super) fn entry_of(folder: &Folder, file: FileName, binding: &Binding) -> Re
     Ok(Entry {
         file,
         n_bytes,
+        pages: BTreeMap::new(),
         refusal: binding.refusal(&index.model_digest, &index.tokenizer_digest),
         own,
         shares: if file.is_retired { Vec::new() } else { shares.collect() },

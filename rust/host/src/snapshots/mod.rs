@@ -4,18 +4,21 @@
 //! and of which model it is ([`binding`]). What two contexts of a user have in common at their beginning is kept once:
 //! a file holds the runs of tokens that no other file had, and names the files of those that it shares ([`store`]).
 //!
+//! The keys and values of runs lie in files of their own ([`pages`]), for who would else compute them again.
+//!
 //! A file is written beside its name, made durable, renamed and never changed afterwards ([`folder`]). So whatever ends
 //! the engine, and whenever: a snapshot is the old one, the new one or absent. docs/reference/snapshots.md describes
 //! the files for readers in other languages.
 
 mod binding;
 pub(crate) mod config;
-mod content;
+pub(crate) mod content;
 mod folder;
 mod format;
 mod index;
 pub(crate) mod loading;
 pub(crate) mod loose;
+pub(crate) mod pages;
 pub(crate) mod store;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 //! The lock of the index is held while files are renamed and removed, never while one is written or read, the first
 //! reading of the folder included.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,13 +14,14 @@ use pie_core::{ContextImage, ErrorCode};
 
 pub(crate) use super::binding::ModelIdentity;
 use super::binding::{Binding, hex};
-use super::config::SnapshotConfig;
+use super::config::{PageKeeping, SnapshotConfig};
 use super::content::{Encoded, encode, places};
-use super::folder::{FileName, Folder, NameKey, name_key};
+use super::folder::{FileName, Folder, NameKey, PagesName, name_key};
 use super::format::{HEADER_BYTES, Index, RunPlace, assemble};
 use super::index::{About, Contents, Entry, Place, Usage};
 use super::loading::{GONE, Kept, Loading, entry_of, unsound};
-use super::unusable;
+use super::pages::{KeptRun, PageFile, PageForm, PageWriter};
+use super::{disk_error, unusable};
 use crate::Error;
 use crate::errors::stopped;
 use crate::naming::folder_name;
@@ -103,6 +104,11 @@ impl SnapshotStore {
             is_closed: AtomicBool::new(false),
             names: std::array::from_fn(|_| Mutex::default()),
         }
+    }
+
+    /// Whether keys and values are kept beside tokens.
+    pub(crate) const fn page_keeping(&self) -> PageKeeping {
+        self.config.pages
     }
 
     /// Removes what an engine was writing when it ended. Where the folder cannot be used, or another engine uses it,
@@ -205,7 +211,13 @@ impl SnapshotStore {
             .into_iter()
             .map(|file| entry_of(&folder, file, &binding))
             .collect();
-        let (contents, unnamed) = Contents::of(entries?);
+        let (mut contents, unnamed) = Contents::of(entries?);
+        for (name, n_bytes) in folder.pages()? {
+            if !contents.add_pages(name, n_bytes) {
+                // An engine ended between the removal of the file and that of its pages.
+                folder.remove_pages(name);
+            }
+        }
         let mut opened = Opened {
             folder: Arc::new(folder),
             binding,
@@ -229,7 +241,7 @@ impl Opened {
                 continue;
             };
             if self.contents.is_unneeded(number) {
-                self.folder.remove(file)?;
+                self.remove(file)?;
                 numbers.extend(self.contents.forget(number));
             } else if !file.is_retired {
                 let retired = self.folder.retire(file)?;
@@ -237,6 +249,21 @@ impl Opened {
             }
         }
         Ok(())
+    }
+
+    /// Removes a file, and the pages of its runs.
+    fn remove(&mut self, file: FileName) -> Result<(), Error> {
+        self.folder.remove(file)?;
+        self.drop_pages(file.number);
+        Ok(())
+    }
+
+    /// Removes the pages of the runs that a file holds.
+    fn drop_pages(&mut self, number: u64) {
+        for name in self.contents.pages_of(number) {
+            self.folder.remove_pages(name);
+            self.contents.forget_pages(name);
+        }
     }
 
     /// The same, where what was asked for is done already: what cannot be removed stays counted, and the next engine
@@ -299,6 +326,35 @@ impl Opened {
         (known, numbers.into_iter().collect())
     }
 
+    /// Refuses what would be too much, after pages have given way, which are kept for speed alone: those of the oldest
+    /// files first. `replaced` is the file that goes for it.
+    fn make_room(
+        &mut self,
+        config: &SnapshotConfig,
+        owner: &str,
+        takes: Usage,
+        replaced: Option<u64>,
+    ) -> Result<(), Error> {
+        loop {
+            let replaced = replaced.and_then(|number| self.contents.get(number));
+            let freed = replaced
+                .filter(|older| !self.contents.is_shared(older.file.number))
+                .map_or(0, |older| older.n_bytes);
+            let Err(error) = self.check_room(config, owner, takes, freed) else {
+                return Ok(());
+            };
+            let usage = self.contents.usage(owner);
+            let of_user = usage.n_bytes.saturating_sub(freed) + takes.n_bytes;
+            let are_many = usage.n_snapshots + takes.n_snapshots > u64::from(config.user_snapshots);
+            let whose = (of_user > config.user_bytes).then_some(owner);
+            let oldest = self.contents.first_with_pages(whose);
+            let Some(number) = oldest.filter(|_| !are_many) else {
+                return Err(error);
+            };
+            self.drop_pages(number);
+        }
+    }
+
     /// Refuses what would be too much, of the user or in all. `freed` are the bytes of the file that goes for it.
     fn check_room(
         &self,
@@ -346,11 +402,11 @@ impl Opened {
 }
 
 impl Named<'_> {
-    /// Keeps a context, in place of what had the name. It is on the disk for good when this returns.
+    /// Keeps a context, in place of what had the name. It is on the disk for good when this returns. Returns its runs.
     ///
     /// # Errors
     /// `limit-snapshots`, `disk-error` and its like, `engine-stopped`; what had the name is as it was then.
-    pub(crate) fn save(&self, image: &ContextImage, turns: &[u8]) -> Result<(), Error> {
+    pub(crate) fn save(&self, image: &ContextImage, turns: &[u8]) -> Result<Vec<KeptRun>, Error> {
         let first = |opened: &mut Opened| Ok(opened.binding.first_key(self.owner));
         let encoded = encode(image, &self.store.opened(first)?).map_err(Error::internal)?;
         let draft = self.sound_draft(&encoded, turns.len())?;
@@ -370,7 +426,14 @@ impl Named<'_> {
                 opened.try_to_tidy(older);
             }
             Ok(())
-        })
+        })?;
+        let runs = encoded.runs.iter().zip(&draft.index.runs);
+        Ok(runs
+            .map(|(run, place)| KeptRun {
+                file: place.file,
+                key: run.key,
+            })
+            .collect())
     }
 
     /// Says what is to be written. The runs that it shares were read and are as they were: what was damaged since
@@ -412,14 +475,12 @@ impl Named<'_> {
         let n_bytes = (HEADER_BYTES + others) as u64 + own_bytes;
         opened.contents.share(&shares);
         let older = opened.contents.named(self.key);
-        let freed = older
-            .filter(|older| !opened.contents.is_shared(older.file.number))
-            .map_or(0, |older| older.n_bytes);
+        let older = older.map(|older| older.file.number);
         let takes = Usage {
             n_snapshots: u64::from(older.is_none()),
             n_bytes,
         };
-        if let Err(error) = opened.check_room(&self.store.config, self.owner, takes, freed) {
+        if let Err(error) = opened.make_room(&self.store.config, self.owner, takes, older) {
             // They were needed before, so they are still.
             opened.contents.unshare(&shares);
             return Err(error);
@@ -465,6 +526,7 @@ impl Named<'_> {
         Entry {
             file: draft.file,
             n_bytes: draft.takes.n_bytes,
+            pages: BTreeMap::new(),
             about: Some(About {
                 owner: self.owner.into(),
                 name: self.name.to_owned(),
@@ -547,7 +609,7 @@ impl Named<'_> {
                 opened.contents.unname(self.key);
                 opened.contents.note_retired(file.number, retired)
             } else {
-                opened.folder.remove(file)?;
+                opened.remove(file)?;
                 opened.contents.unname(self.key);
                 opened.contents.forget(file.number)
             };
@@ -556,6 +618,116 @@ impl Named<'_> {
             }
             Ok(Some(opened.folder.clone()))
         })
+    }
+}
+
+impl SnapshotStore {
+    /// The first of these runs of which there are pages, as they are: they stay until [`Self::release`] is told the
+    /// numbers that this returns. None where there is none.
+    pub(crate) fn hold(&self, runs: &[KeptRun]) -> Option<(usize, Vec<u64>)> {
+        let held = self.opened(|opened| {
+            let contents = &mut opened.contents;
+            let kept = runs.iter();
+            let kept = kept.take_while(|run| contents.has_pages(PagesName::of(run.file, &run.key)));
+            let (mut n_runs, mut numbers) = (0, BTreeSet::new());
+            for run in kept {
+                n_runs += 1;
+                numbers.insert(run.file);
+            }
+            let numbers: Vec<u64> = numbers.into_iter().collect();
+            contents.share(&numbers);
+            Ok((n_runs, numbers))
+        });
+        held.ok().filter(|(n_runs, _)| *n_runs > 0)
+    }
+
+    /// The pages of runs in these files are wanted no more by somebody who held them.
+    pub(crate) fn release(&self, numbers: &[u64]) {
+        let released = self.opened(|opened| {
+            for number in opened.contents.unshare(numbers) {
+                opened.try_to_tidy(number);
+            }
+            Ok(())
+        });
+        // Where the engine stops, the next one removes what is of no use.
+        drop(released);
+    }
+
+    /// The pages of a run, where there are some of that form.
+    pub(crate) fn pages_of(&self, run: &KeptRun, form: &PageForm) -> Option<PageFile> {
+        let name = PagesName::of(run.file, &run.key);
+        let folder = self.opened(|opened| {
+            let is_there = opened.contents.has_pages(name);
+            Ok(is_there.then(|| opened.folder.clone()))
+        });
+        let file = folder.ok().flatten()?.read_pages(name);
+        let opened = file.and_then(|file| PageFile::open(file, form, &run.key));
+        match opened {
+            Ok(pages) => pages,
+            Err(error) => {
+                tracing::warn!(%error, file = %name.text(), "the pages of a snapshot cannot be read: they are computed");
+                None
+            }
+        }
+    }
+
+    /// Keeps the pages of a run of a user, which `fill` writes unless it says that it cannot. False: they are not kept,
+    /// since there is no room for what is kept for speed alone, or there are none.
+    ///
+    /// # Errors
+    /// `disk-error` and its like, `engine-stopped`, and those of `fill`; the snapshot is as it was.
+    pub(crate) fn write_pages(
+        &self,
+        owner: &str,
+        run: &KeptRun,
+        form: &PageForm,
+        fill: impl FnOnce(&mut PageWriter<'_>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let (name, n_bytes) = (PagesName::of(run.file, &run.key), form.file_bytes());
+        let takes = Usage {
+            n_snapshots: 0,
+            n_bytes,
+        };
+        let begun = self.opened(|opened| {
+            let has_room = opened.check_room(&self.config, owner, takes, 0).is_ok();
+            if !has_room || opened.contents.get(run.file).is_none() {
+                return Ok(None);
+            }
+            opened.contents.reserve(owner, takes);
+            opened.contents.share(&[run.file]);
+            let draft = opened.contents.next_number();
+            Ok(Some((opened.folder.clone(), draft)))
+        })?;
+        let Some((folder, draft)) = begun else {
+            return Ok(false);
+        };
+        let written = folder.write_pages(name, draft, n_bytes, |file| {
+            let mut writer = PageWriter::new(file, form);
+            if !fill(&mut writer)? {
+                return Ok(false);
+            }
+            let ended = writer.end(&run.key);
+            ended.map_err(|error| disk_error("pages cannot be written", &self.folder, &error))
+        });
+        self.opened(|opened| {
+            opened.contents.unreserve(owner, takes);
+            if matches!(written, Ok(true)) {
+                opened.contents.add_pages(name, n_bytes);
+            }
+            for number in opened.contents.unshare(&[run.file]) {
+                opened.try_to_tidy(number);
+            }
+            Ok(())
+        })?;
+        written
+    }
+
+    /// The pages that were written are there for good.
+    ///
+    /// # Errors
+    /// `disk-error` and its like, `engine-stopped`.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.opened(|opened| Ok(opened.folder.clone()))?.sync()
     }
 }
 

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pie_core::{ContextImage, ErrorCode};
+use pie_core::{Capabilities, ContextImage, ErrorCode};
 use proptest::prelude::*;
 
 use super::binding::ModelIdentity;
 use super::config::SnapshotConfig;
 use super::format::{HEADER_BYTES, Header, Part};
 use super::loading::Kept;
+use super::pages::PageForm;
 use super::store::SnapshotStore;
 use crate::Error;
 
@@ -486,5 +487,114 @@ proptest! {
             store.named("ada", name).delete().unwrap();
         }
         prop_assert!(files(dir.path()).is_empty());
+    }
+}
+
+const PAGE_BYTES: usize = 64;
+
+fn form() -> PageForm {
+    let driver = Capabilities {
+        page_size: 256,
+        page_bytes: PAGE_BYTES as u64,
+        ..Capabilities::default()
+    };
+    PageForm::of(&driver).unwrap()
+}
+
+/// Saves a context and pages of its runs. Returns how many of the runs have pages.
+fn save_with_pages(store: &SnapshotStore, name: &str, image: &ContextImage) -> usize {
+    let runs = store.named("ada", name).save(image, TURNS).unwrap();
+    let written = runs.iter().filter(|run| {
+        let written = store.write_pages("ada", run, &form(), |writer| {
+            for place in 0..4 {
+                writer.push(&[place; PAGE_BYTES]).unwrap();
+            }
+            Ok(true)
+        });
+        written.unwrap()
+    });
+    written.count()
+}
+
+fn page_files(dir: &Path) -> usize {
+    let files = files(dir);
+    files.iter().filter(|path| path.extension().is_some_and(|it| it == "kv")).count()
+}
+
+#[test]
+fn pages_are_there_for_the_next_engine_and_go_with_the_last_that_shares_their_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = store(dir.path());
+    assert_eq!(save_with_pages(&first, "a", &image(3000, 2048, 1)), 2);
+    let runs = first.named("ada", "b").save(&image(3000, 2048, 2), TURNS).unwrap();
+    assert_eq!(page_files(dir.path()), 2);
+    first.close();
+    let next = store(dir.path());
+    let kept = load(&next, "ada", "b").unwrap().unwrap();
+    assert_eq!(kept.runs, runs);
+    let mut page = [0; PAGE_BYTES];
+    for run in &runs {
+        let pages = next.pages_of(run, &form()).unwrap();
+        assert!(pages.read(3, &mut page).unwrap());
+        assert_eq!(page, [3; PAGE_BYTES]);
+    }
+    assert!(next.named("ada", "a").delete().unwrap());
+    assert_eq!(page_files(dir.path()), 2);
+    let (n_runs, held) = next.hold(&runs).unwrap();
+    assert_eq!((n_runs, held.len()), (2, 1));
+    assert!(next.named("ada", "b").delete().unwrap());
+    assert!(next.pages_of(&runs[1], &form()).is_some(), "somebody reads them");
+    next.release(&held);
+    assert!(files(dir.path()).is_empty());
+}
+
+#[test]
+fn pages_give_way_to_tokens_and_are_not_kept_where_there_is_no_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = SnapshotConfig {
+        user_bytes: 30_000,
+        ..config()
+    };
+    let store = store_of(dir.path(), "tiny", config);
+    for (seed, name) in (1..).zip(["a", "b"]) {
+        assert_eq!(save_with_pages(&store, name, &image(2048, 0, seed)), 2);
+    }
+    let large = image(2048, 0, 3);
+    assert_eq!(save_with_pages(&store, "c", &large), 0);
+    let left = page_files(dir.path());
+    assert!(left < 4, "{left} files of pages are left");
+    for name in ["a", "b", "c"] {
+        assert!(load(&store, "ada", name).unwrap().is_some());
+    }
+}
+
+#[test]
+fn pages_that_no_file_has_a_run_of_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = store(dir.path());
+    save_with_pages(&first, "a", &image(1024, 0, 1));
+    first.close();
+    let folder = dir.path().join("snapshots/tiny");
+    fs::write(folder.join(format!("{:016x}-{:032x}.kv", 99, 7)), b"left over").unwrap();
+    let next = store(dir.path());
+    assert_eq!(names(&next, "ada"), ["a"]);
+    assert_eq!(page_files(dir.path()), 1);
+}
+
+#[test]
+fn what_cannot_be_filled_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let runs = store.named("ada", "a").save(&image(1024, 0, 1), TURNS).unwrap();
+    let few = |store: &SnapshotStore, is_there| {
+        store.write_pages("ada", &runs[0], &form(), |writer| {
+            writer.push(&[1; PAGE_BYTES]).unwrap();
+            Ok(is_there)
+        })
+    };
+    for is_there in [false, true] {
+        assert!(!few(&store, is_there).unwrap());
+        assert!(store.pages_of(&runs[0], &form()).is_none());
+        assert_eq!(files(dir.path()).len(), 1);
     }
 }
