@@ -600,9 +600,13 @@ class Command:
     def what(self) -> tuple[str, list[tuple[int, int]], str]:
         """Its kind, the adapters that it names, and a path or "".
 
-        `load-adapter`, `create-adapter`, `change-adapter`, `copy-adapter` or `drop-adapter`. An adapter is its identity
-        and its version.
+        `load-adapter`, `create-adapter`, `change-adapter`, `copy-adapter`, `drop-adapter`, `export-pages` or
+        `import-pages`. An adapter is its identity and its version.
         """
+
+    @property
+    def pages(self) -> list[tuple[int, int]]:
+        """The pages of `export-pages` and `import-pages`: the place of each in the file, and its index in the pool."""
 
     @property
     def recipe(self) -> tuple[int, float, float | None, list[tuple[int, float]]]:
@@ -648,6 +652,12 @@ class DummyDriver:
 
     def drop_adapter(self, adapter: tuple[int, int]) -> None:
         """Forgets an adapter. Raises PieError `driver-failed` where it is not loaded."""
+
+    def export_page(self, page: int) -> bytes:
+        """What a page holds, slot by slot. Raises PieError `driver-failed` where there is no such page."""
+
+    def import_page(self, page: int, content: bytes) -> None:
+        """Puts that into a page. Raises PieError `driver-failed` where there is no such page, or that is none."""
 
 @final
 class Process:

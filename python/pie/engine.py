@@ -50,6 +50,8 @@ _DUMMY_PAGES = 4096
 _DUMMY_EMBEDDINGS = 8
 _DUMMY_TOKEN_BYTES = 24
 """Bytes of memory that the dummy driver takes for a token."""
+_DUMMY_SLOT_BYTES = 16
+"""Bytes of a token in a page that the dummy driver gives away."""
 _MAX_HOST_PAGES = 1 << 24
 _SIGNAL_SLICE_S = 0.1
 
@@ -434,6 +436,8 @@ def _dummy_capabilities(spec: DecoderSpec, options: ModelConfig) -> Capabilities
         adapters=True,
         media=True,
         embeddings=min(_DUMMY_EMBEDDINGS, spec.vocab_size),
+        page_bytes=options.page_size * _DUMMY_SLOT_BYTES,
+        pages_made_by="dummy-1",
     )
 
 

@@ -21,8 +21,10 @@ from pie.backends.base import (
     DriverError,
     DriverLostError,
     DropAdapter,
+    ExportPages,
     FailedSequencesError,
     FollowingDriver,
+    ImportPages,
     LoadAdapter,
     RefusedAdapterError,
     UnsupportedError,
@@ -105,7 +107,7 @@ def _carry_out(model: _engine.Model, driver: Driver, raw: _engine.Command) -> No
     try:
         if not isinstance(driver, CommandedDriver):
             raise UnsupportedError(f"there are no adapters on this driver, {driver.capabilities.backend}")
-        driver.command(as_command(*raw.what, raw.recipe))
+        driver.command(as_command(*raw.what, raw.recipe, raw.pages))
     except UnsupportedError as error:
         model.fail_command(raw, str(error), code="unsupported")
     except RefusedAdapterError as error:
@@ -118,8 +120,14 @@ def _carry_out(model: _engine.Model, driver: Driver, raw: _engine.Command) -> No
         model.complete_command(raw)
 
 
-def as_command(kind: str, adapters: Sequence[tuple[int, int]], path: str, recipe: _Recipe | None = None) -> Command:
-    """A command of the engine, by its kind, the adapters that it names, its path, and how an adapter is made."""
+def as_command(
+    kind: str,
+    adapters: Sequence[tuple[int, int]],
+    path: str,
+    recipe: _Recipe | None = None,
+    pages: Sequence[tuple[int, int]] = (),
+) -> Command:
+    """A command of the engine: its kind, the adapters that it names, its path, how an adapter is made, and its pages."""
     rank, alpha, sigma, changes = recipe or (0, 0.0, None, [])
     names = [AdapterName(*name) for name in adapters]
     match kind:
@@ -133,6 +141,10 @@ def as_command(kind: str, adapters: Sequence[tuple[int, int]], path: str, recipe
             return CopyAdapter(names[0], names[1])
         case "drop-adapter":
             return DropAdapter(names[0])
+        case "export-pages":
+            return ExportPages(tuple(pages), path)
+        case "import-pages":
+            return ImportPages(tuple(pages), path)
     raise DriverError(f"{kind!r} is a command that this driver loop does not know")
 
 

@@ -135,7 +135,27 @@ class DropAdapter:
     adapter: AdapterName
 
 
-Command: TypeAlias = LoadAdapter | CreateAdapter | ChangeAdapter | CopyAdapter | DropAdapter
+@dataclass(frozen=True)
+class ExportPages:
+    """Write pages of the pool to a file, which is there and long enough."""
+
+    pages: tuple[tuple[int, int], ...]
+    """The place of each in the file, counted in pages of `page_bytes`, and its index in the pool."""
+    path: str
+    """The file, as the driver's process sees it. It lies in memory: no disk is waited for."""
+
+
+@dataclass(frozen=True)
+class ImportPages:
+    """Read pages from such a file into the pool; each then has the bits that were written."""
+
+    pages: tuple[tuple[int, int], ...]
+    """The place of each in the file, counted in pages of `page_bytes`, and its index in the pool."""
+    path: str
+    """The file, as the driver's process sees it."""
+
+
+Command: TypeAlias = LoadAdapter | CreateAdapter | ChangeAdapter | CopyAdapter | DropAdapter | ExportPages | ImportPages
 """What a driver does beside running batches, in order with them."""
 
 
@@ -191,6 +211,14 @@ class Capabilities:
     """Values of the hidden state behind a token, which it answers where that is asked for; 0: it does not."""
     follows: bool = False
     """Whether it draws by itself and feeds its next batch, which it is given while one runs; it has `launch` then."""
+    page_bytes: int = 0
+    """Bytes of a page as `ExportPages` writes it, all its layers one behind the other; 0: it moves no pages, and those of
+    snapshots on disk are computed again.
+    """
+    pages_made_by: str = ""
+    """What the bits of its pages depend on besides the weights, the tokens and `page_size`: other pages are not
+    imported.
+    """
 
 
 class Driver(Protocol):
@@ -233,7 +261,7 @@ class FollowingDriver(Driver, Protocol):
 
 @runtime_checkable
 class CommandedDriver(Driver, Protocol):
-    """A driver that takes commands. Others have no adapters."""
+    """A driver that takes commands. Others have no adapters, and move no pages."""
 
     def command(self, command: Command) -> None:
         """Carries a command out. No batch runs meanwhile.

@@ -25,9 +25,12 @@ from pie.backends.base import (
     Drawn,
     DriverError,
     DropAdapter,
+    ExportPages,
     FailedSequencesError,
+    ImportPages,
     LoadAdapter,
 )
+from pie.backends.moving import Bytes, export_pages, import_pages
 from pie.batch import Batch
 from pie.errors import PieError
 
@@ -111,9 +114,9 @@ class DummyDriver:
         return answer
 
     def command(self, command: Command) -> None:
-        """Keeps the names of adapters that are loaded; its batches need none.
+        """Keeps the names of adapters that are loaded; its batches need none. Moves pages.
 
-        Raises DriverError where one is not loaded, or the files of one that is made cannot be written.
+        Raises DriverError where one is not loaded, or files cannot be written or read.
         """
         with self._lock:
             if self._closed:
@@ -132,8 +135,21 @@ class DummyDriver:
                         self._driver.copy_adapter((source.id, source.version), (copy.id, copy.version))
                     case DropAdapter(adapter):
                         self._driver.drop_adapter((adapter.id, adapter.version))
+                    case ExportPages():
+                        export_pages(command, self._capabilities, self._export)
+                    case ImportPages():
+                        import_pages(command, self._capabilities, self._room, self._import)
             except PieError as error:
                 raise DriverError(error.message) from None
+
+    def _export(self, page: int) -> Bytes:
+        return np.frombuffer(self._driver.export_page(page), np.uint8)
+
+    def _room(self, _page: int) -> Bytes:
+        return np.empty(self._capabilities.page_bytes, np.uint8)
+
+    def _import(self, page: int, content: Bytes) -> None:
+        self._driver.import_page(page, content.tobytes())
 
     def launch(self, batch: Batch) -> Callable[[], Answer]:
         """Runs a batch at once, as no device could be busy with it.

@@ -21,6 +21,8 @@ from pie.backends.base import (
     CopyAdapter,
     CreateAdapter,
     DropAdapter,
+    ExportPages,
+    ImportPages,
     LoadAdapter,
     RefusedAdapterError,
     UnsupportedError,
@@ -44,7 +46,15 @@ _REFUSED: dict[str, Literal["invalid-adapter", "limit-adapters"]] = {
     "\0limit-adapters\0": "limit-adapters",
 }
 """What begins the reason why an adapter cannot be taken, with its code."""
-_COMMANDS: tuple[type[Command], ...] = (LoadAdapter, CreateAdapter, ChangeAdapter, CopyAdapter, DropAdapter)
+_COMMANDS: tuple[type[Command], ...] = (
+    LoadAdapter,
+    CreateAdapter,
+    ChangeAdapter,
+    CopyAdapter,
+    DropAdapter,
+    ExportPages,
+    ImportPages,
+)
 
 
 def command_words(command: Command) -> U32:
@@ -60,13 +70,15 @@ def read_command(words: U32) -> Command | None:
         return None
     name, fields = json.loads(words[2:].tobytes()[: int(words[1])])
     kind = next(kind for kind in _COMMANDS if kind.__name__ == name)
-    values: dict[str, Any] = {key: _read_value(value) for key, value in fields.items()}
+    values: dict[str, Any] = {key: _read_value(key, value) for key, value in fields.items()}
     return kind(**values)
 
 
-def _read_value(value: Any) -> Any:
+def _read_value(key: str, value: Any) -> Any:
     if isinstance(value, dict):
         return AdapterName(**value)
+    if key == "pages":
+        return tuple((int(place), int(page)) for place, page in value)
     return tuple((int(seed), float(factor)) for seed, factor in value) if isinstance(value, list) else value
 
 

@@ -53,6 +53,20 @@ impl PyCommand {
                 ("copy-adapter", vec![name(from), name(to)], "")
             }
             pie_core::Command::DropAdapter { adapter } => ("drop-adapter", vec![name(adapter)], ""),
+            pie_core::Command::ExportPages { path, .. } => ("export-pages", Vec::new(), path),
+            pie_core::Command::ImportPages { path, .. } => ("import-pages", Vec::new(), path),
+        }
+    }
+
+    /// The pages that it moves: the place of each in the file, and its index in the pool.
+    #[getter]
+    fn pages(&self) -> Vec<(u32, u32)> {
+        match self.0.command() {
+            pie_core::Command::ExportPages { pages, .. }
+            | pie_core::Command::ImportPages { pages, .. } => {
+                pages.iter().map(|(place, page)| (*place, page.0)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pie_core::{AdapterName, Capabilities, Command, CommandFailure, DriverFailure, dummy};
+use pie_core::{
+    AdapterName, Capabilities, Command, CommandFailure, DriverFailure, PageId, dummy,
+};
 use pie_host::{Error, ErrorCode};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -120,18 +122,36 @@ impl PyDummyDriver {
         let adapter = name(adapter);
         self.carry_out(py, &Command::DropAdapter { adapter })
     }
+
+    fn export_page<'py>(&self, py: Python<'py>, page: u32) -> PyResult<Bound<'py, PyBytes>> {
+        let driver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let exported = driver.export_page(PageId(page));
+        exported
+            .map(|bytes| PyBytes::new(py, &bytes))
+            .map_err(|failure| failed(py, failure))
+    }
+
+    fn import_page(&self, py: Python<'_>, page: u32, content: &[u8]) -> PyResult<()> {
+        let mut driver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let imported = driver.import_page(PageId(page), content);
+        imported.map_err(|failure| failed(py, failure))
+    }
 }
 
 impl PyDummyDriver {
     fn carry_out(&self, py: Python<'_>, command: &Command) -> PyResult<()> {
         let mut driver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        driver.command(command).map_err(|failure| {
-            let (CommandFailure::NotServed(message)
-            | CommandFailure::Failed(message)
-            | CommandFailure::Refused(_, message)) = failure;
-            raise(py, Error::new(ErrorCode::DriverFailed, message))
-        })
+        driver
+            .command(command)
+            .map_err(|failure| failed(py, failure))
     }
+}
+
+fn failed(py: Python<'_>, failure: CommandFailure) -> PyErr {
+    let (CommandFailure::NotServed(message)
+    | CommandFailure::Failed(message)
+    | CommandFailure::Refused(_, message)) = failure;
+    raise(py, Error::new(ErrorCode::DriverFailed, message))
 }
 
 const fn name((id, version): (u64, u32)) -> AdapterName {

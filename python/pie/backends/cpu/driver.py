@@ -12,17 +12,29 @@ import numpy.typing as npt
 
 from pie.backends.adapters.loaded import Adapters
 from pie.backends.adapters.peft import Adapter
-from pie.backends.base import AdapterName, Capabilities, Command, DriverError, DriverOptions, FailedSequencesError
+from pie.backends.base import (
+    AdapterName,
+    Capabilities,
+    Command,
+    DriverError,
+    DriverOptions,
+    ExportPages,
+    FailedSequencesError,
+    ImportPages,
+)
 from pie.backends.copying import measure_copy_ns
 from pie.backends.cpu.build import build_plan
 from pie.backends.cpu.library import KernelError, Library
 from pie.backends.cpu.plan import ISA_CODES, LowRankPart, Plan, PlanOptions
+from pie.backends.moving import Bytes, export_pages, import_pages, made_by
 from pie.backends.sizes import capabilities, choose_dtype, invalid, page_bytes
 from pie.backends.unsupported import unsupported
 from pie.batch import Batch
 from pie.models.loader import Checkpoint, load_checkpoint
 
 _MAX_THREADS = 1024
+_PAGES_VERSION = 1
+"""Raised with every change of the kernels that changes a bit of what they store."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +101,11 @@ class CpuDriver:
         copy_ns = measure_copy_ns(
             lambda page, slot: np.copyto(host[slot], kv[page]), lambda slot, page: np.copyto(kv[page], host[slot]), limits, n_bytes
         )
-        self._capabilities = replace(limits, copy_page_ns=copy_ns, adapters=True)
+        heads = spec.attention
+        maker = made_by("cpu", _PAGES_VERSION, dtype, spec.n_layers, heads.n_kv_heads, heads.head_dim)
+        self._capabilities = replace(limits, copy_page_ns=copy_ns, adapters=True, page_bytes=n_bytes, pages_made_by=maker)
+        # Pages as bytes, one behind the other.
+        self._pages: Bytes = kv.reshape(n_pages, -1).view(np.uint8)
         self.plan = plan
         self._adapters = Adapters(spec, options.adapter_bytes, _PlanHolder(plan), plan.noise)
         self._lock = threading.Lock()
@@ -124,23 +140,35 @@ class CpuDriver:
         return logits
 
     def command(self, command: Command) -> None:
-        """Loads, makes, changes, copies or drops an adapter.
+        """Loads, makes, changes, copies or drops an adapter, or moves pages.
 
         Raises RefusedAdapterError and DriverError; nothing has changed then.
         """
         with self._lock:
             if self._closed:
                 raise DriverError("the driver is closed")
-            try:
-                self._adapters.carry_out(command)
-            except KernelError as error:
-                raise DriverError(str(error)) from None
+            match command:
+                case ExportPages():
+                    export_pages(command, self._capabilities, self._page)
+                case ImportPages():
+                    # In place.
+                    import_pages(command, self._capabilities, self._page, lambda _page, _content: None)
+                case _:
+                    try:
+                        self._adapters.carry_out(command)
+                    except KernelError as error:
+                        raise DriverError(str(error)) from None
+
+    def _page(self, page: int) -> Bytes:
+        content: Bytes = self._pages[page]
+        return content
 
     def close(self) -> None:
         """Gives threads and memory back; a second call does nothing."""
         with self._lock:
             if not self._closed:
                 self._closed = True
+                self._pages = np.zeros((0, 0), np.uint8)
                 self.plan.close()
 
 

@@ -18,9 +18,10 @@ from torch import Tensor
 
 from pie.backends.adapters.loaded import Adapters
 from pie.backends.adapters.noise import noise
-from pie.backends.base import Capabilities, Command, DriverError, DriverOptions, FailedSequencesError
+from pie.backends.base import Capabilities, Command, DriverError, DriverOptions, ExportPages, FailedSequencesError, ImportPages
 from pie.backends.checks import check, mask_of
 from pie.backends.copying import measure_copy_ns
+from pie.backends.moving import Bytes, export_pages, import_pages, made_by
 from pie.backends.reference.lora import Adapted, TorchHolder
 from pie.backends.sizes import capabilities, choose_dtype, page_bytes
 from pie.backends.unsupported import unsupported
@@ -30,6 +31,8 @@ from pie.models.loader import Checkpoint, load_checkpoint
 from pie.models.rotary import amplitude, inverse_frequencies
 from pie.models.spec import LayerNames
 
+_PAGES_VERSION = 1
+"""Raised with every change of how keys and values are computed that changes a bit of them."""
 _DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
@@ -57,8 +60,10 @@ class ReferenceDriver:
         self._kv = torch.zeros((spec.n_layers, 2, limits.n_pages, *page), dtype=self._dtype)
         # [host slots, layers, keys and values, slots, heads, elements]; untouched memory costs nothing
         self._host = torch.empty((limits.host_pages, spec.n_layers, 2, *page), dtype=self._dtype)
-        copy_ns = measure_copy_ns(self._swap_out, self._swap_in, limits, page_bytes(spec, dtype, options.page_size))
-        self._capabilities = replace(limits, copy_page_ns=copy_ns, adapters=True)
+        n_bytes = page_bytes(spec, dtype, options.page_size)
+        copy_ns = measure_copy_ns(self._swap_out, self._swap_in, limits, n_bytes)
+        maker = made_by("reference", _PAGES_VERSION, dtype, spec.n_layers, heads.n_kv_heads, heads.head_dim)
+        self._capabilities = replace(limits, copy_page_ns=copy_ns, adapters=True, page_bytes=n_bytes, pages_made_by=maker)
         self._holder = TorchHolder(spec)
         self._adapters = Adapters(spec, options.adapter_bytes, self._holder, noise)
         # What the sequences of the batch that runs are computed with.
@@ -90,14 +95,31 @@ class ReferenceDriver:
         return logits
 
     def command(self, command: Command) -> None:
-        """Loads, makes, changes, copies or drops an adapter.
+        """Loads, makes, changes, copies or drops an adapter, or moves pages.
 
         Raises RefusedAdapterError and DriverError; nothing has changed then.
         """
         with self._lock:
             if self._closed:
                 raise DriverError("the driver is closed")
-            self._adapters.carry_out(command)
+            match command:
+                case ExportPages():
+                    export_pages(command, self._capabilities, self._page)
+                case ImportPages():
+                    import_pages(command, self._capabilities, self._room, self._fill)
+                case _:
+                    self._adapters.carry_out(command)
+
+    def _page(self, page: int) -> Bytes:
+        content: Bytes = self._kv[:, :, page].contiguous().view(torch.uint8).numpy().reshape(-1)
+        return content
+
+    def _room(self, _page: int) -> Bytes:
+        return np.empty(self._capabilities.page_bytes, np.uint8)
+
+    def _fill(self, page: int, content: Bytes) -> None:
+        there = self._kv[:, :, page]
+        there.copy_(torch.from_numpy(content).view(self._dtype).reshape(there.shape))
 
     def close(self) -> None:
         """Gives the memory back; a second call does nothing."""

@@ -64,8 +64,8 @@ impl Model {
         answer.unwrap_or_else(|| Err(Error::internal("a command that was ready has no answer")))
     }
 
-    /// What [`Model::carry_out`] does for a program, which waits without a thread. A command that nobody waits for any more is not given; one
-    /// that is carried out is carried out to its end.
+    /// What [`Model::carry_out`] does for a program, which waits without a thread. A command that nobody waits for any
+    /// more is not given; one that is carried out is carried out to its end.
     ///
     /// # Errors
     /// As [`Model::carry_out`], and those that the driver has for adapters.

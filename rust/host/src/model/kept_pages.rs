@@ -187,7 +187,8 @@ fn read_run(
         }
         let is_damaged = n_sound < most;
         if is_damaged {
-            tracing::error!(model = model.name(), page = next + n_sound, "a page of a snapshot is damaged: it is computed");
+            let (model, page) = (model.name(), next + n_sound);
+            tracing::error!(model, page, "a page of a snapshot is damaged: it is computed again");
         }
         let part = &contents[next..next + n_sound];
         if part.is_empty() || exchange.carry(model, MoveDirection::Import, part)? < part.len() || is_damaged {
