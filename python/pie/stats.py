@@ -149,6 +149,12 @@ class ModelStats(TypedDict):
     n_commands: int
     """Commands that were given to the driver so far."""
 
+    n_pages_exported: int
+    """Pages written for snapshots on disk, so that they need not be computed again."""
+
+    n_pages_imported: int
+    """Pages read from snapshots on disk in place of being computed again."""
+
     n_holds: int
     """Times that a driver was told to wait for programs that were expected back."""
 

@@ -5,6 +5,7 @@ A driver of one's own is asked by `pytest tests/backends/test_conformance.py --d
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -22,8 +23,10 @@ from pie.backends.base import (
     Driver,
     DriverError,
     DropAdapter,
+    ExportPages,
     FailedSequencesError,
     FollowingDriver,
+    ImportPages,
     LoadAdapter,
     RefusedAdapterError,
     UnsupportedError,
@@ -501,6 +504,34 @@ def test_a_driver_takes_commands_or_says_that_it_has_no_adapters(asked: Subject)
                 opened.command(refused)
     assert opened.run(batch(Feed(PROMPT, [0]))) is not None
     opened.close()
+
+
+def test_pages_that_one_driver_gives_away_are_those_of_the_next(asked: Subject, whole: Whole) -> None:
+    """Their bits are the same in whichever place; one that is not there, or a file that is too short, is refused."""
+    first, second = asked.open(), asked.open()
+    limits = first.capabilities
+    if not limits.page_bytes:
+        return
+    assert limits.pages_made_by
+    assert second.capabilities.pages_made_by == limits.pages_made_by
+    assert isinstance(first, CommandedDriver)
+    assert isinstance(second, CommandedDriver)
+    memory = os.memfd_create("pages")
+    path = f"/proc/{os.getpid()}/fd/{memory}"
+    try:
+        os.ftruncate(memory, 4 * limits.page_bytes)
+        first.run(batch(TEXT.feed(range(3), 0, 20)))
+        first.command(ExportPages(((0, 0), (3, 1)), path))
+        second.command(ImportPages(((3, 4), (0, 9)), path))
+        for command in (ExportPages(((0, limits.n_pages),), path), ImportPages(((4, 5),), path), ImportPages(((0, 5),), "/absent")):
+            with pytest.raises(DriverError):
+                second.command(command)
+        pages = [9, 4, *range(10, 8 + N_EACH)]
+        assert asked.same(asked.rows_of(second).run(batch(TEXT.feed(pages, 16, LENGTH))), whole(TEXT)[16:])
+    finally:
+        os.close(memory)
+        first.close()
+        second.close()
 
 
 def token(row: np.ndarray, how: Draw) -> int:

@@ -94,7 +94,10 @@ class Subject:
 
     def rows(self) -> Driver:
         """The driver, opened, of which every row is wanted: one that draws answers with them too."""
-        opened = self.open()
+        return self.rows_of(self.open())
+
+    def rows_of(self, opened: Driver) -> Driver:
+        """A driver of which every row is wanted."""
         return RowsOf(opened) if opened.capabilities.follows else opened
 
     def same(self, found: np.ndarray, expected: np.ndarray) -> bool:

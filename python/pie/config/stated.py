@@ -175,6 +175,11 @@ class SnapshotsSettings(Struct, frozen=True, kw_only=True):
     total_bytes: int = 17179869184
     """Bytes of the files of all snapshots of one model."""
 
+    pages: Literal["auto", "always", "never"] = "auto"
+    """Whether the keys and values of snapshots on disk are kept beside their tokens, in runs of 1024 tokens: `auto`,
+    where reading a page seems to be cheaper than computing it again; `always`; `never`. No result depends on it.
+    """
+
     free_bytes: int = 1073741824
     """Bytes of the disk that snapshots leave free."""
 
