@@ -12,6 +12,7 @@ import json
 import os
 import re
 import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,10 @@ _PART = struct.Struct("<QQ32s")
 _CHECKED_BYTES = _START.size + len(PARTS) * _PART.size
 HEADER_BYTES = _CHECKED_BYTES + 32
 _NAME = re.compile(r"([0-9a-f]{16})-([0-9a-f]{32})\.(snap|runs)")
+_PAGES_MAGIC = b"pie-page"
+_PAGES_VERSION = 1
+_PAGES = struct.Struct("<8sIIIIQ32s")
+_SUM_BYTES = 4
 _LOCK = ".lock"
 _MAX_FOLDER_BYTES = 200
 _INDEX_KINDS: dict[str, type] = {
@@ -77,6 +82,25 @@ class Kept:
         """The numbers of the other files whose runs it shares."""
         runs = self.index["runs"] if self.index else []
         return sorted({run["file"] for run in runs} - {self.number})
+
+
+@dataclass(frozen=True)
+class KeptPages:
+    """The file with the keys and values of a run."""
+
+    path: Path
+    n_bytes: int
+    run: int
+    """Which of the runs of its snapshot it is of, counted from 0."""
+    made_by: str = ""
+    """The engine and the driver that made them."""
+    page_size: int = 0
+    """Tokens of a page."""
+    page_bytes: int = 0
+    damaged: tuple[int, ...] = ()
+    """The pages whose checksums are not right, counted from 0: they are computed again."""
+    problem: str | None = None
+    """Why none of its pages is of use."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +194,19 @@ def read_content(kept: Kept) -> Content:
     return Content(decoding.tokens, decoding.special, pending, buffer, state, turns)
 
 
+def read_pages(kept: Kept) -> list[KeptPages]:
+    """The files with pages of the runs of a snapshot. Every checksum is compared."""
+    found = []
+    for run, place in enumerate(kept.index["runs"] if kept.index else []):
+        path = kept.path.with_name(f"{place['file']:016x}-{place['key'][:32]}.kv")
+        if path.is_file() and not path.is_symlink():
+            try:
+                found.append(_pages(path, run, place["key"]))
+            except PieError as error:
+                found.append(KeptPages(path, _size(path), run, problem=error.message))
+    return found
+
+
 def delete(folder: Path, kept: Kept) -> None:
     """Removes a snapshot from the folder of its model, which no engine may use meanwhile.
 
@@ -188,6 +225,8 @@ def delete(folder: Path, kept: Kept) -> None:
             kept.path.rename(kept.path.with_suffix(".runs"))
         else:
             kept.path.unlink()
+            for path in folder.glob(f"{kept.number:016x}-*.kv"):
+                path.unlink()
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(opened)
@@ -276,6 +315,31 @@ def _extents(path: Path, n_bytes: int) -> dict[str, tuple[int, int, bytes]]:
     if end != n_bytes:
         _refuse(path, f"it has {n_bytes} bytes, and its parts take {end}: it was cut or added to")
     return extents
+
+
+def _pages(path: Path, run: int, key: str) -> KeptPages:
+    n_bytes = _size(path)
+    start = _read_at(path, 0, _PAGES.size)
+    if len(start) < _PAGES.size:
+        _refuse(path, f"it has {n_bytes} bytes, less than its header: it was cut")
+    magic, version, n_pages, page_size, n_name_bytes, page_bytes, of_run = _PAGES.unpack(start)
+    if magic != _PAGES_MAGIC:
+        _refuse(path, "it is not a file of pages")
+    if version != _PAGES_VERSION:
+        _refuse(path, f"it is of version {version} of the format, and this reads version {_PAGES_VERSION}")
+    n_checked = _PAGES.size + _SUM_BYTES * n_pages + n_name_bytes
+    first = n_checked + _SUM_BYTES
+    if first + n_pages * page_bytes != n_bytes:
+        _refuse(path, f"it has {n_bytes} bytes, and what it says takes {first + n_pages * page_bytes}: it was cut or added to")
+    header = _read_at(path, 0, first)
+    if struct.pack("<I", zlib.crc32(header[:n_checked])) != header[n_checked:]:
+        _refuse(path, "its header is damaged")
+    if of_run.hex() != key:
+        _refuse(path, "it is that of another run")
+    sums = struct.unpack_from(f"<{n_pages}I", header, _PAGES.size)
+    damaged = [page for page in range(n_pages) if zlib.crc32(_read_at(path, first + page * page_bytes, page_bytes)) != sums[page]]
+    made_by = header[n_checked - n_name_bytes : n_checked].decode(errors="replace")
+    return KeptPages(path, n_bytes, run, made_by, page_size, page_bytes, tuple(damaged))
 
 
 def _part(kept: Kept, part: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +58,17 @@ def transcript(engine: Engine, language: str, ops: list[Op], *, seed: int = 7, u
     return value
 
 
+PAGES_OF_RUN = snapshots.RUN_TOKENS // 16
+
+
+def counted(engine: Engine, what: str) -> int:
+    """What the engine has counted of its only model."""
+    (model,) = engine.models
+    stats: dict[str, Any] = dict(model.stats())
+    value: int = stats[what]
+    return value
+
+
 def saved(name: str) -> Op:
     return {"op": "save", "ctx": "c", "name": name}
 
@@ -97,6 +109,55 @@ def test_a_model_with_weights_goes_on_with_the_same_tokens(tmp_path: Path) -> No
         expected = transcript(first, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1]
     with engine(tmp_path, model) as second:
         assert transcript(second, "rust", [opened("prompt"), *QUESTION])[-1] == expected
+
+
+@pytest.mark.parametrize("model", [ModelConfig(), ModelConfig(isolate=True), ModelConfig(driver="dummy")])
+def test_the_first_pass_of_the_next_engine_reads_pages_in_place_of_computing_them(tmp_path: Path, model: ModelConfig) -> None:
+    with engine(tmp_path, model, pages="always") as first:
+        expected = transcript(first, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1]
+        assert counted(first, "n_pages_exported") == PAGES_OF_RUN
+        n_prompt = counted(first, "n_tokens")
+    (kept,) = snapshots.kept_in(folder(tmp_path))
+    (pages,) = snapshots.read_pages(kept)
+    assert (pages.run, pages.page_size, pages.damaged, pages.problem) == (0, 16, (), None)
+    with engine(tmp_path, model, pages="always") as second:
+        assert transcript(second, "rust", [opened("prompt")]) == [True]
+        assert counted(second, "n_pages_imported") == 0
+        assert transcript(second, "rust", [opened("prompt"), *QUESTION])[-1] == expected
+        assert counted(second, "n_pages_imported") == PAGES_OF_RUN
+        assert counted(second, "n_tokens") < n_prompt - 1000
+
+
+@pytest.mark.parametrize("spoil", ["page", "header", "size", "maker"])
+def test_pages_that_are_of_no_use_are_computed_with_the_same_tokens(tmp_path: Path, spoil: str) -> None:
+    model = ModelConfig(driver="dummy")
+    with engine(tmp_path, model, pages="always") as first:
+        expected = transcript(first, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1]
+    (kept,) = snapshots.kept_in(folder(tmp_path))
+    (pages,) = snapshots.read_pages(kept)
+    raw, n_imported = bytearray(pages.path.read_bytes()), 0
+    if spoil == "page":
+        raw[-1 - 3 * pages.page_bytes] ^= 1
+        n_imported = PAGES_OF_RUN - 4
+    elif spoil == "header":
+        raw[60] ^= 1
+    elif spoil == "size":
+        model = ModelConfig(driver="dummy", page_size=32)
+    else:
+        # As long as it was, and right.
+        made_by = pages.made_by.encode()
+        raw = raw.replace(made_by, made_by[:-1] + b"2")
+        at = raw.index(made_by[:-1] + b"2") + len(made_by)
+        raw[at : at + 4] = struct.pack("<I", zlib.crc32(raw[:at]))
+    pages.path.write_bytes(raw)
+    (found,) = snapshots.read_pages(kept)
+    assert (found.damaged, found.problem is None) == ((n_imported,) if spoil == "page" else (), spoil != "header")
+    assert kept.index is not None
+    shown = json.loads(pie("snapshots", "show", kept.index["model"], "prompt", "--folder", str(tmp_path / "snapshots")).stdout)
+    assert shown["pages"][0]["damaged"] == list(found.damaged)
+    with engine(tmp_path, model, pages="always") as second:
+        assert transcript(second, "rust", [opened("prompt"), *QUESTION])[-1] == expected
+        assert counted(second, "n_pages_imported") == n_imported
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -69,6 +69,7 @@ def show(folder: Path | None, flags: Flags, wanted: Wanted) -> int:
                 "parts": {part: length for part, (_, length, _) in kept.extents.items()},
                 "runs": len(index.get("runs", [])),
                 "shares_with": kept.shares,
+                "pages": [_shown(pages) for pages in snapshots.read_pages(kept)],
                 "computed_tokens": len(content.tokens),
                 "special_tokens": len(content.special),
                 "pending_tokens": len(content.pending),
@@ -105,6 +106,10 @@ def delete(folder: Path | None, flags: Flags, wanted: Wanted) -> int:
     except OSError as error:
         raise PieError("disk-error", f"{kept.path} cannot be removed ({error.strerror}); look at its folder") from error
     return 0
+
+
+def _shown(pages: snapshots.KeptPages) -> dict[str, Any]:
+    return asdict(pages) | {"path": pages.path.name, "damaged": list(pages.damaged)}
 
 
 def _folder(given: Path | None, flags: Flags) -> Path:
