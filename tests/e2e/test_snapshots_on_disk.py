@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from pie import _engine, snapshots
 from pie.config import EngineConfig, ModelConfig, SnapshotConfig
 from pie.engine import Engine
 from pie.errors import PieError
+from pie.isolation.driver import IsolatedDriver
+from support import isolated
 from support.command import pie
 from support.engines import started
 from support.launching import LANGUAGES, finish, load_interpreter, python_source, run
@@ -126,6 +129,22 @@ def test_the_first_pass_of_the_next_engine_reads_pages_in_place_of_computing_the
         assert transcript(second, "rust", [opened("prompt"), *QUESTION])[-1] == expected
         assert counted(second, "n_pages_imported") == PAGES_OF_RUN
         assert counted(second, "n_tokens") < n_prompt - 1000
+
+
+def test_a_driver_that_ends_while_it_takes_pages_costs_time_alone(tmp_path: Path) -> None:
+    """The first of the drivers of the second engine ends at its first command, which is to import pages."""
+    tokens = []
+    for opening in (isolated.dummy, partial(isolated.ends_at_a_command, tmp_path / "flag")):
+        settings = SnapshotConfig(durability="disk", free_bytes=0, pages="always")
+        opened_engine = Engine(EngineConfig(data_dir=tmp_path), snapshots=settings)
+        driver = IsolatedDriver(opening, isolated.VOCAB_SIZE)
+        opened_engine.add_model(driver=driver, options=ModelConfig(restarts_per_minute=1000))
+        with started(opened_engine):
+            ops = [opened("prompt")] if tokens else [*PROMPT, saved("prompt")]
+            tokens.append(transcript(opened_engine, "python", [*ops, *QUESTION])[-1])
+            counts = [counted(opened_engine, what) for what in ("n_device_losses", "n_pages_exported", "n_pages_imported")]
+            assert counts == ([1, 0, 0] if len(tokens) > 1 else [0, PAGES_OF_RUN, 0])
+    assert tokens[0] == tokens[1]
 
 
 @pytest.mark.parametrize("spoil", ["page", "header", "size", "maker"])
