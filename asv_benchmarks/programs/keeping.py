@@ -9,9 +9,10 @@ SALTS = iter(range(1 << 30))
 
 async def main(input):
     model = Model.load("default")
-    held = filled(model, input["tokens"])
-    await held.flush()
-    held.save("held")
+    if input["saves"]:
+        held = filled(model, input["tokens"])
+        await held.flush()
+        held.save("held")
     while (asked := await session.receive()) != "end":
         if asked == "save":
             # Nothing of it is on the disk before.
@@ -22,6 +23,11 @@ async def main(input):
         elif asked == "open":
             start_s = time.perf_counter()
             ctx = Context.open(model, "held")
+        elif asked == "go on":
+            # Nothing of it is in the engine before.
+            start_s = time.perf_counter()
+            ctx = Context.open(model, "held").append([5])
+            await ctx.flush()
         else:
             ctx = filled(model, input["tokens"])
             start_s = time.perf_counter()
