@@ -43,13 +43,14 @@ pub struct Again {
     n_losses: BTreeMap<AdapterName, u32>,
 }
 
-/// The adapter that a command leaves in its last state.
-const fn named(command: &Command) -> AdapterName {
+/// The adapter that a command leaves in its last state; none for one that moves pages.
+const fn named(command: &Command) -> Option<AdapterName> {
     match command {
         Command::LoadAdapter { adapter, .. }
         | Command::CreateAdapter { adapter, .. }
-        | Command::DropAdapter { adapter } => *adapter,
-        Command::CopyAdapter { to, .. } | Command::ChangeAdapter { to, .. } => *to,
+        | Command::DropAdapter { adapter } => Some(*adapter),
+        Command::CopyAdapter { to, .. } | Command::ChangeAdapter { to, .. } => Some(*to),
+        Command::ExportPages { .. } | Command::ImportPages { .. } => None,
     }
 }
 
@@ -67,6 +68,7 @@ fn carry_out(loaded: &mut Loaded, command: &Command) -> bool {
             }
         }
         Command::DropAdapter { adapter } => loaded.remove(adapter),
+        Command::ExportPages { .. } | Command::ImportPages { .. } => true,
     }
 }
 
@@ -110,11 +112,15 @@ impl Simulation {
             return Ok(());
         }
         self.n_given = given.id.0;
+        let named = named(&given.command);
         if given.again {
-            prop_assert!(self.again.missing.remove(&named(&given.command)));
+            prop_assert!(named.is_some_and(|adapter| self.again.missing.remove(&adapter)));
             return Ok(());
         }
         prop_assert!(self.again.missing.is_empty());
+        if named.is_none() {
+            return Ok(());
+        }
         let mut waiting = self.commands.iter_mut();
         let first = waiting.find(|it| it.stands == Stands::Waiting).unwrap();
         prop_assert_eq!(&given.command, &first.command);
@@ -127,9 +133,12 @@ impl Simulation {
             return;
         };
         self.world.finish_command();
+        let Some(adapter) = named(&command.command) else {
+            return;
+        };
         let succeeds = carry_out(&mut self.loaded, &command.command);
         if succeeds {
-            self.again.n_losses.remove(&named(&command.command));
+            self.again.n_losses.remove(&adapter);
         }
         for it in &mut self.commands {
             if let Stands::Running { may_fail } = it.stands {
@@ -150,8 +159,8 @@ impl Simulation {
 
     /// The device goes with its adapters, which the next one is given, unless several were lost over one.
     pub fn lose_adapters(&mut self, given: Option<&DriverCommand>) {
-        if let Some(again) = given.filter(|given| given.again) {
-            let adapter = named(&again.command);
+        let again = given.filter(|given| given.again);
+        if let Some(adapter) = again.and_then(|again| named(&again.command)) {
             let n_losses = self.again.n_losses.entry(adapter).or_default();
             *n_losses += 1;
             if *n_losses == 3 {

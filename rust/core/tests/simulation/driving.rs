@@ -10,6 +10,7 @@ use pie_core::{
 };
 use proptest::prelude::*;
 
+use super::carrying::Carried;
 use super::commands::{Again, Commanded, Loaded};
 use super::generating::{How, MAX_DRAFTED};
 use super::model::{Awaited, Expected, GeneratorModel, Kept, Model, Process, Wanted, What};
@@ -40,6 +41,9 @@ pub struct Simulation {
     pub again: Again,
     /// The command that the driver was given last.
     pub n_given: u64,
+    /// Pages that contexts wait for.
+    pub carried: Vec<Carried>,
+    pub n_carried: u64,
 }
 
 /// What processes begin with, in micro-credits; none: the usual.
@@ -70,6 +74,8 @@ impl Simulation {
             loaded: Loaded::new(),
             again: Again::default(),
             n_given: 0,
+            carried: Vec::new(),
+            n_carried: 0,
         };
         simulation.world.holds_draws = true;
         for process in 0..PROCESSES.len() {
@@ -162,6 +168,14 @@ impl Simulation {
                     .filter(|_| self.contexts.len() < MAX_CONTEXTS)
                 {
                     self.transplant(at, process)?;
+                }
+            }
+            Op::Carry(which, process) => {
+                if let Some(at) = self
+                    .pick(which)
+                    .filter(|_| self.contexts.len() < MAX_CONTEXTS)
+                {
+                    self.carry(at, process)?;
                 }
             }
             Op::Delete(process, name) => {
@@ -480,6 +494,7 @@ impl Simulation {
             | Op::SpoilRow(_)
             | Op::FailSequence(_) => {}
         }
+        self.carry_on();
         self.check()?;
         self.compare()
     }
@@ -490,7 +505,8 @@ impl Simulation {
             self.finish_command();
             self.world.pump_batches();
             self.note_command()?;
-            if self.world.command.is_none() {
+            let goes_on = self.carry_on();
+            if self.world.command.is_none() && !goes_on {
                 return Ok(());
             }
         }

@@ -60,6 +60,8 @@ struct Happened {
     drawn_late: u64,
     late_masks: u64,
     commands: u64,
+    pages_exported: u64,
+    pages_imported: u64,
     auctions: u64,
     rented: u64,
 }
@@ -86,6 +88,8 @@ impl Happened {
             drawn_late: world.n_drawn_late,
             late_masks: stats.n_late_masks,
             commands: stats.n_commands,
+            pages_exported: stats.n_pages_exported,
+            pages_imported: stats.n_pages_imported,
             auctions: stats.n_auctions,
             rented: stats.rented_microcredits,
         }
@@ -124,6 +128,8 @@ impl AddAssign for Happened {
             (&mut self.drawn_late, other.drawn_late),
             (&mut self.late_masks, other.late_masks),
             (&mut self.commands, other.commands),
+            (&mut self.pages_exported, other.pages_exported),
+            (&mut self.pages_imported, other.pages_imported),
             (&mut self.auctions, other.auctions),
             (&mut self.rented, other.rented),
         ] {
@@ -197,6 +203,8 @@ fn programs_get_what_the_oracle_says() {
     assert!(counted.drawn_late > 0, "no mask came late");
     assert!(counted.late_masks > 0, "no mask came too late");
     assert!(counted.commands > 0, "no command was given");
+    assert!(counted.pages_exported > 0, "no page was written");
+    assert!(counted.pages_imported > 0, "no page was read");
     assert!(counted.auctions > 0, "pages were never bid for");
     assert!(counted.rented > 0, "nobody paid rent");
     println!("all: {all:?}\nthose that count: {counted:?}");

@@ -41,6 +41,8 @@ pub enum Op {
     },
     /// A context leaves the engine as a value, and comes back as one of a process.
     Transplant(usize, usize),
+    /// The same with its pages.
+    Carry(usize, usize),
     Delete(usize, usize),
     Suspend(usize),
     Bid(usize, u64),
@@ -260,6 +262,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => (0usize..6).prop_map(Op::Snapshot),
         4 => (0usize..3, 0usize..8, any::<bool>()).prop_map(|(process, name, take)| Op::Open { process, name, take }),
         2 => (0usize..6, 0usize..3).prop_map(|(context, process)| Op::Transplant(context, process)),
+        2 => (0usize..6, 0usize..3).prop_map(|(context, process)| Op::Carry(context, process)),
         1 => (0usize..3, 0usize..8).prop_map(|(process, name)| Op::Delete(process, name)),
         2 => (0usize..6).prop_map(Op::Suspend),
         2 => (0usize..6, prop_oneof![4 => 0u64..4, 1 => 5u64..2000, 1 => any::<u64>()]).prop_map(|(context, bid)| Op::Bid(context, bid)),

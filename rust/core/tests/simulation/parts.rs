@@ -1,5 +1,6 @@
 //! All of the simulation but its runs: what its test and the fuzzer of programs share.
 
+mod carrying;
 mod commands;
 pub mod driving;
 mod forwards;
