@@ -293,13 +293,16 @@ impl Engine {
             .hold
             .returned(context, &mut state.habit, now_ns);
         let (waits, is_ready) = (pass.is_waiting(), pass.is_ready());
+        let needs_pages = waits || pass.is_drafting();
         pass.asked_ns = (!is_ready).then_some(now_ns);
         let request = pass.request();
         let late = (pass.n_late() > 0).then_some(pass.id);
         state.settle(page_size);
         state.pass = Some(pass);
-        if waits {
+        if needs_pages {
             self.page_wishes.extend(state.ask_for_pages());
+        }
+        if waits {
             self.waiting
                 .queue
                 .extend(ticket(context, state, self.totals.n_batches));
