@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::time::Instant;
 
-use pie_core::{ContentId, MAX_MOVED_PAGES, MoveDirection, PageMove};
+use pie_core::{ContentId, ErrorCode, MAX_MOVED_PAGES, MoveDirection, PageMove};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::Model;
@@ -32,7 +32,10 @@ struct Exchange {
 
 impl Exchange {
     fn new(form: &PageForm) -> Result<Self, Error> {
-        let failed = |error: io::Error| Error::internal(format!("there is no memory to move pages through ({error})"));
+        let failed = |error: io::Error| {
+            let message = format!("there is no memory to move pages through ({error})");
+            Error::new(ErrorCode::DiskError, message)
+        };
         let n_pages = (MOVED_BYTES / form.page_bytes).clamp(1, MAX_MOVED_PAGES);
         let descriptor = memfd_create("pie-pages", MemfdFlags::CLOEXEC);
         let file = File::from(descriptor.map_err(|error| failed(error.into()))?);
@@ -111,7 +114,7 @@ fn write_run(
     contents: &[ContentId],
     writer: &mut PageWriter<'_>,
 ) -> Result<bool, Error> {
-    let failed = |error: io::Error| Error::internal(format!("pages cannot be written ({error})"));
+    let failed = |error: io::Error| Error::new(ErrorCode::DiskError, format!("pages cannot be written ({error})"));
     if model.with_engine(|engine| engine.n_contents_there(contents)) as usize != contents.len() {
         return Ok(false);
     }
@@ -174,7 +177,7 @@ fn read_run(
     contents: &[ContentId],
     first: usize,
 ) -> Result<bool, Error> {
-    let failed = |error: io::Error| Error::internal(format!("pages cannot be read ({error})"));
+    let failed = |error: io::Error| Error::new(ErrorCode::DiskError, format!("pages cannot be read ({error})"));
     let mut exchange = Exchange::new(form)?;
     let mut next = first;
     while next < contents.len() {
