@@ -10,7 +10,17 @@ from pathlib import Path
 
 import torch
 
-from pie.backends.base import Answer, Capabilities, Command, Drawn, DriverError, DriverLostError, FailedSequencesError
+from pie.backends.base import (
+    Answer,
+    Capabilities,
+    Command,
+    Drawn,
+    DriverError,
+    DriverLostError,
+    ExportPages,
+    FailedSequencesError,
+    ImportPages,
+)
 from pie.backends.cuda.device import first_line, is_out_of_memory
 from pie.backends.cuda.group import Alone, Group
 from pie.backends.cuda.launching import Last, Launcher, Looked, lost_followers
@@ -21,6 +31,7 @@ from pie.backends.cuda.ranks import Others
 from pie.backends.cuda.sampling import MAX_VOCABULARY
 from pie.backends.cuda.share import Parts, Plan, device_of
 from pie.backends.cuda.step import Came
+from pie.backends.moving import export_pages, import_pages
 from pie.backends.sizes import invalid
 from pie.backends.unsupported import no_adapters
 from pie.batch import Batch
@@ -118,8 +129,19 @@ class CudaDriver:
             return partial(self._wait, looked, came)
 
     def command(self, command: Command) -> None:
-        """Raises UnsupportedError: it has no adapters."""
-        raise no_adapters(self.capabilities.backend, command)
+        """Moves pages, where one device has all of each.
+
+        Raises DriverError where it cannot, and UnsupportedError for adapters, which it has not.
+        """
+        if not isinstance(command, ExportPages | ImportPages) or not self._capabilities.page_bytes:
+            raise no_adapters(self.capabilities.backend, command)
+        with self._lock, torch.inference_mode():
+            pool = self._usable().step.pool
+            with self._failing():
+                if isinstance(command, ExportPages):
+                    export_pages(command, self._capabilities, pool.read)
+                else:
+                    import_pages(command, self._capabilities, pool.room, pool.write)
 
     def close(self) -> None:
         """Waits for the device and gives its memory back; a second call does nothing."""

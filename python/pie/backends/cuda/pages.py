@@ -12,6 +12,7 @@ from torch import Tensor
 from pie.backends.base import Capabilities
 from pie.backends.checks import Flags
 from pie.backends.cuda.device import Device, first_line
+from pie.backends.moving import Bytes
 from pie.backends.sizes import invalid
 from pie.batch import Batch
 from pie.batch_layout import U32
@@ -80,6 +81,24 @@ class Pool:
     def swap_in(self, slot: int, page: int) -> None:
         """Copies one page from host memory, and returns when that is done."""
         self._in(np.array([slot], np.uint32), np.array([page], np.uint32))
+        self._device.finish()
+
+    def read(self, page: int) -> Bytes:
+        """What a page holds, layer by layer. Nothing of a batch is under way."""
+        with self._device.computing():
+            held = self.kv[:, page].contiguous().cpu()
+        content: Bytes = held.view(torch.uint8).numpy().reshape(-1)
+        return content
+
+    def room(self, page: int) -> Bytes:
+        """Memory for what is to be written to a page."""
+        return np.empty(self.kv[:, page].numel() * self.kv.element_size(), np.uint8)
+
+    def write(self, page: int, content: Bytes) -> None:
+        """Writes what a page is to hold, and returns when that is done. Nothing of a batch is under way."""
+        with self._device.computing():
+            there = self.kv[:, page]
+            there.copy_(torch.from_numpy(content).view(self.kv.dtype).reshape(there.shape))
         self._device.finish()
 
     def _out(self, pages: U32, slots: U32) -> None:

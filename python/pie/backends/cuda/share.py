@@ -20,11 +20,15 @@ from pie.backends.cuda.memory import check_memory, needed
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.step import Step
 from pie.backends.cuda.weights import load_weights
+from pie.backends.moving import made_by
 from pie.backends.sizes import capabilities, choose_dtype, invalid, page_bytes
 from pie.models.loader import Checkpoint
 from pie.models.spec import DtypeName
 
 _DTYPES: dict[DtypeName, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+
+_PAGES_VERSION = 1
+"""Raised with every change of how keys and values are computed or laid out."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,14 @@ class Plan:
             n_bytes = page_bytes(spec, self.dtype, self.options.page_size)
             copy_page_ns = measure_copy_ns(step.pool.swap_out, step.pool.swap_in, self.limits, n_bytes)
             device.finish()
-        return Launcher(step, self.limits), replace(self.limits, copy_page_ns=copy_page_ns)
+        measured = replace(self.limits, copy_page_ns=copy_page_ns)
+        if self.share.size > 1:
+            # Each rank has a part of every page.
+            return Launcher(step, self.limits), measured
+        heads = spec.attention
+        maker = made_by("cuda", _PAGES_VERSION, self.dtype, spec.n_layers, heads.n_kv_heads, heads.head_dim)
+        kind = torch.cuda.get_device_name(device.name) if device.name.type == "cuda" else "cpu"
+        return Launcher(step, self.limits), replace(measured, page_bytes=n_bytes, pages_made_by=f"{maker} {kind}")
 
 
 def device_of(first: str, rank: int) -> str:
