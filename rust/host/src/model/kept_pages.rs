@@ -1,13 +1,16 @@
 //! Pages between the pool of the driver and the disk.
 //!
 //! The driver writes pages to memory that the host shows it as a file, and reads them from there, so that no driver
-//! waits for a disk: the host alone reads and writes files. One move at a time goes through that memory, and each is of
-//! so few bytes that nobody whose batch waits for it notices.
+//! waits for a disk: the host alone reads and writes files. One run at a time goes through that memory, in moves of so
+//! few bytes that nobody whose batch waits for one notices.
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 use std::time::Instant;
 
 use pie_core::{ContentId, ErrorCode, MAX_MOVED_PAGES, MoveDirection, PageMove};
@@ -20,6 +23,9 @@ use crate::snapshots::pages::{KeptRun, PageFile, PageForm, PageWriter};
 
 /// Bytes that one command moves, unless a page has more.
 const MOVED_BYTES: usize = 16 << 20;
+
+/// Parts of a run that are under way at once: one from the disk, and one into the pool.
+const AT_ONCE: usize = 2;
 
 /// Memory that pages are moved through.
 struct Exchange {
@@ -67,6 +73,19 @@ impl Exchange {
 
     fn offset(&self, place: usize) -> u64 {
         (place * self.page.len()) as u64
+    }
+
+    /// Reads pages of a run, up to the first that is damaged. Returns how many.
+    fn fill(&mut self, pages: &PageFile, wanted: Range<usize>) -> Result<usize, Error> {
+        let failed = |error: io::Error| Error::new(ErrorCode::DiskError, format!("pages cannot be read ({error})"));
+        for (place, page) in wanted.clone().enumerate() {
+            if !pages.read(page, &mut self.page).map_err(failed)? {
+                return Ok(place);
+            }
+            let offset = self.offset(place);
+            self.file.write_all_at(&self.page, offset).map_err(failed)?;
+        }
+        Ok(wanted.len())
     }
 }
 
@@ -169,7 +188,8 @@ pub(super) fn bring_next(model: &Model, keeping: &Keeping, opening: &mut Opening
     }
 }
 
-/// Reads the pages of a run from the one at `first` on. False: not all of them have come.
+/// Reads the pages of a run from the one at `first` on: some come from the disk while the driver takes those before.
+/// False: not all of them have come.
 fn read_run(
     model: &Model,
     form: &PageForm,
@@ -177,27 +197,74 @@ fn read_run(
     contents: &[ContentId],
     first: usize,
 ) -> Result<bool, Error> {
-    let failed = |error: io::Error| Error::new(ErrorCode::DiskError, format!("pages cannot be read ({error})"));
-    let mut exchange = Exchange::new(form)?;
-    let mut next = first;
-    while next < contents.len() {
-        let most = exchange.n_pages.min(contents.len() - next);
-        let mut n_sound = 0;
-        while n_sound < most && pages.read(next + n_sound, &mut exchange.page).map_err(failed)? {
-            let offset = exchange.offset(n_sound);
-            exchange.file.write_all_at(&exchange.page, offset).map_err(failed)?;
-            n_sound += 1;
-        }
-        let is_damaged = n_sound < most;
-        if is_damaged {
-            let (model, page) = (model.name(), next + n_sound);
-            tracing::error!(model, page, "a page of a snapshot is damaged: it is computed again");
-        }
-        let part = &contents[next..next + n_sound];
-        if part.is_empty() || exchange.carry(model, MoveDirection::Import, part)? < part.len() || is_damaged {
-            return Ok(false);
-        }
-        next += n_sound;
+    let (freed, free) = mpsc::channel();
+    for _ in 0..AT_ONCE {
+        // Its other end is here.
+        drop(freed.send(Exchange::new(form)?));
     }
-    Ok(true)
+    let (full, filled) = mpsc::channel();
+    // What is given back and what was filled are dropped with the closure, by which the reader ends.
+    thread::scope(move |scope| {
+        let reader = thread::Builder::new()
+            .name("pie-pages-read".to_owned())
+            .spawn_scoped(scope, move || fill_all(pages, first..contents.len(), &free, &full));
+        reader.map_err(|error| {
+            let message = format!("there is no thread to read pages ({error})");
+            Error::new(ErrorCode::DiskError, message)
+        })?;
+        for part in filled {
+            let Filled {
+                exchange,
+                sound,
+                is_whole,
+            } = part?;
+            if !is_whole {
+                let (model, page) = (model.name(), sound.end);
+                tracing::error!(model, page, "a page of a snapshot is damaged: it is computed again");
+            }
+            let part = &contents[sound];
+            if part.is_empty() || exchange.carry(model, MoveDirection::Import, part)? < part.len() {
+                return Ok(false);
+            }
+            if !is_whole {
+                return Ok(false);
+            }
+            // The reader may have ended.
+            drop(freed.send(exchange));
+        }
+        Ok(true)
+    })
+}
+
+/// A part of a run that was read.
+struct Filled {
+    exchange: Exchange,
+    /// Which of the pages of the run it holds.
+    sound: Range<usize>,
+    /// Whether no page behind them is damaged that belonged to the part.
+    is_whole: bool,
+}
+
+/// Reads pages of a run, part by part, as long as somebody takes them and none is damaged.
+fn fill_all(
+    pages: &PageFile,
+    wanted: Range<usize>,
+    free: &Receiver<Exchange>,
+    full: &Sender<Result<Filled, Error>>,
+) {
+    let mut next = wanted.start;
+    while next < wanted.end {
+        let Ok(mut exchange) = free.recv() else { return };
+        let end = wanted.end.min(next + exchange.n_pages);
+        let part = exchange.fill(pages, next..end).map(|n_sound| Filled {
+            exchange,
+            sound: next..next + n_sound,
+            is_whole: next + n_sound == end,
+        });
+        let goes_on = part.as_ref().is_ok_and(|part| part.is_whole);
+        if full.send(part).is_err() || !goes_on {
+            return;
+        }
+        next = end;
+    }
 }
