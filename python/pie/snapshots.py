@@ -14,7 +14,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -192,6 +192,15 @@ def read_content(kept: Kept) -> Content:
     if not isinstance(turns.get("stretches"), list):
         _refuse(kept.path, "its part 'turns' is damaged")
     return Content(decoding.tokens, decoding.special, pending, buffer, state, turns)
+
+
+def page_bytes(kept: Kept) -> int:
+    """Bytes of the files with pages of the runs that the file of a snapshot holds."""
+    n_bytes = 0
+    for path in kept.path.parent.glob(f"{kept.number:016x}-*.kv"):
+        with suppress(FileNotFoundError):  # an engine has removed it since
+            n_bytes += path.lstat().st_size
+    return n_bytes
 
 
 def read_pages(kept: Kept) -> list[KeptPages]:

@@ -45,7 +45,7 @@ def list_kept(folder: Path | None, flags: Flags, *, as_json: bool) -> int:
                 row["user"],
                 row["name"],
                 str(row["tokens"]),
-                size(row["bytes"]),
+                size(row["bytes"] + row["page_bytes"]),
                 f"{age(now - row['saved_unix_s'])} ago" if row["saved_unix_s"] else "",
                 row["problem"] or "whole",
             )
@@ -140,6 +140,7 @@ def _rows(folder: Path) -> Iterator[dict[str, Any]]:
                 "name": kept.name,
                 "tokens": index.get("n_tokens", 0),
                 "bytes": kept.n_bytes,
+                "page_bytes": snapshots.page_bytes(kept),
                 "saved_unix_s": index.get("saved_unix_s", 0),
                 "file": kept.path.name,
                 "problem": kept.problem,
