@@ -38,7 +38,7 @@ crate::settings! {
         follows "follows": bool = false;
         /// Bytes of a page as it gives it away and takes it back, all its layers one behind the other; 0: it does
         /// neither, and pages of snapshots on disk are computed again.
-        page_bytes "page_bytes": u64 = 0, 0 => 1 << 30;
+        page_bytes "page_bytes": u64 = 0, 0 => 1 << 40;
         /// What the bits of its pages depend on besides the weights, the tokens and the size of a page: pages of
         /// another maker are computed again.
         pages_made_by "pages_made_by": String = String::new(), 0 => 256;

@@ -237,6 +237,33 @@ fn swaps_and_copies_are_made_in_order_before_anything_is_computed() {
 }
 
 #[test]
+fn a_page_that_is_given_away_is_the_same_in_another_driver() {
+    let (mut first, mut second) = (driver(), driver());
+    run(&mut first, &[1, 2, 3, 4], 0, &[0], false).unwrap();
+    let expected = run(&mut first, &[7], 4, &[0, 1], false).unwrap();
+    let page = first.export_page(PageId(0)).unwrap();
+    assert_eq!(page.len() as u64, first.capabilities().page_bytes);
+    second.import_page(PageId(5), &page).unwrap();
+    let computed = run(&mut second, &[7], 4, &[5, 1], false).unwrap();
+    assert_eq!(computed, expected);
+    for at in 0..4 {
+        let mut wrong = page.clone();
+        wrong[16 * at] ^= 1;
+        second.import_page(PageId(5), &wrong).unwrap();
+        let computed = run(&mut second, &[7], 4, &[5, 1], false).unwrap();
+        assert_ne!(computed, expected, "slot {at}");
+    }
+    // A slot that nobody wrote is one there, too.
+    let unwritten = second.export_page(PageId(6)).unwrap();
+    second.import_page(PageId(5), &unwritten).unwrap();
+    let computed = run(&mut second, &[7], 4, &[5, 1], false).unwrap();
+    assert_eq!(computed.failures.len(), 1);
+    assert!(second.export_page(PageId(8)).is_err());
+    assert!(second.import_page(PageId(8), &page).is_err());
+    assert!(second.import_page(PageId(0), &page[1..]).is_err());
+}
+
+#[test]
 fn a_sequence_that_sees_an_unwritten_slot_fails_alone() {
     let mut builder = ArenaBuilder::new(4);
     add(&mut builder, &[1], 0, &[0], Masks::Causal);
