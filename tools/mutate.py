@@ -27,9 +27,17 @@ from tools.mutation_sites import Site, sites
 
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "build" / "mutate"
-LINKED = (".venv", "js/inferlet/node_modules", "python/pie/_engine.abi3.so")
+LINKED = (".venv", "js/inferlet/node_modules", "js/client/node_modules", "python/pie/_engine.abi3.so")
 """What is not under version control and does not change, though tests need it."""
-CARRIED = ("python/pie/runtimes", "python/pie/bakery/_sdk", "build/bindings", "build/programs", "build/python-runtime", "build/js-runtime")
+CARRIED = (
+    "js/client/dist",
+    "python/pie/runtimes",
+    "python/pie/bakery/_sdk",
+    "build/bindings",
+    "build/programs",
+    "build/python-runtime",
+    "build/js-runtime",
+)
 """What was built of the tree: a change may build it anew."""
 SLOW = 600.0
 """Seconds after which a command counts as failed: the change made something endless."""

@@ -189,9 +189,9 @@ def given_up() -> list[Op]:
     is seen of it, and the context is busy. It is so with a grammar and without.
     """
     # So long that nobody is at its end when it is given up.
-    digits = {"kind": "regex", "source": "[12]{2000}", "letters": "12", "n": 2000, "around": ""}
-    schema = {"type": "string", "pattern": "^[12]{2000}$"}
-    document = {"kind": "json_schema", "source": json.dumps(schema), "letters": "12", "n": 2000, "around": '"'}
+    digits = {"kind": "regex", "source": "[12]{10000}", "letters": "12", "n": 10_000, "around": ""}
+    schema = {"type": "string", "pattern": "^[12]{10000}$"}
+    document = {"kind": "json_schema", "source": json.dumps(schema), "letters": "12", "n": 10_000, "around": '"'}
     ops = []
     for name, how, options in (
         ("plain", "collect_tokens", {"ignore_eos": True}),

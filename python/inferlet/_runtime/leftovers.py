@@ -41,6 +41,8 @@ _BEGINS = frozenset({"create_task", "ensure_future", "gather"})
 """What begins the work of a coroutine beside what calls it."""
 _FORGETTING = frozenset({"discard", "remove"})
 """Methods of a set or list that a task is only taken out of by, when it is done: nothing waits for it so."""
+_CLOSES = "async_generator_athrow"
+"""The type of `aclose()` of an asynchronous generator: the loop begins it, of one that was left before its end."""
 _MAX_TOLD = 8
 _MAX_PLACES = 3
 
@@ -91,6 +93,8 @@ def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
         if task.cancelling() or task in _waited_for or _is_awaited(task):
             continue
         coroutine = task.get_coro()
+        if type(coroutine).__name__ == _CLOSES:
+            continue
         qualified = getattr(coroutine, "__qualname__", "") or "a call of the SDK"
         name = _CALLS.get(qualified, qualified if " " in qualified else f"{qualified}()")
         place = _calls_of(coroutine, is_begun=True) or _stands_at(coroutine)

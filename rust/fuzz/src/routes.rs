@@ -169,7 +169,14 @@ pub fn routes(data: &[u8]) {
         },
     };
     let address = served.server.address();
-    check(&talk_and(address, &steps, ending));
+    let heard = talk_and(address, &steps, ending);
+    check(&heard);
+    if statuses(&heard).contains(&SWITCHING) {
+        assert!(
+            asks_beside_programs(&steps),
+            "a program's path was upgraded"
+        );
+    }
     let honest = Step::new(HONEST.as_bytes().to_vec(), "");
     let heard = talk_and(address, &[honest], Ending::Waits);
     assert_eq!(
@@ -191,6 +198,17 @@ fn check(heard: &[u8]) {
         assert!(STATUSES.contains(&status), "{status} in {}", shown());
     }
     assert!(!holds(heard, b"\"code\":\"internal\""), "{}", shown());
+}
+
+/// Whether a line of what was sent asks for a path that is not a program's.
+fn asks_beside_programs(steps: &[Step]) -> bool {
+    let sent: Vec<u8> = steps.iter().flat_map(|step| step.sent.clone()).collect();
+    sent.split(|&byte| byte == b'\n').any(|line| {
+        let mut words = line.split(|&byte| byte == b' ').skip(1);
+        let path = words.next();
+        words.next().is_some_and(|word| word.starts_with(b"HTTP/"))
+            && path.is_some_and(|path| !path.starts_with(b"/http/"))
+    })
 }
 
 /// The statuses of the answers, one behind the other; of the last one a part may be missing.

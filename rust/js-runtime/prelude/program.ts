@@ -32,8 +32,8 @@ const LONE_PARAMETER =
 const MAX_SHOWN_CHARS = 60;
 
 /**
- * What to say of a `main` whose one parameter gets the whole input, and seems to want a part of it; undefined where there
- * is nothing to say. Where the program puts such an input into a text later, it is told of that.
+ * What to say of a `main` whose one parameter gets the whole input, and seems to want a part of it; undefined where
+ * there is nothing to say. Where the program puts such an input into a text later, it is told of that.
  */
 export function doubt(entry: string, main: unknown, input: unknown): string | undefined {
   if (typeof main !== 'function' || typeof input !== 'object' || input === null || Array.isArray(input)) return undefined;
@@ -58,7 +58,7 @@ function shown(input: object): string {
   return text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text;
 }
 
-/** Whether a parameter is called as a key. Words without a name are the key `input`, and so is many a parameter called. */
+/** Whether a parameter is called as a key. Words without a name are the key `input`, as many a parameter is called. */
 function isKey(name: string, input: object): boolean {
   return name !== 'input' && Object.hasOwn(input, name);
 }

@@ -287,8 +287,8 @@ impl EventLoop {
     }
 
     /// Rejects the promises of work that is not done though `main` has ended. The rejection of what nothing awaited,
-    /// and of what an async function waits for whose own promise nothing awaited, is unhandled then. That of what lost a
-    /// race, or has a handler, goes to those who would have heard of the answer.
+    /// and of what an async function waits for whose own promise nothing awaited, is unhandled then. That of what lost
+    /// a race, or has a handler, goes to those who would have heard of the answer.
     pub(crate) fn reject_unawaited(&self, ctx: &Ctx<'_>) -> Result<()> {
         let waits: Vec<Rc<Wait>> = self.waits.borrow().clone();
         for wait in waits.iter().filter(|wait| wait.is_under_way()) {
