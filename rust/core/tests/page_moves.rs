@@ -161,10 +161,10 @@ fn what_waits_for_pages_is_cancelled_released_and_refused_as_ever() {
     let run = world.submit(Submission::Run(generator)).unwrap();
     let refusal = Error::new(ErrorCode::ModelUnavailable, "its driver does not come back");
     world.engine.refuse(Some(refusal));
-    world.engine.pages_arrived(context);
-    world.check();
     let failed = world.engine.take(run).unwrap().unwrap_err();
     assert_eq!(failed.code, ErrorCode::ModelUnavailable);
+    world.engine.pages_arrived(context);
+    world.check();
     let (mut world, context, _) = opened(config());
     world.engine.await_pages(context).unwrap();
     let generator = world.generator(context, 4);
