@@ -127,7 +127,7 @@ def as_command(
     recipe: _Recipe | None = None,
     pages: Sequence[tuple[int, int]] = (),
 ) -> Command:
-    """A command of the engine: its kind, the adapters that it names, its path, how an adapter is made, and its pages."""
+    """A command of the engine: its kind, the adapters that it names, its path, how an adapter is made, its pages."""
     rank, alpha, sigma, changes = recipe or (0, 0.0, None, [])
     names = [AdapterName(*name) for name in adapters]
     match kind:

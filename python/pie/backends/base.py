@@ -212,8 +212,8 @@ class Capabilities:
     follows: bool = False
     """Whether it draws by itself and feeds its next batch, which it is given while one runs; it has `launch` then."""
     page_bytes: int = 0
-    """Bytes of a page as `ExportPages` writes it, all its layers one behind the other; 0: it moves no pages, and those of
-    snapshots on disk are computed again.
+    """Bytes of a page as `ExportPages` writes it, all its layers one behind the other; 0: it moves no pages, and those
+    of snapshots on disk are computed again.
     """
     pages_made_by: str = ""
     """What the bits of its pages depend on besides the weights, the tokens and `page_size`: other pages are not

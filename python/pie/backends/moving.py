@@ -38,7 +38,7 @@ def import_pages(command: ImportPages, limits: Capabilities, room: Callable[[int
 
 
 def made_by(backend: str, version: int, dtype: str, *sizes: int) -> str:
-    """What the bits of pages depend on: a back end, the version of how it computes, its dtype, and sizes of the model."""
+    """What the bits of pages depend on: a back end, the version of how it computes, its dtype, sizes of the model."""
     return " ".join(map(str, (f"{backend}-{version}", dtype, *sizes)))
 
 

@@ -152,7 +152,9 @@ impl Engine {
             }
             (Err(_), Some(_)) => {}
         }
-        let answer = self.end_move(moving, outcome.is_ok());
+        // Whoever gave the file may have taken it back from a driver that was too late.
+        let is_sound = outcome.is_ok() && !running.abandoned;
+        let answer = self.end_move(moving, is_sound);
         if !running.abandoned {
             let outcome = outcome.map_err(|failure| command_failed(&failure));
             self.end_command(running.request, outcome.map(|()| answer));

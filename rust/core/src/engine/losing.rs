@@ -6,6 +6,7 @@
 
 use super::Engine;
 use crate::command::AdapterName;
+use crate::context::Pass;
 use crate::errors::{Error, ErrorCode};
 use crate::ids::{BatchId, ContextId, PassId};
 use crate::sched::Ticket;
@@ -51,11 +52,14 @@ impl Engine {
             self.waiting.queue.remove(ticket.pass);
             self.fail(ticket.context, ticket.pass, refusal.clone());
         }
-        let drafting = self.owned.contexts.iter().filter_map(|(id, context)| {
-            let pass = context.pass.as_ref().filter(|pass| pass.is_drafting())?;
+        // Those that wait for drafts or for pages are in no queue.
+        let others = self.owned.contexts.iter().filter_map(|(id, context)| {
+            let waits_for_pages = |pass: &Pass| context.awaits_pages() && pass.is_waiting();
+            let pass = context.pass.as_ref();
+            let pass = pass.filter(|pass| pass.is_drafting() || waits_for_pages(pass))?;
             Some((ContextId(id), pass.id))
         });
-        for (context, pass) in drafting.collect::<Vec<(ContextId, PassId)>>() {
+        for (context, pass) in others.collect::<Vec<(ContextId, PassId)>>() {
             self.fail(context, pass, refusal.clone());
         }
         self.refuse_commands(&refusal);

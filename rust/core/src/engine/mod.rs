@@ -7,8 +7,8 @@
 //! answer is taken (`folding`); steps that somebody is `collecting` count together. The driver's side is `next_batch`
 //! (`planning`: a `planner` has `admitting` give places, `displacing` find pages, `writing` fill the arena, and
 //! `following` look a batch ahead), `complete` (`completing`: each pass goes on by `advancing`, each token is judged by
-//! `judging`, rows wait for token masks in `late`), `complete_command` (`commands`, of which `page_moves` has those that
-//! move pages), `abandon_overdue` (`abandoning`) where it hangs, and `lose_device` (`losing`) where it is gone.
+//! `judging`, rows wait for token masks in `late`), `complete_command` (`commands`; `page_moves` has those that move
+//! pages), `abandon_overdue` (`abandoning`) where it hangs, and `lose_device` (`losing`) where it is gone.
 
 mod abandoning;
 mod accepting;

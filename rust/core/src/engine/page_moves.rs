@@ -14,9 +14,9 @@ use super::commands::check_path;
 use super::forwarding::refused;
 use super::requests::{Answer, Progress, ticket};
 use crate::command::{Command, MAX_MOVED_PAGES, MoveDirection, PageMove};
-use crate::context::{Context, PageWish};
+use crate::context::{Context, PageWish, Pass};
 use crate::errors::{Error, ErrorCode, Result};
-use crate::ids::{ContentId, ContextId, PassId, RequestId};
+use crate::ids::{ContentId, ContextId, RequestId};
 use crate::kv::{Arrival, NodeId};
 
 impl Engine {
@@ -56,31 +56,19 @@ impl Engine {
 
     /// What could be had of the pages of a context is there: whoever waits for them, it and its forks, goes on.
     pub fn pages_arrived(&mut self, wished: ContextId) {
-        let waits = |context: &Context| context.wish.is_some_and(|wish| wish.context == wished);
-        let contexts = self.owned.contexts.iter();
-        let waiting = contexts.filter(|(_, context)| waits(context));
-        let waiting: Vec<ContextId> = waiting.map(|(id, _)| ContextId(id)).collect();
-        let mut entered: Vec<(ContextId, PassId)> = Vec::new();
-        for id in waiting {
-            let Some(context) = self.owned.contexts.get_mut(id.0) else {
+        for id in self.owned.contexts.ids() {
+            let context = self.owned.contexts.get_mut(id);
+            let wishes = |context: &Context| context.wish.is_some_and(|it| it.context == wished);
+            let Some(context) = context.filter(|context| wishes(context)) else {
                 continue;
             };
-            let was_coming = context.awaits_pages();
+            let has_asked = context.awaits_pages();
             context.wish = None;
-            let pass = context.pass.as_ref().filter(|pass| pass.is_waiting());
-            let Some(pass) = pass.filter(|_| was_coming) else {
-                continue;
-            };
-            entered.push((id, pass.id));
-            let served = self.totals.n_batches;
-            self.waiting.queue.extend(ticket(id, context, served));
-        }
-        let Some(refusal) = self.refusal.clone() else {
-            return;
-        };
-        for (context, pass) in entered {
-            self.waiting.queue.remove(pass);
-            self.fail(context, pass, refusal.clone());
+            if has_asked && context.pass.as_ref().is_some_and(Pass::is_waiting) {
+                let served = self.totals.n_batches;
+                let ticket = ticket(ContextId(id), context, served);
+                self.waiting.queue.extend(ticket);
+            }
         }
     }
 

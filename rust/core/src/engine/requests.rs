@@ -79,8 +79,9 @@ pub(super) enum RequestState {
     },
 }
 
-/// The place of the pass of a context in the queue; none while its pages are on their way. `served` is the batch that served it last, or the last one that was
-/// planned before it was entered: so that what is entered anew time and again does not go before what goes on.
+/// The place of the pass of a context in the queue; none while its pages are on their way. `served` is the batch that
+/// served it last, or the last one that was planned before it was entered: so that what is entered anew time and again
+/// does not go before what goes on.
 pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ticket> {
     let pass = context.pass.as_ref().filter(|_| !context.awaits_pages())?;
     Some(Ticket {

@@ -66,8 +66,8 @@ impl Simulation {
         self.world.submit(Submission::Pages(wanted)).ok()
     }
 
-    /// What was written is read, and whoever waits for what was read goes on; so does who waits for what failed. Returns
-    /// whether anything has changed.
+    /// What was written is read, and whoever waits for what was read goes on; so does who waits for what failed.
+    /// Returns whether anything has changed.
     pub fn carry_on(&mut self) -> bool {
         drop(self.world.engine.drain_page_wishes());
         let mut has_changed = false;

@@ -101,7 +101,7 @@ impl Openings {
 
 impl Model {
     /// What could be had of the pages of a context is there.
-    fn end_wish(&self, context: ContextId) {
+    pub(super) fn end_wish(&self, context: ContextId) {
         self.with_engine(|engine| engine.pages_arrived(context));
         self.inbox.ring();
     }

@@ -1,5 +1,6 @@
 //! The snapshots of a model on disk, and who works on them.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,6 +22,8 @@ const PARALLEL: usize = 4;
 const ASSUMED_RATE: u64 = 500 << 20;
 /// Of what was seen before, what was seen last counts for this part.
 const BLEND: u64 = 4;
+/// Of what a disk was slower than thought, each time that pages are not read for it forgets this part.
+const FORGETTING: u64 = 32;
 
 /// The snapshots of a model on disk, and the turns in which users work on them.
 #[derive(Debug)]
@@ -32,8 +35,9 @@ pub(crate) struct Keeping {
     form: Option<PageForm>,
     /// Bytes a second that pages were read at.
     rate: AtomicU64,
-    /// Held by whoever moves pages: what they are moved through is there once.
-    moving: Mutex<()>,
+    /// Held by whoever moves pages, so that what they are moved through is there once. In it is the memory of moves
+    /// that were given up, which a driver may still open by its path.
+    moving: Mutex<Vec<Arc<File>>>,
     jobs: Sender<Job>,
     /// Until somebody does the jobs.
     unread: Mutex<Option<Receiver<Job>>>,
@@ -123,7 +127,13 @@ impl Keeping {
         let rate = self.rate.load(Ordering::Relaxed).max(1);
         let read_ns = (form.page_bytes as u64).saturating_mul(1_000_000_000) / rate;
         let compute_ns = token_ns.saturating_mul(u64::from(form.page_size()));
-        self.pages == PageKeeping::Always || token_ns == 0 || read_ns < compute_ns
+        let is_worth = self.pages == PageKeeping::Always || token_ns == 0 || read_ns < compute_ns;
+        if !is_worth {
+            // A disk that was slow once is tried again some day.
+            let missing = ASSUMED_RATE.saturating_sub(rate);
+            self.rate.store(rate + missing / FORGETTING, Ordering::Relaxed);
+        }
+        is_worth
     }
 
     /// So many bytes of pages were read, from the disk into the pool.
@@ -134,8 +144,8 @@ impl Keeping {
         self.rate.store(usual - usual / BLEND + seen / BLEND, Ordering::Relaxed);
     }
 
-    /// Nobody else moves pages meanwhile.
-    pub(super) fn alone(&self) -> MutexGuard<'_, ()> {
+    /// Nobody else moves pages meanwhile. What is locked is the memory of moves that were given up.
+    pub(super) fn alone(&self) -> MutexGuard<'_, Vec<Arc<File>>> {
         lock(&self.moving)
     }
 
@@ -196,6 +206,18 @@ mod tests {
         }
         assert!(keeping.is_worth(form, 63_000));
         assert!(!keeping.is_worth(form, 59_000));
+    }
+
+    #[test]
+    fn a_disk_that_was_slow_is_tried_again() {
+        let keeping = self::keeping(PageKeeping::Auto);
+        let form = keeping.form().unwrap();
+        for _ in 0..100 {
+            keeping.note_read(1 << 20, Duration::from_secs(1));
+        }
+        assert!(!keeping.is_worth(form, 130_000));
+        let n_refused = (0..1000).position(|_| keeping.is_worth(form, 130_000));
+        assert!(n_refused.is_some_and(|n| n > 50), "{n_refused:?}");
     }
 
     #[test]

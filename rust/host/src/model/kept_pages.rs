@@ -9,6 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Instant;
@@ -29,7 +30,7 @@ const AT_ONCE: usize = 2;
 
 /// Memory that pages are moved through.
 struct Exchange {
-    file: File,
+    file: Arc<File>,
     path: String,
     page: Vec<u8>,
     /// Pages that it holds.
@@ -49,17 +50,20 @@ impl Exchange {
         // Drivers of other processes of this user open it by that path too.
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         Ok(Self {
-            file,
+            file: Arc::new(file),
             path,
             page: vec![0; form.page_bytes],
             n_pages,
         })
     }
 
-    /// Has the driver move these pages. Returns how many, from the first on, are where they were wanted.
+    /// Has the driver move these pages. Returns how many, from the first on, are where they were wanted. A driver that
+    /// has not answered may open the path later, when it would be that of another file: so this one is `given_up`, and
+    /// stays open until the driver has answered.
     fn carry(
         &self,
         model: &Model,
+        given_up: &mut Vec<Arc<File>>,
         direction: MoveDirection,
         contents: &[ContentId],
     ) -> Result<usize, Error> {
@@ -67,8 +71,13 @@ impl Exchange {
             direction,
             contents: contents.to_vec(),
             path: self.path.clone(),
-        })?;
-        Ok(usize::try_from(moved).unwrap_or(usize::MAX))
+        });
+        match &moved {
+            Ok(_) => given_up.clear(),
+            Err(_) if model.with_engine(|engine| engine.runs_command()) => given_up.push(self.file.clone()),
+            Err(_) => {}
+        }
+        Ok(usize::try_from(moved?).unwrap_or(usize::MAX))
     }
 
     fn offset(&self, place: usize) -> u64 {
@@ -104,32 +113,42 @@ pub(super) fn keep(
     if !keeping.is_worth(form, model.with_engine(|engine| engine.token_ns())) {
         return;
     }
-    let _alone = keeping.alone();
-    let kept = Exchange::new(form).and_then(|mut exchange| {
-        let mut n_kept = 0;
-        for (run, contents) in runs.iter().zip(contents.chunks_exact(form.n_pages())) {
-            if keeping.store.pages_of(run, form).is_some() {
-                continue;
-            }
-            let written = keeping.store.write_pages(owner, run, form, |writer| {
-                write_run(model, &mut exchange, contents, writer)
-            });
-            if !written? {
-                break;
-            }
-            n_kept += 1;
-        }
-        if n_kept > 0 { keeping.store.sync() } else { Ok(()) }
-    });
-    if let Err(error) = kept {
+    if let Err(error) = keep_runs(model, keeping, form, owner, runs, contents) {
         tracing::warn!(%error, model = model.name(), "pages of a snapshot are not kept: they will be computed again");
     }
+}
+
+fn keep_runs(
+    model: &Model,
+    keeping: &Keeping,
+    form: &PageForm,
+    owner: &str,
+    runs: &[KeptRun],
+    contents: &[ContentId],
+) -> Result<(), Error> {
+    let mut n_kept = 0;
+    for (run, contents) in runs.iter().zip(contents.chunks_exact(form.n_pages())) {
+        if keeping.store.pages_of(run, form).is_some() {
+            continue;
+        }
+        // Anew for each run: others, whose passes may wait, move theirs in between.
+        let mut given_up = keeping.alone();
+        let written = keeping.store.write_pages(owner, run, form, |writer| {
+            write_run(model, &mut given_up, form, contents, writer)
+        });
+        if !written? {
+            break;
+        }
+        n_kept += 1;
+    }
+    if n_kept > 0 { keeping.store.sync() } else { Ok(()) }
 }
 
 /// Writes the pages of a run. False: the driver does not have them all.
 fn write_run(
     model: &Model,
-    exchange: &mut Exchange,
+    given_up: &mut Vec<Arc<File>>,
+    form: &PageForm,
     contents: &[ContentId],
     writer: &mut PageWriter<'_>,
 ) -> Result<bool, Error> {
@@ -137,8 +156,9 @@ fn write_run(
     if model.with_engine(|engine| engine.n_contents_there(contents)) as usize != contents.len() {
         return Ok(false);
     }
+    let mut exchange = Exchange::new(form)?;
     for part in contents.chunks(exchange.n_pages) {
-        if exchange.carry(model, MoveDirection::Export, part)? != part.len() {
+        if exchange.carry(model, given_up, MoveDirection::Export, part)? != part.len() {
             return Ok(false);
         }
         for place in 0..part.len() {
@@ -173,9 +193,9 @@ pub(super) fn bring_next(model: &Model, keeping: &Keeping, opening: &mut Opening
     let Some(pages) = keeping.store.pages_of(run, form) else {
         return false;
     };
-    let _alone = keeping.alone();
+    let mut given_up = keeping.alone();
     let (began, n_bytes) = (Instant::now(), (contents.len() - first) * form.page_bytes);
-    match read_run(model, form, &pages, contents, first) {
+    match read_run(model, &mut given_up, form, &pages, contents, first) {
         Ok(true) => {
             keeping.note_read(n_bytes as u64, began.elapsed());
             true
@@ -192,6 +212,7 @@ pub(super) fn bring_next(model: &Model, keeping: &Keeping, opening: &mut Opening
 /// False: not all of them have come.
 fn read_run(
     model: &Model,
+    given_up: &mut Vec<Arc<File>>,
     form: &PageForm,
     pages: &PageFile,
     contents: &[ContentId],
@@ -223,7 +244,7 @@ fn read_run(
                 tracing::error!(model, page, "a page of a snapshot is damaged: it is computed again");
             }
             let part = &contents[sound];
-            if part.is_empty() || exchange.carry(model, MoveDirection::Import, part)? < part.len() {
+            if part.is_empty() || exchange.carry(model, given_up, MoveDirection::Import, part)? < part.len() {
                 return Ok(false);
             }
             if !is_whole {

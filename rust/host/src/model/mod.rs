@@ -325,12 +325,9 @@ impl Model {
             return;
         }
         // Nobody brings them: they are computed.
-        let mut engine = lock(&self.engine);
         for context in contexts {
-            engine.pages_arrived(*context);
+            self.end_wish(*context);
         }
-        drop(engine);
-        self.inbox.ring();
     }
 
     /// Draws from rows that were kept and whose token masks have come, outside the lock.

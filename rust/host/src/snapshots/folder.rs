@@ -332,7 +332,7 @@ impl Folder {
     }
 
     /// Refuses what would fill the disk.
-    fn check_disk(&self, n_bytes: u64) -> Result<(), Error> {
+    pub(super) fn check_disk(&self, n_bytes: u64) -> Result<(), Error> {
         // A system that does not tell what is free tells when nothing is.
         let Ok(disk) = rustix::fs::fstatvfs(&self.dir) else {
             return Ok(());

@@ -192,7 +192,7 @@ mod tests {
     fn written(form: &PageForm, key: &Digest) -> File {
         let file = tempfile::tempfile().unwrap();
         let mut writer = PageWriter::new(&file, form);
-        for place in 0..4 {
+        for place in 0..4_u8 {
             writer.push(&[place; 40]).unwrap();
         }
         assert!(writer.end(key).unwrap());
@@ -205,8 +205,8 @@ mod tests {
         let file = written(&form, &[7; 32]);
         assert_eq!(file.metadata().unwrap().len(), form.file_bytes());
         let file = PageFile::open(file, &form, &[7; 32]).unwrap().unwrap();
-        let mut page = [9; 40];
-        for place in 0..4 {
+        let mut page = [9_u8; 40];
+        for place in 0..4_u8 {
             assert!(file.read(usize::from(place), &mut page).unwrap());
             assert_eq!(page, [place; 40]);
         }

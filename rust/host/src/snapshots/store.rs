@@ -340,7 +340,8 @@ impl Opened {
             let freed = replaced
                 .filter(|older| !self.contents.is_shared(older.file.number))
                 .map_or(0, |older| older.n_bytes);
-            let Err(error) = self.check_room(config, owner, takes, freed) else {
+            let room = self.check_room(config, owner, takes, freed);
+            let Err(error) = room.and_then(|()| self.folder.check_disk(takes.n_bytes)) else {
                 return Ok(());
             };
             let usage = self.contents.usage(owner);

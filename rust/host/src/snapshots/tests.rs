@@ -577,6 +577,23 @@ fn pages_give_way_to_tokens_and_are_not_kept_where_there_is_no_room() {
 }
 
 #[test]
+fn pages_give_way_where_the_disk_is_short() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = store(dir.path());
+    assert_eq!(save_with_pages(&first, "a", &image(1024, 0, 1)), 1);
+    first.close();
+    let config = SnapshotConfig {
+        free_bytes: 1 << 50,
+        ..config()
+    };
+    let store = store_of(dir.path(), "tiny", config);
+    let refused = store.named("ada", "b").save(&image(5, 0, 2), TURNS).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::DiskFull);
+    assert_eq!(page_files(dir.path()), 0);
+    assert!(load(&store, "ada", "a").unwrap().is_some());
+}
+
+#[test]
 fn pages_that_no_file_has_a_run_of_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let first = store(dir.path());
