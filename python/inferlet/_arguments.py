@@ -19,6 +19,10 @@ MAX_ROW = 2**20
 MAX_DRAFTS = 2**12
 """So many drafts of one step cross to the engine, which takes fewer."""
 _MAX_SHOWN_CHARS = 60
+_MADE_BY = {"Model": 'Model.load("default")', "Sampler": "Sampler.argmax()"}
+"""How an instance of these classes is made."""
+_CALLED = frozenset({"function", "method", "builtin_function_or_method"})
+"""What a value is whose name was given in the place of its call."""
 
 
 def text(name: str, value: object) -> str:
@@ -160,7 +164,8 @@ def of_type(name: str, value: object, kind: type) -> None:
     """Refuses what is not an instance of the SDK's class `kind`."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIO" else "a"
-        raise _wrong_type(name, value, f"{article} {kind.__name__}")
+        made_by = f", such as {_MADE_BY[kind.__name__]}" if kind.__name__ in _MADE_BY else ""
+        raise _wrong_type(name, value, f"{article} {kind.__name__}{made_by}")
 
 
 def refuse(name: str, value: object, wanted: str) -> NoReturn:
@@ -178,4 +183,5 @@ def _wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
     shown = repr(value)
     shown = shown if len(shown) <= _MAX_SHOWN_CHARS else shown[: _MAX_SHOWN_CHARS - 3] + "..."
     kind = type(value).__name__
-    return ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"{name} is {shown} of type {kind}; it must be {wanted}")
+    remedy = "; write `()` behind the name to call it" if kind in _CALLED else ""
+    return ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"{name} is {shown} of type {kind}; it must be {wanted}{remedy}")

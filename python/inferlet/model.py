@@ -17,6 +17,8 @@ class Tokenizer:
     """The tokenizer of a model; `Model.tokenizer()` makes it."""
 
     def __init__(self, raw: _tokenizer.Tokenizer) -> None:
+        if isinstance(raw, str | Model):
+            _arguments.refuse("the argument of Tokenizer", raw, "left to the engine: Model.load(name).tokenizer() makes one")
         self._raw = raw
 
     def encode(self, text: str) -> list[int]:
@@ -54,6 +56,8 @@ class Model:
     """A model that the engine has loaded; `Model.load` binds to it."""
 
     def __init__(self, raw: _model.Model) -> None:
+        if isinstance(raw, str):
+            _arguments.refuse("the argument of Model", raw, f"left to the engine: Model.load({raw!r}) binds to a model")
         self._raw = raw
 
     @classmethod

@@ -255,7 +255,7 @@ def _schema_text(name: str, schema: Schema | Tool[..., Any]) -> str:
         return _arguments.text(name, schema)
     if isinstance(schema, Mapping):
         return _json.dumps(dict(schema), name, ErrorCode.INVALID_ARGUMENT)
-    return _arguments.refuse(name, schema, "a JSON text, a dict or a tool")
+    return _arguments.refuse(name, schema, "a JSON text, a dict or a tool: a function under @tools.tool")
 
 
 def answer_text(value: object) -> str:

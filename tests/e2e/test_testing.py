@@ -95,6 +95,12 @@ def test_an_error_holds_what_was_written_until_then(run: Runner) -> None:
     assert str(caught.value.details["stderr"]).startswith("told\n")
 
 
+def test_an_error_has_the_warnings_for_notes(run: Runner) -> None:
+    with pytest.raises(PieError, match="unsupported operand") as caught:
+        run(source("async def main(n):\n    return n * n\n"), {"n": 4})
+    assert any("has one parameter, which gets the whole input" in note for note in caught.value.__notes__)
+
+
 def test_runs_repeat_and_a_seed_changes_them(run: Runner) -> None:
     first = run(POET, {"prompt": "rain"})
     assert run(POET, {"prompt": "rain"}) == first

@@ -138,8 +138,13 @@ def _wrong_type(message: str) -> str | None:
 
 
 def _missing_file(error: OSError, files: Collection[str]) -> str | None:
-    if not isinstance(error.filename, str) or error.filename.startswith(_SCRATCH):
+    if not isinstance(error.filename, str):
         return None
+    if error.filename.startswith(_SCRATCH):
+        folder = posixpath.dirname(posixpath.normpath(error.filename))
+        if isinstance(error, PermissionError) or posixpath.isdir(folder):
+            return None
+        return f"there is no folder {folder}; make it before, by os.makedirs({folder!r}, exist_ok=True)"
     path = posixpath.normpath(error.filename)
     if path in files:
         return f"a program finds its own files by its loader: __loader__.get_data({path!r}) gives the bytes of this one"

@@ -24,7 +24,9 @@ _MAX_SHOWN = 8
 def uncalled(code: CodeType, module: ModuleType, entry: str) -> str | None:
     """What to say of a script that printed nothing, defines functions and calls none of them; None of others."""
     names = [name for name, value in vars(module).items() if isinstance(value, FunctionType) and value.__code__.co_filename == entry]
-    if not names or any(name in names for name in _loaded(code)):
+    if not names:
+        return _held_by_class(module, entry)
+    if any(name in names for name in _loaded(code)):
         return None
     near = difflib.get_close_matches("main", names, 1)
     if "fetch" in names:
@@ -35,6 +37,17 @@ def uncalled(code: CodeType, module: ModuleType, entry: str) -> str | None:
         remedy = "call one of them at the end of the file, or call it `main`, and the engine calls it with the input"
     shown = ", ".join(f"`{name}`" for name in names[:_MAX_SHOWN])
     return f"{entry} defines no `main`, so it ran as a script from top to bottom. It printed nothing, and called none of {shown}; {remedy}"
+
+
+def _held_by_class(module: ModuleType, entry: str) -> str | None:
+    """What to say of a `main` that is a method; None where there is none."""
+    for name, value in vars(module).items():
+        if isinstance(value, type) and value.__module__ == module.__name__ and "main" in vars(value):
+            return (
+                f"{entry} defines no `main`, so it ran as a script from top to bottom, and printed nothing; `main` of the class "
+                f"`{name}` is a method, which the engine does not call: write `async def main(input)` outside of it"
+            )
+    return None
 
 
 def _loaded(code: CodeType) -> Iterator[str]:

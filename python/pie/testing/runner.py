@@ -55,7 +55,7 @@ class Runner:
         `program` is a path, or `pie.source(text)`. It receives `messages` (texts, and files as bytes), then the end of
         the session. The options are those of a launch: `args`, `seed`, `token_budget`, `credits`, `limits`, `programs`,
         `username`. Raises PieError with the code of the program's error, whose `details` hold its `kind`, `message` and
-        `traceback`, and what it wrote until then as `stdout` and `stderr`.
+        `traceback`, and what it wrote until then as `stdout` and `stderr`; the warnings are among its notes.
         """
         limits: dict[str, float | None] = {"wall_s": WALL_S, **(options.get("limits") or {})}
         given = cast("LaunchOptions", {"seed": 0, "username": self._username, **options, "limits": limits})
@@ -65,6 +65,8 @@ class Runner:
             value = followed(process, messages, taken.take)
         except PieError as error:
             error.details = {**error.details, "stdout": "".join(taken.stdout), "stderr": "".join(taken.stderr)}
+            for line in taken.warnings():
+                error.add_note(line)
             raise
         return taken.run(value, process.launch_seed)
 
@@ -96,6 +98,10 @@ class _Taken:
                 self._files.append(data)
             case _:
                 pass  # the last one is for whoever waits for the value
+
+    def warnings(self) -> list[str]:
+        """The warnings on standard error: they often tell why a program failed."""
+        return [line for line in "".join(self.stderr).splitlines() if line.startswith("warning: ")]
 
     def run(self, value: Any, launch_seed: int) -> Run:
         """The whole, with what the program returned."""
