@@ -458,7 +458,10 @@ fn an_adapter_that_cannot_be_taken_is_told_by_its_code() {
         let answered = world.engine.complete_command(command.id, Err(failure), 0);
         answered.unwrap();
         let error = failed(&mut world, request);
-        assert_eq!((error.code, &*error.message), (code, "adapter_config.json: r is 0"));
+        assert_eq!(
+            (error.code, &*error.message),
+            (code, "adapter_config.json: r is 0")
+        );
     }
 }
 

@@ -81,7 +81,10 @@ fn a_context_goes_on_in_another_engine_whatever_the_size_of_its_pages() {
         let mut second = World::with_process(with_pages_of(page_size), 1);
         let opened = second.engine.open_image(P, &image).unwrap();
         assert_eq!(second.engine.buffer(opened).unwrap(), [8, 9]);
-        assert_eq!(second.engine.length(opened).unwrap() as usize, image.length());
+        assert_eq!(
+            second.engine.length(opened).unwrap() as usize,
+            image.length()
+        );
         assert_eq!(generated(&mut second, opened), tokens, "{page_size}");
         second.engine.end_process(P);
         second.check();
@@ -137,7 +140,11 @@ fn an_image_is_a_saving_for_seeds_once_it_is_counted() {
         let opened = world.engine.open_image(P, &image).unwrap();
         let fork = world.engine.fork(context).unwrap();
         let next = world.engine.image(context).unwrap();
-        [world.draw(opened), world.draw(fork), vec![u32::from(next.path == image.path)]]
+        [
+            world.draw(opened),
+            world.draw(fork),
+            vec![u32::from(next.path == image.path)],
+        ]
     };
     let [uncounted, counted] = [launch(0), launch(1)];
     assert_eq!(uncounted[0], counted[0]);
@@ -250,7 +257,10 @@ fn what_no_context_of_the_model_could_say_is_refused_and_leaves_nothing() {
     let unknown = world.engine.open_image(ProcessId(9), &of(vec![]));
     assert_eq!(unknown.unwrap_err().code, ErrorCode::InvalidArgument);
     let budget = TokenBudget::new(8);
-    world.engine.new_process(ProcessId(2), UserId(1), 1).unwrap();
+    world
+        .engine
+        .new_process(ProcessId(2), UserId(1), 1)
+        .unwrap();
     world.engine.set_token_budget(ProcessId(2), budget);
     let poor = world.engine.open_image(ProcessId(2), &of(vec![]));
     assert_eq!(poor.unwrap_err().code, ErrorCode::TokenBudget);

@@ -183,7 +183,11 @@ fn residents_pay_the_highest_bid_that_lost_and_it_returns_to_all() {
     assert_eq!(accounts.map(|account| account.dividend), [334, 333, 333]);
     let stats = world.engine.stats();
     assert_eq!(
-        (stats.n_auctions, stats.rent_microcredits, stats.rented_microcredits),
+        (
+            stats.n_auctions,
+            stats.rent_microcredits,
+            stats.rented_microcredits
+        ),
         (1, 100, 1000)
     );
     world.check();
@@ -216,7 +220,10 @@ fn nobody_pays_more_than_it_has() {
         world.flush(context).unwrap();
     }
     // Five pages would have cost five credits.
-    assert_eq!([1, 2].map(|process| account(&world, process).balance), [0, 0]);
+    assert_eq!(
+        [1, 2].map(|process| account(&world, process).balance),
+        [0, 0]
+    );
     world.check();
 }
 
@@ -325,7 +332,10 @@ fn a_bid_holds_for_one_pass() {
     world.engine.rebid_each_step(generator, true).unwrap();
     world.step(generator).unwrap();
     assert_ne!(world.engine.bid(context), Ok(77));
-    assert_eq!(world.engine.highest_bid(ProcessId(1)), world.engine.bid(context).unwrap());
+    assert_eq!(
+        world.engine.highest_bid(ProcessId(1)),
+        world.engine.bid(context).unwrap()
+    );
     assert_eq!(world.engine.highest_bid(ProcessId(9)), 0);
 }
 
@@ -382,7 +392,9 @@ fn the_default_bid_follows_balance_horizon_cap_and_pages() {
     assert_eq!(world.step(generator).unwrap().unwrap().tokens.len(), 1);
     assert_eq!(
         world.engine.bid(context),
-        Ok(((balance as u64 / 5) as f64).min(balance / (5.0 + 0.125)).floor() as u64)
+        Ok(((balance as u64 / 5) as f64)
+            .min(balance / (5.0 + 0.125))
+            .floor() as u64)
     );
     let unbounded = options(Method::Argmax);
     world.engine.new_generator(context, unbounded).unwrap();

@@ -114,7 +114,10 @@ fn a_pass_waits_for_pages_that_are_on_their_way_and_so_does_that_of_a_fork() {
     let (mut world, context, contents) = opened(config());
     world.engine.await_pages(context).unwrap();
     let fork = world.engine.fork(context).unwrap();
-    assert!(world.engine.drain_page_wishes().is_empty(), "nobody has asked");
+    assert!(
+        world.engine.drain_page_wishes().is_empty(),
+        "nobody has asked"
+    );
     let generators = [context, fork].map(|it| world.generator(it, 4));
     let runs = generators.map(|it| world.submit(Submission::Run(it)).unwrap());
     assert_eq!(world.engine.drain_page_wishes(), [context; 2]);
@@ -147,7 +150,9 @@ fn a_pass_whose_pages_do_not_come_computes_them() {
     world.engine.pages_arrived(context);
     world.pump();
     let answer = world.engine.take(run).unwrap().unwrap();
-    assert!(matches!(answer, Answer::Generated(output) if output.tokens == expected(&prompt(41, 0), 4)));
+    assert!(
+        matches!(answer, Answer::Generated(output) if output.tokens == expected(&prompt(41, 0), 4))
+    );
 }
 
 #[test]
@@ -193,11 +198,17 @@ fn a_driver_that_goes_or_fails_moves_nothing() {
     let request = ask(&mut world, MoveDirection::Import, contents.clone()).unwrap();
     assert!(world.plan() && world.command.is_some());
     world.lose();
-    assert_eq!(moved(&mut world, request).unwrap_err().code, ErrorCode::DriverLost);
+    assert_eq!(
+        moved(&mut world, request).unwrap_err().code,
+        ErrorCode::DriverLost
+    );
     assert_eq!(world.engine.stats().n_pages_free, 256);
     world.files.clear();
     let request = ask(&mut world, MoveDirection::Import, contents).unwrap();
-    assert_eq!(moved(&mut world, request).unwrap_err().code, ErrorCode::DriverFailed);
+    assert_eq!(
+        moved(&mut world, request).unwrap_err().code,
+        ErrorCode::DriverFailed
+    );
     assert_eq!(generated(&mut world, context), expected(&prompt(41, 0), 4));
 }
 
@@ -211,7 +222,11 @@ fn a_driver_that_answers_too_late_has_its_pages_until_then() {
     assert_eq!(world.engine.stats().n_pages_used, u64::from(N));
     world.finish_command();
     let stats = world.engine.stats();
-    assert_eq!((stats.n_pages_used, stats.n_pages_cached), (0, 0), "its file may have been another one by then");
+    assert_eq!(
+        (stats.n_pages_used, stats.n_pages_cached),
+        (0, 0),
+        "its file may have been another one by then"
+    );
     assert_eq!(stats.n_pages_imported, 0);
     assert_eq!(generated(&mut world, context), expected(&prompt(41, 0), 4));
 }

@@ -72,7 +72,9 @@ fn made(bytes: &mut Unstructured<'_>) -> arbitrary::Result<(ContextImage, usize,
     // Some are long enough for whole runs.
     let n = usize::from(u8::arbitrary(bytes)?) * usize::from(bytes.int_in_range(1u8..=12)?);
     let step = u32::arbitrary(bytes)?;
-    let tokens: Vec<u32> = (0..n as u32).map(|slot| slot.wrapping_mul(step) % VOCAB_SIZE).collect();
+    let tokens: Vec<u32> = (0..n as u32)
+        .map(|slot| slot.wrapping_mul(step) % VOCAB_SIZE)
+        .collect();
     let mut special = Vec::new();
     let mut slot = 0u32;
     while bytes.arbitrary()? {

@@ -111,7 +111,9 @@ impl Adapter {
     /// `adapter-busy` where another program changes it meanwhile; `invalid-adapter` where the weights would not be
     /// finite; `invalid-argument` for a factor out of its range.
     pub fn change(&self, changes: &[(i64, f32)], sigma: Option<f32>) -> Result<()> {
-        let changes = changes.iter().map(|&(seed, factor)| raw::Change { seed, factor });
+        let changes = changes
+            .iter()
+            .map(|&(seed, factor)| raw::Change { seed, factor });
         Ok(self.raw()?.change(&changes.collect::<Vec<_>>(), sigma)?)
     }
 

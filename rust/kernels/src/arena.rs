@@ -195,8 +195,7 @@ impl<'a> Batch<'a> {
     /// What a sequence is computed with; none: the model as it is.
     fn adapter(&self, seq_idx: usize) -> Option<AdapterUse> {
         let [low, high] = *self.seq_adapter.as_chunks::<2>().0.get(seq_idx)?;
-        let [perturbs, seed_low, seed_high] =
-            *self.seq_zo_seed.as_chunks::<3>().0.get(seq_idx)?;
+        let [perturbs, seed_low, seed_high] = *self.seq_zo_seed.as_chunks::<3>().0.get(seq_idx)?;
         let id = u64_of(low, high);
         (id != 0).then(|| AdapterUse {
             key: AdapterKey {

@@ -339,8 +339,7 @@ pub unsafe extern "C" fn pie_k_plan_put_adapter(
 ) -> u32 {
     guarded(error, || {
         // SAFETY: by the contract.
-        let (plan, parts) =
-            unsafe { (handle(plan)?, slice(parts, n_parts as usize, "parts")?) };
+        let (plan, parts) = unsafe { (handle(plan)?, slice(parts, n_parts as usize, "parts")?) };
         // SAFETY: by the contract.
         let parts = parts
             .iter()

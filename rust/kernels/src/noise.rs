@@ -98,7 +98,10 @@ mod tests {
         let n = numbers.len() as f64;
         let mean = numbers.iter().map(|&x| f64::from(x)).sum::<f64>() / n;
         let squares = numbers.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / n;
-        assert!(mean.abs() < 0.01 && (squares - 1.0).abs() < 0.01, "{mean}, {squares}");
+        assert!(
+            mean.abs() < 0.01 && (squares - 1.0).abs() < 0.01,
+            "{mean}, {squares}"
+        );
     }
 
     #[test]

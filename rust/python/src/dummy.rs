@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pie_core::{
-    AdapterName, Capabilities, Command, CommandFailure, DriverFailure, PageId, dummy,
-};
+use pie_core::{AdapterName, Capabilities, Command, CommandFailure, DriverFailure, PageId, dummy};
 use pie_host::{Error, ErrorCode};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;

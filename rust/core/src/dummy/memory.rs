@@ -166,13 +166,20 @@ impl Memory {
         let (slots, rest) = bytes.as_chunks::<SLOT_BYTES>();
         if slots.len() != self.page_size || !rest.is_empty() {
             let (found, wanted) = (bytes.len(), self.page_bytes());
-            return Err(format!("a page of {found} bytes is to be taken, and one has {wanted}"));
+            return Err(format!(
+                "a page of {found} bytes is to be taken, and one has {wanted}"
+            ));
         }
         let span = self.span(page);
         for (slot, bytes) in self.pages[span].iter_mut().zip(slots) {
             let (hash, rest) = bytes.split_at(8);
             let (token, is_written) = rest.split_at(4);
-            let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &byte| (sum << 8) | u64::from(byte));
+            let number = |bytes: &[u8]| {
+                bytes
+                    .iter()
+                    .rev()
+                    .fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
+            };
             *slot = (number(is_written) != 0).then(|| Slot {
                 hash: number(hash),
                 token: number(token) as u32,

@@ -188,7 +188,9 @@ fn bid_of(context: &Context, owned: &Owned, market: &Ledger, page_size: u32) -> 
         balance: account.balance,
         dividend: account.dividend,
         horizon: generator.and_then(|generator| generator.horizon).map(left),
-        max_tokens: generator.and_then(|generator| generator.max_tokens).map(left),
+        max_tokens: generator
+            .and_then(|generator| generator.max_tokens)
+            .map(left),
         n_pages: pages_for(context.end(), page_size),
         page_size,
     };

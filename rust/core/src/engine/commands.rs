@@ -48,7 +48,10 @@ impl Engine {
                 "an adapter has the identity 0, which is that of none; give another one",
             ));
         }
-        if matches!(command, Command::ExportPages { .. } | Command::ImportPages { .. }) {
+        if matches!(
+            command,
+            Command::ExportPages { .. } | Command::ImportPages { .. }
+        ) {
             return Err(refused(
                 "pages are moved by their contents, not by their places in the pool; submit a move of pages",
             ));

@@ -71,7 +71,9 @@ impl Engine {
         let is_beyond = |it: &SpecialSlot| it.slot as usize >= n_tokens;
         let do_ascend = image.special.windows(2).all(ascend);
         if !do_ascend || image.special.last().is_some_and(is_beyond) {
-            return Err(malformed("slots that do not ascend, or lie behind its tokens"));
+            return Err(malformed(
+                "slots that do not ascend, or lie behind its tokens",
+            ));
         }
         let mut special = image.special.iter();
         special.try_for_each(|it| self.check_special(it))
@@ -93,7 +95,11 @@ impl Engine {
         let served = &self.config.driver;
         for (what, wanted, is_served) in [
             ("attention masks", !special.mask.is_empty(), served.masks),
-            ("positions", special.position != special.slot, served.positions),
+            (
+                "positions",
+                special.position != special.slot,
+                served.positions,
+            ),
             ("media", special.media != 0, served.media),
         ] {
             if wanted && !is_served {

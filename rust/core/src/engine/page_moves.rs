@@ -73,7 +73,11 @@ impl Engine {
     }
 
     /// Enters a move of pages.
-    pub(super) fn submit_pages(&mut self, request: RequestId, wanted: PageMove) -> Result<Progress> {
+    pub(super) fn submit_pages(
+        &mut self,
+        request: RequestId,
+        wanted: PageMove,
+    ) -> Result<Progress> {
         self.check_room_for_command(None)?;
         if self.config.driver.page_bytes == 0 {
             let model = &self.config.model;
@@ -101,7 +105,11 @@ impl Engine {
         wanted: &PageMove,
     ) -> std::result::Result<(Command, Moving), u32> {
         let store = &mut self.device.store;
-        let nodes: Vec<NodeId> = wanted.contents.iter().map(|&name| NodeId::of(name)).collect();
+        let nodes: Vec<NodeId> = wanted
+            .contents
+            .iter()
+            .map(|&name| NodeId::of(name))
+            .collect();
         let path = wanted.path.clone();
         match wanted.direction {
             MoveDirection::Export => {

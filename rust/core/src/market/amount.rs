@@ -43,8 +43,7 @@ mod tests {
         ] {
             let error = micro_credits("the bid", given).unwrap_err();
             assert_eq!(error.code, ErrorCode::InvalidArgument);
-            let message =
-                format!("the bid is {shown} credits; give a number from 0 to 1000000000");
+            let message = format!("the bid is {shown} credits; give a number from 0 to 1000000000");
             assert_eq!(error.message, message);
         }
     }

@@ -31,7 +31,8 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     let process = || 0..MANY;
-    let amount = || prop_oneof![1 => Just(0u64), 6 => 0u64..200, 1 => Just(1_000_000_000_000_000u64)];
+    let amount =
+        || prop_oneof![1 => Just(0u64), 6 => 0u64..200, 1 => Just(1_000_000_000_000_000u64)];
     prop_oneof![
         4 => (process(), amount()).prop_map(|(process, endowment)| Op::Open(process, endowment)),
         4 => (process(), process(), prop::option::of(amount()))
@@ -252,7 +253,10 @@ fn the_largest_endowments_do_not_overflow() {
     // Three pay all that they have, and each of four gets a quarter of it.
     let back = most * 3 / 4;
     let balances = [1, 2, 3, 4].map(balance);
-    assert_eq!(balances, [Some(back), Some(back), Some(back), Some(most + back)]);
+    assert_eq!(
+        balances,
+        [Some(back), Some(back), Some(back), Some(most + back)]
+    );
     ledger.check().unwrap();
 }
 

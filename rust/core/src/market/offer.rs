@@ -91,7 +91,9 @@ impl Outlook {
         let mu = u128::from(mu.max(1));
         let spread = if self.horizon.is_some() { mu } else { 2 * mu };
         let slots = u128::from(self.page_size.max(1)) * 2;
-        let income = self.balance.saturating_add(self.dividend.saturating_mul(mu));
+        let income = self
+            .balance
+            .saturating_add(self.dividend.saturating_mul(mu));
         let pages = u128::from(self.n_pages).saturating_mul(slots) + spread;
         let bid = income.saturating_mul(slots) / (mu * pages);
         u64::try_from(bid.min(MAX_BID)).unwrap_or(u64::MAX)

@@ -80,7 +80,11 @@ impl Simulation {
             let n = carried.contents.len() as u32;
             let has_all = answer == Ok(Answer::Moved(n));
             let read = if has_all && !carried.is_written {
-                self.move_pages(MoveDirection::Import, carried.contents.clone(), &carried.path)
+                self.move_pages(
+                    MoveDirection::Import,
+                    carried.contents.clone(),
+                    &carried.path,
+                )
             } else {
                 None
             };

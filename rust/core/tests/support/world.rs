@@ -356,7 +356,8 @@ impl World {
             }
             Command::ImportPages { pages, path } => {
                 let file = self.files.get(path);
-                let file = file.ok_or_else(|| CommandFailure::Failed("there is no file".to_owned()))?;
+                let file =
+                    file.ok_or_else(|| CommandFailure::Failed("there is no file".to_owned()))?;
                 for (place, page) in pages.iter() {
                     self.driver.import_page(*page, &file[place])?;
                 }

@@ -82,10 +82,7 @@ impl Adapters<'_> {
 
     /// Who asks the model.
     fn asker(&self, model: &Model) -> (UserId, ProcessId) {
-        (
-            model.user(&self.record.username),
-            self.joined.process_id(),
-        )
+        (model.user(&self.record.username), self.joined.process_id())
     }
 
     fn push(&mut self, model: Arc<Model>, name: &str) -> CallResult<Resource<AdapterHandle>> {
@@ -94,7 +91,10 @@ impl Adapters<'_> {
     }
 
     /// The adapter behind a handle, and what it is now.
-    fn found(&mut self, this: &Resource<AdapterHandle>) -> CallResult<(AdapterHandle, Arc<Version>)> {
+    fn found(
+        &mut self,
+        this: &Resource<AdapterHandle>,
+    ) -> CallResult<(AdapterHandle, Arc<Version>)> {
         let handle = self.table.get(this)?.clone();
         self.joined.join(&handle.model)?;
         let version = handle.version(&handle.model, &self.record.username)?;
@@ -132,7 +132,9 @@ impl Adapters<'_> {
         let asker = self.asker(model);
         let n_at_once = WORK_BYTES / former.n_bytes().max(1);
         let n_at_once = usize::try_from(n_at_once).unwrap_or(MAX_CHANGES);
-        let changes = changes.iter().map(|it| (it.seed.cast_unsigned(), it.factor));
+        let changes = changes
+            .iter()
+            .map(|it| (it.seed.cast_unsigned(), it.factor));
         let changes: Vec<(u64, f32)> = changes.collect();
         let (mut version, mut start) = (former.clone(), 0);
         loop {
@@ -159,7 +161,10 @@ impl Adapters<'_> {
 
     /// The place of a path among the folders of the program.
     async fn place(&mut self, path: &str) -> Result<AdapterFiles, Error> {
-        self.files.find().await.map_err(|error| failed(error.into()))?;
+        self.files
+            .find()
+            .await
+            .map_err(|error| failed(error.into()))?;
         let found = AdapterFiles::find(self.files.given(), path);
         // Where the program has no folder of its own, it is told why.
         found.map_err(|error| self.files.refusals().off().unwrap_or(error))
@@ -232,7 +237,8 @@ impl HostAdapter for Adapters<'_> {
         let (_, version) = self.found(&this)?;
         let AdapterFiles { dir, path } = self.place(&path).await?;
         let target = dir.changeable_dir().map_err(|_| {
-            let message = format!("the folder {path:?} can only be read; save adapters in /scratch");
+            let message =
+                format!("the folder {path:?} can only be read; save adapters in /scratch");
             refused(message)
         })?;
         let saving = target.change(self.files.turns(), move |change, dir| {
@@ -249,7 +255,9 @@ impl HostAdapter for Adapters<'_> {
         let most_bytes = model.adapters.bytes_left(user)?;
         let folder = self.folder(&model, user).await?;
         let to = folder.clone();
-        let files = self.run(move || place.copy_to(to.path(), most_bytes)).await?;
+        let files = self
+            .run(move || place.copy_to(to.path(), most_bytes))
+            .await?;
         let made = model.read_version((user, process), files, folder).await?;
         Ok(model.adapters.replace(user, &name, None, made)?)
     }
@@ -264,7 +272,9 @@ impl HostAdapter for Adapters<'_> {
         check_changes(&changes, sigma)?;
         let user = self.asker(&model).0;
         let changed = self.changed(&model, &former, &changes, sigma).await?;
-        Ok(model.adapters.replace(user, &name, Some(&former), changed)?)
+        Ok(model
+            .adapters
+            .replace(user, &name, Some(&former), changed)?)
     }
 
     fn destroy(&mut self, this: Resource<AdapterHandle>) -> CallResult<()> {
@@ -329,7 +339,9 @@ fn failed(fault: Fault) -> Error {
         Fault::Refused(error) => error,
         Fault::Io(error) => Error::new(
             ErrorCode::InvalidArgument,
-            format!("the files of the adapter cannot be read or written: {error}; give another path"),
+            format!(
+                "the files of the adapter cannot be read or written: {error}; give another path"
+            ),
         ),
     }
 }

@@ -80,9 +80,8 @@ impl Model {
         let written = folder.clone();
         let reading = spawn_blocking(move || recipe_of(written.path()));
         let files = reading.await.map_err(|_| stopped())?.map_err(|error| {
-            let message = format!(
-                "the driver wrote no adapter that can be read ({error}); see to the disk"
-            );
+            let message =
+                format!("the driver wrote no adapter that can be read ({error}); see to the disk");
             Error::new(ErrorCode::DriverFailed, message)
         })?;
         // The driver forgets the draft before it reads the files: it needs no room for both.

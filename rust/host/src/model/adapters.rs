@@ -435,12 +435,16 @@ impl Drop for Version {
 fn check_name(name: &str) -> Result<(), Error> {
     let message = if let Some(control) = name.chars().find(|it| it.is_control()) {
         let code = u32::from(control);
-        format!("the name of an adapter has the control character U+{code:04X}: {name:?}; use a name that can be shown")
+        format!(
+            "the name of an adapter has the control character U+{code:04X}: {name:?}; use a name that can be shown"
+        )
     } else if (1..=MAX_NAME_BYTES).contains(&name.len()) {
         return Ok(());
     } else {
         let n_bytes = name.len();
-        format!("the name of an adapter has {n_bytes} bytes; use a name of 1 to {MAX_NAME_BYTES} bytes")
+        format!(
+            "the name of an adapter has {n_bytes} bytes; use a name of 1 to {MAX_NAME_BYTES} bytes"
+        )
     };
     Err(Error::new(ErrorCode::InvalidArgument, message))
 }

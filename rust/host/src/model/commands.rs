@@ -41,7 +41,9 @@ impl Model {
     pub(super) fn move_pages(&self, pages: PageMove) -> Result<u32, Error> {
         match self.carried(Submission::Pages(pages))? {
             Answer::Moved(n) => Ok(n),
-            _ => Err(Error::internal("a move of pages was answered as another command")),
+            _ => Err(Error::internal(
+                "a move of pages was answered as another command",
+            )),
         }
     }
 

@@ -63,7 +63,11 @@ impl HeldAdapters {
 
     /// Tokens from `start` on may be computed with it.
     pub(super) fn hold(&mut self, start: u32, version: Arc<Version>) {
-        match self.0.iter_mut().find(|(_, held)| held.name == version.name) {
+        match self
+            .0
+            .iter_mut()
+            .find(|(_, held)| held.name == version.name)
+        {
             Some((first, _)) => *first = start.min(*first),
             None => self.0.push((start, version)),
         }

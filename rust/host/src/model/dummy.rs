@@ -76,7 +76,8 @@ fn write_files(command: &pie_core::Command) -> Result<(), CommandFailure> {
     let written = std::fs::create_dir(folder)
         .and_then(|()| std::fs::write(folder.join("adapter_config.json"), config))
         .and_then(|()| std::fs::write(folder.join("adapter_model.safetensors"), weights));
-    written.map_err(|error| CommandFailure::Failed(format!("its files cannot be written ({error})")))
+    written
+        .map_err(|error| CommandFailure::Failed(format!("its files cannot be written ({error})")))
 }
 
 /// Moves pages between the driver and a file.
@@ -84,21 +85,24 @@ fn move_pages(
     driver: &mut dummy::Driver,
     command: &pie_core::Command,
 ) -> Result<(), CommandFailure> {
-    let failed = |error: io::Error| CommandFailure::Failed(format!("pages cannot be moved ({error})"));
+    let failed =
+        |error: io::Error| CommandFailure::Failed(format!("pages cannot be moved ({error})"));
     let n_bytes = driver.capabilities().page_bytes;
     match command {
         pie_core::Command::ExportPages { pages, path } => {
             let file = File::options().write(true).open(path).map_err(failed)?;
             for &(place, page) in pages.iter() {
                 let bytes = driver.export_page(page)?;
-                file.write_all_at(&bytes, u64::from(place) * n_bytes).map_err(failed)?;
+                file.write_all_at(&bytes, u64::from(place) * n_bytes)
+                    .map_err(failed)?;
             }
         }
         pie_core::Command::ImportPages { pages, path } => {
             let file = File::open(path).map_err(failed)?;
             let mut bytes = vec![0; usize::try_from(n_bytes).unwrap_or(0)];
             for &(place, page) in pages.iter() {
-                file.read_exact_at(&mut bytes, u64::from(place) * n_bytes).map_err(failed)?;
+                file.read_exact_at(&mut bytes, u64::from(place) * n_bytes)
+                    .map_err(failed)?;
                 driver.import_page(page, &bytes)?;
             }
         }

@@ -131,7 +131,8 @@ impl Keeping {
         if !is_worth {
             // A disk that was slow once is tried again some day.
             let missing = ASSUMED_RATE.saturating_sub(rate);
-            self.rate.store(rate + missing / FORGETTING, Ordering::Relaxed);
+            self.rate
+                .store(rate + missing / FORGETTING, Ordering::Relaxed);
         }
         is_worth
     }
@@ -141,7 +142,8 @@ impl Keeping {
         let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).max(1);
         let seen = n_bytes.saturating_mul(1_000_000_000) / took_ns;
         let usual = self.rate.load(Ordering::Relaxed);
-        self.rate.store(usual - usual / BLEND + seen / BLEND, Ordering::Relaxed);
+        self.rate
+            .store(usual - usual / BLEND + seen / BLEND, Ordering::Relaxed);
     }
 
     /// Nobody else moves pages meanwhile. What is locked is the memory of moves that were given up.
@@ -190,7 +192,10 @@ mod tests {
             page_bytes: 1 << 20,
             ..Capabilities::default()
         };
-        Keeping::new(SnapshotStore::new("/absent".as_ref(), config, identity), &driver)
+        Keeping::new(
+            SnapshotStore::new("/absent".as_ref(), config, identity),
+            &driver,
+        )
     }
 
     #[test]

@@ -112,7 +112,9 @@ impl Context {
         let n_bytes = SNAPSHOT_BYTES + n_bytes + COPIES * turns.n_bytes() as u64;
         let charge = account.charge(Purpose::Snapshot, n_bytes)?;
         // Nobody changes the context meanwhile: its program waits for this call.
-        let imaged = |engine: &mut Engine| Ok::<_, Error>((engine.image(self.id)?, engine.contents(self.id)?));
+        let imaged = |engine: &mut Engine| {
+            Ok::<_, Error>((engine.image(self.id)?, engine.contents(self.id)?))
+        };
         let (image, contents) = self.model.with_engine(imaged)?;
         let user = account.user().to_owned();
         let owner = user.clone();
@@ -213,7 +215,8 @@ impl Context {
         let Kept { image, turns, .. } = kept;
         let length = u32::try_from(image.length()).unwrap_or(u32::MAX);
         let turns = ChatState::from_bytes(&turns, length).map_err(|error| {
-            let message = format!("the snapshot cannot be opened: {error}; delete it, and save it again");
+            let message =
+                format!("the snapshot cannot be opened: {error}; delete it, and save it again");
             Error::new(ErrorCode::SnapshotUnusable, message)
         })?;
         let extras = extras_of(&image);

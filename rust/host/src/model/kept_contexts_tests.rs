@@ -61,7 +61,11 @@ fn a_context_goes_on_in_the_next_model_and_is_charged_as_before() {
     let context = first.context(&account, 3000);
     let held = budget.held_bytes();
     save(&first, &context, &account).unwrap();
-    assert_eq!(budget.held_bytes(), held, "what is on disk is charged to nobody");
+    assert_eq!(
+        budget.held_bytes(),
+        held,
+        "what is on disk is charged to nobody"
+    );
     let expected = next_tokens(&first, &context, &account);
     context.release();
     drop((context, first));
@@ -96,7 +100,11 @@ fn a_snapshot_that_cannot_be_charged_or_paid_is_refused_and_stays() {
     assert_eq!(refused.code, ErrorCode::LimitEngineMemory);
     assert_eq!(budget.held_bytes(), filled.n_bytes());
     let few = TokenBudget::new(2999);
-    let set = |budget| driven.model.with_engine(|engine| engine.set_token_budget(PROCESS, budget));
+    let set = |budget| {
+        driven
+            .model
+            .with_engine(|engine| engine.set_token_budget(PROCESS, budget))
+    };
     set(few);
     let refused = open(&driven, &rich, true).unwrap_err();
     assert_eq!(refused.code, ErrorCode::TokenBudget);
@@ -157,7 +165,10 @@ fn tokens_of_an_adapter_are_opened_where_the_user_has_it_as_it_was() {
     let opened = open(&driven, &account, false).unwrap();
     adapters.destroy(user, "mine").unwrap();
     context.release();
-    assert!(held.upgrade().is_some(), "what was opened has to be computed");
+    assert!(
+        held.upgrade().is_some(),
+        "what was opened has to be computed"
+    );
     let refused = open(&driven, &account, true).unwrap_err();
     assert_eq!(refused.code, ErrorCode::SnapshotUnusable);
     assert!(refused.message.contains("adapter"), "{}", refused.message);
@@ -167,7 +178,9 @@ fn tokens_of_an_adapter_are_opened_where_the_user_has_it_as_it_was() {
     adapters.name(user, "mine", adapter(&driven, b"b")).unwrap();
     let refused = open(&driven, &account, true).unwrap_err();
     assert_eq!(refused.code, ErrorCode::SnapshotUnusable);
-    adapters.replace(user, "mine", None, adapter(&driven, b"a")).unwrap();
+    adapters
+        .replace(user, "mine", None, adapter(&driven, b"a"))
+        .unwrap();
     let taken = open(&driven, &account, true).unwrap();
     assert_eq!(next_tokens(&driven, &taken, &account), expected);
     taken.release();
@@ -189,7 +202,9 @@ fn with_pages(dir: &Path) -> Driven {
 fn page_files(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir.join("tiny")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|it| it == "kv")).collect();
+    let mut files: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|it| it == "kv"))
+        .collect();
     files.sort();
     files
 }
@@ -235,7 +250,11 @@ fn pages_are_read_in_place_of_being_computed() {
     assert_eq!(page_files(dir.path()).len(), 2);
     let second = with_pages(dir.path());
     let opened = open(&second, &account, false).unwrap();
-    assert_eq!(second.model.stats().n_pages_imported, 0, "nobody wants them yet");
+    assert_eq!(
+        second.model.stats().n_pages_imported,
+        0,
+        "nobody wants them yet"
+    );
     let fork = Arc::new(opened.fork().unwrap());
     opened.release();
     assert_eq!(next_tokens(&second, &fork, &account), expected);

@@ -46,7 +46,8 @@ impl Exchange {
         let n_pages = (MOVED_BYTES / form.page_bytes).clamp(1, MAX_MOVED_PAGES);
         let descriptor = memfd_create("pie-pages", MemfdFlags::CLOEXEC);
         let file = File::from(descriptor.map_err(|error| failed(error.into()))?);
-        file.set_len((n_pages * form.page_bytes) as u64).map_err(failed)?;
+        file.set_len((n_pages * form.page_bytes) as u64)
+            .map_err(failed)?;
         // Drivers of other processes of this user open it by that path too.
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         Ok(Self {
@@ -74,7 +75,9 @@ impl Exchange {
         });
         match &moved {
             Ok(_) => given_up.clear(),
-            Err(_) if model.with_engine(|engine| engine.runs_command()) => given_up.push(self.file.clone()),
+            Err(_) if model.with_engine(|engine| engine.runs_command()) => {
+                given_up.push(self.file.clone())
+            }
             Err(_) => {}
         }
         Ok(usize::try_from(moved?).unwrap_or(usize::MAX))
@@ -86,7 +89,12 @@ impl Exchange {
 
     /// Reads pages of a run, up to the first that is damaged. Returns how many.
     fn fill(&mut self, pages: &PageFile, wanted: Range<usize>) -> Result<usize, Error> {
-        let failed = |error: io::Error| Error::new(ErrorCode::DiskError, format!("pages cannot be read ({error})"));
+        let failed = |error: io::Error| {
+            Error::new(
+                ErrorCode::DiskError,
+                format!("pages cannot be read ({error})"),
+            )
+        };
         for (place, page) in wanted.clone().enumerate() {
             if !pages.read(page, &mut self.page).map_err(failed)? {
                 return Ok(place);
@@ -141,7 +149,11 @@ fn keep_runs(
         }
         n_kept += 1;
     }
-    if n_kept > 0 { keeping.store.sync() } else { Ok(()) }
+    if n_kept > 0 {
+        keeping.store.sync()
+    } else {
+        Ok(())
+    }
 }
 
 /// Writes the pages of a run. False: the driver does not have them all.
@@ -152,7 +164,12 @@ fn write_run(
     contents: &[ContentId],
     writer: &mut PageWriter<'_>,
 ) -> Result<bool, Error> {
-    let failed = |error: io::Error| Error::new(ErrorCode::DiskError, format!("pages cannot be written ({error})"));
+    let failed = |error: io::Error| {
+        Error::new(
+            ErrorCode::DiskError,
+            format!("pages cannot be written ({error})"),
+        )
+    };
     if model.with_engine(|engine| engine.n_contents_there(contents)) as usize != contents.len() {
         return Ok(false);
     }
@@ -163,7 +180,10 @@ fn write_run(
         }
         for place in 0..part.len() {
             let offset = exchange.offset(place);
-            exchange.file.read_exact_at(&mut exchange.page, offset).map_err(failed)?;
+            exchange
+                .file
+                .read_exact_at(&mut exchange.page, offset)
+                .map_err(failed)?;
             writer.push(&exchange.page).map_err(failed)?;
         }
     }
@@ -176,7 +196,10 @@ pub(super) fn bring_next(model: &Model, keeping: &Keeping, opening: &mut Opening
     let (Some(form), Some(run)) = (keeping.form(), opening.runs.get(opening.n_done)) else {
         return false;
     };
-    let contents = opening.contents.chunks_exact(form.n_pages()).nth(opening.n_done);
+    let contents = opening
+        .contents
+        .chunks_exact(form.n_pages())
+        .nth(opening.n_done);
     let Some(contents) = contents else {
         return false;
     };
@@ -228,7 +251,9 @@ fn read_run(
     thread::scope(move |scope| {
         let reader = thread::Builder::new()
             .name("pie-pages-read".to_owned())
-            .spawn_scoped(scope, move || fill_all(pages, first..contents.len(), &free, &full));
+            .spawn_scoped(scope, move || {
+                fill_all(pages, first..contents.len(), &free, &full)
+            });
         reader.map_err(|error| {
             let message = format!("there is no thread to read pages ({error})");
             Error::new(ErrorCode::DiskError, message)
@@ -241,10 +266,16 @@ fn read_run(
             } = part?;
             if !is_whole {
                 let (model, page) = (model.name(), sound.end);
-                tracing::error!(model, page, "a page of a snapshot is damaged: it is computed again");
+                tracing::error!(
+                    model,
+                    page,
+                    "a page of a snapshot is damaged: it is computed again"
+                );
             }
             let part = &contents[sound];
-            if part.is_empty() || exchange.carry(model, given_up, MoveDirection::Import, part)? < part.len() {
+            if part.is_empty()
+                || exchange.carry(model, given_up, MoveDirection::Import, part)? < part.len()
+            {
                 return Ok(false);
             }
             if !is_whole {
@@ -275,7 +306,9 @@ fn fill_all(
 ) {
     let mut next = wanted.start;
     while next < wanted.end {
-        let Ok(mut exchange) = free.recv() else { return };
+        let Ok(mut exchange) = free.recv() else {
+            return;
+        };
         let end = wanted.end.min(next + exchange.n_pages);
         let part = exchange.fill(pages, next..end).map(|n_sound| Filled {
             exchange,

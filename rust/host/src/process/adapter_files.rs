@@ -60,7 +60,9 @@ impl AdapterFiles {
             let rest = whole.strip_prefix(mount)?;
             (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
         };
-        let found = given.iter().filter_map(|(dir, mount)| Some((dir, mount.len(), within(mount)?)));
+        let found = given
+            .iter()
+            .filter_map(|(dir, mount)| Some((dir, mount.len(), within(mount)?)));
         let Some((dir, _, rest)) = found.max_by_key(|(_, length, _)| *length) else {
             return Err(refused("lies in no folder of the program"));
         };
@@ -93,7 +95,9 @@ impl AdapterFiles {
         let weights = self.copy_file(&from, folder, WEIGHTS, most_bytes)?;
         let config_behind = self.read_file(&from, CONFIG, CONFIG_BYTES, |_| Ok(()))?;
         if config_behind != config {
-            return Err(self.invalid("its files were changed while they were read").into());
+            return Err(self
+                .invalid("its files were changed while they were read")
+                .into());
         }
         Ok(Recipe::of_files(&config, &weights))
     }
@@ -152,7 +156,8 @@ impl AdapterFiles {
 
     /// A pickle runs code of whoever made it.
     fn check_pickled(&self, from: &File) -> Result<(), Error> {
-        let is_there = |name: &str| fs::stat(from, Path::new(name), fs::FollowSymlinks::Yes).is_ok();
+        let is_there =
+            |name: &str| fs::stat(from, Path::new(name), fs::FollowSymlinks::Yes).is_ok();
         if is_there(PICKLED) && !is_there(WEIGHTS) {
             return Err(self.invalid(&format!(
                 "{PICKLED} is pickled, and pickles run code of whoever made them; save it as {WEIGHTS}"
@@ -238,7 +243,9 @@ impl AdapterFiles {
         let path = &self.path;
         Error::new(
             ErrorCode::InvalidAdapter,
-            format!("the folder {path:?} holds no adapter: {why}; give one that PEFT or `save` wrote"),
+            format!(
+                "the folder {path:?} holds no adapter: {why}; give one that PEFT or `save` wrote"
+            ),
         )
     }
 }
@@ -256,7 +263,9 @@ mod tests {
     fn a_path_lies_in_a_folder_of_the_program() {
         let dir = || {
             let folder = tempfile::tempdir().unwrap();
-            Arc::new(OpenDescriptor::read_only(File::open(folder.path()).unwrap()))
+            Arc::new(OpenDescriptor::read_only(
+                File::open(folder.path()).unwrap(),
+            ))
         };
         let given = [
             (dir(), "/data".to_owned()),
@@ -277,8 +286,17 @@ mod tests {
         }
         let long = "x".repeat(MAX_PATH_BYTES + 1);
         for path in [
-            "", "/", "/etc/passwd", "/scratch", "/scratch/", "..", "a/../../b", "/scratch/../etc",
-            "/scratchy/a", "a\0b", &long,
+            "",
+            "/",
+            "/etc/passwd",
+            "/scratch",
+            "/scratch/",
+            "..",
+            "a/../../b",
+            "/scratch/../etc",
+            "/scratchy/a",
+            "a\0b",
+            &long,
         ] {
             let Err(error) = AdapterFiles::find(&given, path) else {
                 panic!("{path:?} was found");

@@ -69,8 +69,9 @@ impl Binding {
         beside: impl Fn(&str) -> PathBuf,
         is_closed: &AtomicBool,
     ) -> Result<Self, Error> {
-        let failed =
-            |error: &io::Error| super::disk_error("the checkpoint cannot be read", &model.folder, error);
+        let failed = |error: &io::Error| {
+            super::disk_error("the checkpoint cannot be read", &model.folder, error)
+        };
         let weights = weights_of(model).map_err(|error| failed(&error))?;
         let files = looks(model, &weights).map_err(|error| failed(&error))?;
         let known = beside(KNOWN);
@@ -285,14 +286,21 @@ mod tests {
         write("README.md", "nothing");
         assert_eq!(of("cpu", "tiny"), first);
         assert!(first.refusal(&first.model, &first.tokenizer).is_none());
-        for (file, is_of_model) in [("model.safetensors", true), ("config.json", true), ("chat_template.jinja", false)] {
+        for (file, is_of_model) in [
+            ("model.safetensors", true),
+            ("config.json", true),
+            ("chat_template.jinja", false),
+        ] {
             let before = fs::read_to_string(dir.path().join(file)).unwrap_or_default();
             write(file, "changed");
             let changed = of("cpu", "tiny");
             assert_eq!(changed.model != first.model, is_of_model, "{file}");
             assert_eq!(changed.tokenizer == first.tokenizer, is_of_model, "{file}");
             let refusal = changed.refusal(&first.model, &first.tokenizer).unwrap();
-            assert!(refusal.contains("serve the model that saved it"), "{refusal}");
+            assert!(
+                refusal.contains("serve the model that saved it"),
+                "{refusal}"
+            );
             write(file, &before);
         }
         assert_ne!(of("dummy", "one").model, of("dummy", "two").model);

@@ -107,7 +107,11 @@ pub(super) fn places(runs: &[Run], file: u64) -> Vec<RunPlace> {
 fn stretch(image: &ContextImage, start: usize, end: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(8 + 4 * (end - start));
     put_words(&mut bytes, &image.tokens[start..end]);
-    let place = |slot: usize| image.special.partition_point(|it| (it.slot as usize) < slot);
+    let place = |slot: usize| {
+        image
+            .special
+            .partition_point(|it| (it.slot as usize) < slot)
+    };
     let special = &image.special[place(start)..place(end)];
     put(&mut bytes, special.len() as u32);
     for it in special {
@@ -214,19 +218,27 @@ mod tests {
     fn special(slot: u32) -> impl Strategy<Value = SpecialSlot> {
         let mask = prop::collection::vec(0u32..9, 0..4);
         let zo_seed = proptest::option::of(any::<u64>());
-        (any::<u32>(), any::<u64>(), any::<u32>(), zo_seed, any::<u64>(), mask).prop_map(
-            move |(position, id, version, zo_seed, media, mask)| SpecialSlot {
-                slot,
-                position,
-                mask: mask.into(),
-                adapter: Adapter {
-                    id,
-                    version,
-                    zo_seed,
-                },
-                media,
-            },
+        (
+            any::<u32>(),
+            any::<u64>(),
+            any::<u32>(),
+            zo_seed,
+            any::<u64>(),
+            mask,
         )
+            .prop_map(
+                move |(position, id, version, zo_seed, media, mask)| SpecialSlot {
+                    slot,
+                    position,
+                    mask: mask.into(),
+                    adapter: Adapter {
+                        id,
+                        version,
+                        zo_seed,
+                    },
+                    media,
+                },
+            )
     }
 
     fn image() -> impl Strategy<Value = ContextImage> {

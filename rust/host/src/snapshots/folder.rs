@@ -138,7 +138,8 @@ impl Folder {
     /// `invalid-config` where another engine uses it; `disk-error` and its like where it cannot be made, opened or
     /// locked.
     pub(super) fn open(path: &Path, free_bytes: u64) -> Result<Self, Error> {
-        let failed = |error: &io::Error| disk_error("the folder of snapshots cannot be used", path, error);
+        let failed =
+            |error: &io::Error| disk_error("the folder of snapshots cannot be used", path, error);
         make(path).map_err(|error| failed(&error))?;
         let lock = private(&path.join(LOCK), true).map_err(|error| failed(&error))?;
         match lock.try_lock() {
@@ -166,7 +167,9 @@ impl Folder {
     /// # Errors
     /// `disk-error` and its like.
     pub(super) fn files(&self) -> Result<Vec<FileName>, Error> {
-        let failed = |error: &io::Error| disk_error("the folder of snapshots cannot be read", &self.path, error);
+        let failed = |error: &io::Error| {
+            disk_error("the folder of snapshots cannot be read", &self.path, error)
+        };
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(|error| failed(&error))? {
             let entry = entry.map_err(|error| failed(&error))?;
@@ -215,9 +218,7 @@ impl Folder {
     pub(super) fn write(&self, file: FileName, bytes: &[u8]) -> Result<(), Error> {
         let path = self.path(file);
         self.check_disk(bytes.len() as u64)?;
-        let unfinished = self
-            .path
-            .join(format!("{UNFINISHED}{:016x}", file.number));
+        let unfinished = self.path.join(format!("{UNFINISHED}{:016x}", file.number));
         let written = write_durably(&unfinished, bytes)
             .and_then(|()| fs::rename(&unfinished, &path))
             .and_then(|()| self.dir.sync_all());
@@ -235,7 +236,9 @@ impl Folder {
     /// # Errors
     /// `disk-error` and its like.
     pub(super) fn pages(&self) -> Result<Vec<(PagesName, u64)>, Error> {
-        let failed = |error: &io::Error| disk_error("the folder of snapshots cannot be read", &self.path, error);
+        let failed = |error: &io::Error| {
+            disk_error("the folder of snapshots cannot be read", &self.path, error)
+        };
         let mut pages = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(|error| failed(&error))? {
             let entry = entry.map_err(|error| failed(&error))?;
@@ -272,7 +275,9 @@ impl Folder {
         let failed = |error: io::Error| disk_error(WRITE, &path, &error);
         let file = private(&unfinished, false).map_err(failed)?;
         let renamed = match fill(&file) {
-            Ok(true) => fs::rename(&unfinished, &path).map_err(failed).map(|()| true),
+            Ok(true) => fs::rename(&unfinished, &path)
+                .map_err(failed)
+                .map(|()| true),
             other => other,
         };
         if !matches!(renamed, Ok(true)) {
@@ -303,8 +308,7 @@ impl Folder {
             ..file
         };
         let path = self.path(file);
-        fs::rename(&path, self.path(retired))
-            .map_err(|error| disk_error(REMOVE, &path, &error))?;
+        fs::rename(&path, self.path(retired)).map_err(|error| disk_error(REMOVE, &path, &error))?;
         Ok(retired)
     }
 
@@ -358,7 +362,13 @@ impl Folder {
 fn make(path: &Path) -> io::Result<()> {
     let above = path.ancestors().skip(1);
     let above: Vec<&Path> = above
-        .map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it })
+        .map(|it| {
+            if it.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                it
+            }
+        })
         .collect();
     let n_missing = above.iter().take_while(|it| !it.exists()).count();
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
@@ -367,7 +377,8 @@ fn make(path: &Path) -> io::Result<()> {
         match File::open(folder) {
             Ok(folder) => folder.sync_all()?,
             // What was there before this engine may be closed to it.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && place == n_missing => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && place == n_missing => {
+            }
             Err(error) => return Err(error),
         }
     }
@@ -402,7 +413,9 @@ mod tests {
 
     #[test]
     fn the_name_of_a_file_is_read_as_it_is_written() {
-        for (number, key, is_retired) in [(0, 0, false), (u64::MAX, NameKey::MAX, true), (17, 3, true)] {
+        for (number, key, is_retired) in
+            [(0, 0, false), (u64::MAX, NameKey::MAX, true), (17, 3, true)]
+        {
             let file = FileName {
                 number,
                 key,
@@ -410,7 +423,13 @@ mod tests {
             };
             assert_eq!(FileName::parse(&file.text()), Some(file));
         }
-        for name in ["", ".lock", "1-2.snap", "readme.snap", "+000000000000001-00000000000000000000000000000003.snap"] {
+        for name in [
+            "",
+            ".lock",
+            "1-2.snap",
+            "readme.snap",
+            "+000000000000001-00000000000000000000000000000003.snap",
+        ] {
             assert_eq!(FileName::parse(name), None, "{name}");
         }
     }
@@ -430,7 +449,11 @@ mod tests {
         let first = Folder::open(dir.path(), 0).unwrap();
         let refused = Folder::open(dir.path(), 0).unwrap_err();
         assert_eq!(refused.code, ErrorCode::InvalidConfig);
-        assert!(refused.message.contains("another engine"), "{}", refused.message);
+        assert!(
+            refused.message.contains("another engine"),
+            "{}",
+            refused.message
+        );
         drop(first);
         Folder::open(dir.path(), 0).unwrap();
     }
@@ -476,7 +499,11 @@ mod tests {
         };
         let refused = folder.write(file, b"any").unwrap_err();
         assert_eq!(refused.code, ErrorCode::DiskFull);
-        assert!(refused.message.contains("snapshots.free_bytes"), "{}", refused.message);
+        assert!(
+            refused.message.contains("snapshots.free_bytes"),
+            "{}",
+            refused.message
+        );
         assert!(folder.files().unwrap().is_empty());
     }
 

@@ -73,7 +73,9 @@ impl Loading {
         let index: Index = serde_json::from_slice(&index)
             .map_err(|_| self.unusable(&damaged("its part \"index\"")))?;
         let own = [Part::State, Part::Turns, Part::Tail];
-        let own = own.iter().map(|part| self.sources[0].header.of(*part).n_bytes);
+        let own = own
+            .iter()
+            .map(|part| self.sources[0].header.of(*part).n_bytes);
         let of_runs = index.runs.iter().map(|run| run.n_bytes);
         let n_bytes = own.chain(of_runs).fold(0, u64::saturating_add);
         let charge = charge(n_bytes)?;
@@ -213,7 +215,11 @@ pub(super) fn entry_of(folder: &Folder, file: FileName, binding: &Binding) -> Re
         pages: BTreeMap::new(),
         refusal: binding.refusal(&index.model_digest, &index.tokenizer_digest),
         own,
-        shares: if file.is_retired { Vec::new() } else { shares.collect() },
+        shares: if file.is_retired {
+            Vec::new()
+        } else {
+            shares.collect()
+        },
         about: Some(About {
             owner: index.owner.into(),
             name: index.name,

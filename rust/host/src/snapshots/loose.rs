@@ -77,8 +77,7 @@ fn decode(parts: &[Vec<u8>]) -> Result<(ContextImage, Vec<u8>), String> {
     let [index, state, turns, tail, runs] = parts else {
         return Err(damaged("its number of parts"));
     };
-    let index: Index =
-        serde_json::from_slice(index).map_err(|_| damaged("its part \"index\""))?;
+    let index: Index = serde_json::from_slice(index).map_err(|_| damaged("its part \"index\""))?;
     let (mut decoding, mut key) = (Decoding::default(), FIRST_KEY);
     for place in &index.runs {
         let run = run_at(runs, place).ok_or_else(|| damaged("the place of a run"))?;

@@ -413,7 +413,13 @@ impl Named<'_> {
         let draft = self.sound_draft(&encoded, turns.len())?;
         let own = encoded.runs[draft.n_shared()..].iter();
         let own = own.map(|run| &run.bytes[..]).collect::<Vec<_>>().concat();
-        let bytes = assemble(&[&draft.index_bytes, &encoded.state, turns, &encoded.tail, &own]);
+        let bytes = assemble(&[
+            &draft.index_bytes,
+            &encoded.state,
+            turns,
+            &encoded.tail,
+            &own,
+        ]);
         debug_assert_eq!(bytes.len() as u64, draft.takes.n_bytes);
         let written = draft.folder.write(draft.file, &bytes);
         self.store.opened(|opened| {
@@ -534,7 +540,10 @@ impl Named<'_> {
                 n_tokens: encoded.n_tokens,
             }),
             refusal: None,
-            own: keys.map(|run| run.key).zip(own.iter().map(Place::of)).collect(),
+            own: keys
+                .map(|run| run.key)
+                .zip(own.iter().map(Place::of))
+                .collect(),
             shares: draft.shares.clone(),
             n_sharers: 0,
         }

@@ -39,7 +39,13 @@ fn store(dir: &Path) -> SnapshotStore {
 
 /// So many tokens, of which those from `own` on are others than those of other contexts.
 fn image(n: u32, own: u32, seed: u32) -> ContextImage {
-    let token = |slot: u32| if slot < own { slot } else { slot ^ (seed << 16) };
+    let token = |slot: u32| {
+        if slot < own {
+            slot
+        } else {
+            slot ^ (seed << 16)
+        }
+    };
     ContextImage {
         tokens: (0..n).map(token).collect(),
         pending: vec![seed],
@@ -103,7 +109,10 @@ fn what_was_saved_is_there_for_the_next_engine_and_for_nobody_else() {
 fn an_engine_that_uses_a_folder_keeps_others_out_until_it_stops() {
     let dir = tempfile::tempdir().unwrap();
     let [first, second] = [(); 2].map(|()| store(dir.path()));
-    first.named("ada", "a").save(&image(5, 0, 1), TURNS).unwrap();
+    first
+        .named("ada", "a")
+        .save(&image(5, 0, 1), TURNS)
+        .unwrap();
     let refused = second.list(None).err().unwrap();
     assert_eq!(refused.code, ErrorCode::InvalidConfig);
     assert!(!refused.message.contains('/'), "{}", refused.message);
@@ -119,7 +128,10 @@ fn what_an_engine_left_unfinished_goes_where_the_next_one_starts() {
     store(dir.path()).clean_up();
     assert!(!dir.path().join("snapshots").exists());
     let [first, second] = [(); 2].map(|()| store(dir.path()));
-    first.named("ada", "a").save(&image(5, 0, 1), TURNS).unwrap();
+    first
+        .named("ada", "a")
+        .save(&image(5, 0, 1), TURNS)
+        .unwrap();
     let unfinished = dir.path().join("snapshots/tiny/.new-0000000000000009");
     fs::write(&unfinished, b"half").unwrap();
     second.clean_up();
@@ -135,7 +147,10 @@ fn saving_again_replaces_and_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     for n in 1..20 {
-        store.named("ada", "a").save(&image(n, 0, n), TURNS).unwrap();
+        store
+            .named("ada", "a")
+            .save(&image(n, 0, n), TURNS)
+            .unwrap();
         assert_eq!(loaded(&store, "a"), image(n, 0, n));
         assert_eq!(files(dir.path()).len(), 1);
     }
@@ -154,7 +169,10 @@ fn what_contexts_begin_with_is_kept_once_until_the_last_of_them_goes() {
         .map(|file| fs::metadata(file).unwrap().len())
         .collect();
     assert!(sizes[0] > 4 * 5000, "{sizes:?}");
-    assert!(sizes[1] < sizes[0] / 3 && sizes[2] < sizes[0] / 3, "{sizes:?}");
+    assert!(
+        sizes[1] < sizes[0] / 3 && sizes[2] < sizes[0] / 3,
+        "{sizes:?}"
+    );
     // Of another user nothing is shared.
     store.named("bob", "a").save(&images[0], TURNS).unwrap();
     assert_eq!(fs::metadata(&files(dir.path())[3]).unwrap().len(), sizes[0]);
@@ -195,7 +213,10 @@ fn assert_unusable(dir: &Path, what: &str) {
     let error = load(&damaged, "ada", "a").err();
     let error = error.unwrap_or_else(|| panic!("{what} is not noticed"));
     assert_eq!(error.code, ErrorCode::SnapshotUnusable, "{what}: {error}");
-    assert!(error.message.contains("delete the snapshot"), "{what}: {error}");
+    assert!(
+        error.message.contains("delete the snapshot"),
+        "{what}: {error}"
+    );
     assert!(!error.message.contains('/'), "{what}: {error}");
     assert_eq!(loaded(&damaged, "b"), image(7, 0, 9), "{what}");
     damaged.close();
@@ -205,8 +226,14 @@ fn assert_unusable(dir: &Path, what: &str) {
 fn saved() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    store.named("ada", "a").save(&image(2500, 0, 1), TURNS).unwrap();
-    store.named("ada", "b").save(&image(7, 0, 9), TURNS).unwrap();
+    store
+        .named("ada", "a")
+        .save(&image(2500, 0, 1), TURNS)
+        .unwrap();
+    store
+        .named("ada", "b")
+        .save(&image(7, 0, 9), TURNS)
+        .unwrap();
     store.close();
     let file = files(dir.path()).remove(0);
     let whole = fs::read(&file).unwrap();
@@ -216,7 +243,9 @@ fn saved() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
 #[test]
 fn a_bit_that_flips_in_any_part_is_noticed_and_the_snapshot_can_be_deleted() {
     let (dir, file, whole) = saved();
-    let header = Header::read(&fs::File::open(&file).unwrap()).unwrap().unwrap();
+    let header = Header::read(&fs::File::open(&file).unwrap())
+        .unwrap()
+        .unwrap();
     let mut places: Vec<usize> = (0..HEADER_BYTES).step_by(7).collect();
     for part in Part::ALL {
         let extent = header.of(part);
@@ -246,7 +275,10 @@ fn a_file_that_is_cut_anywhere_is_noticed_and_can_be_saved_over() {
     fs::write(&file, [&whole[..], b"!"].concat()).unwrap();
     assert_unusable(dir.path(), "a byte too many");
     let store = store(dir.path());
-    store.named("ada", "a").save(&image(3, 0, 3), TURNS).unwrap();
+    store
+        .named("ada", "a")
+        .save(&image(3, 0, 3), TURNS)
+        .unwrap();
     assert_eq!(loaded(&store, "a"), image(3, 0, 3));
     assert_eq!(files(dir.path()).len(), 2);
 }
@@ -272,7 +304,10 @@ fn a_file_of_another_version_model_or_name_is_told() {
     fs::rename(other, dir.path().join("snapshots/tiny")).unwrap();
     // As where somebody renames a file to make it another user's.
     let store = store(dir.path());
-    store.named("bob", "a").save(&image(9, 0, 1), TURNS).unwrap();
+    store
+        .named("bob", "a")
+        .save(&image(9, 0, 1), TURNS)
+        .unwrap();
     store.close();
     let of_bob = files(dir.path()).pop().unwrap();
     fs::copy(&file, &of_bob).unwrap();
@@ -286,8 +321,14 @@ fn a_file_of_another_version_model_or_name_is_told() {
 fn nothing_is_removed_that_a_damaged_snapshot_may_need() {
     let dir = tempfile::tempdir().unwrap();
     let first = store(dir.path());
-    first.named("ada", "a").save(&image(3000, 2048, 1), TURNS).unwrap();
-    first.named("ada", "b").save(&image(3000, 2048, 2), TURNS).unwrap();
+    first
+        .named("ada", "a")
+        .save(&image(3000, 2048, 1), TURNS)
+        .unwrap();
+    first
+        .named("ada", "b")
+        .save(&image(3000, 2048, 2), TURNS)
+        .unwrap();
     first.close();
     let b = files(dir.path()).pop().unwrap();
     let whole = fs::read(&b).unwrap();
@@ -306,32 +347,48 @@ fn nothing_is_removed_that_a_damaged_snapshot_may_need() {
 #[test]
 fn what_is_saved_shares_no_tokens_that_were_damaged_since() {
     let (dir, file, whole) = saved();
-    let header = Header::read(&fs::File::open(&file).unwrap()).unwrap().unwrap();
+    let header = Header::read(&fs::File::open(&file).unwrap())
+        .unwrap()
+        .unwrap();
     let mut flipped = whole;
     flipped[header.of(Part::Runs).offset as usize + 9] ^= 1;
     fs::write(&file, flipped).unwrap();
     let store = store(dir.path());
     // Beside it and over it.
     for name in ["c", "a"] {
-        store.named("ada", name).save(&image(2500, 0, 1), TURNS).unwrap();
+        store
+            .named("ada", name)
+            .save(&image(2500, 0, 1), TURNS)
+            .unwrap();
         assert_eq!(loaded(&store, name), image(2500, 0, 1));
     }
-    let sizes = files(dir.path()).into_iter().map(|it| fs::metadata(it).unwrap().len());
+    let sizes = files(dir.path())
+        .into_iter()
+        .map(|it| fs::metadata(it).unwrap().len());
     let sizes: Vec<u64> = sizes.collect();
     assert_eq!(sizes.len(), 3, "{sizes:?}");
-    assert!(sizes[2] < sizes[1] / 3, "what was written anew is shared again: {sizes:?}");
+    assert!(
+        sizes[2] < sizes[1] / 3,
+        "what was written anew is shared again: {sizes:?}"
+    );
 }
 
 #[test]
 fn what_could_not_be_removed_does_not_come_back_where_its_name_is_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    store.named("ada", "a").save(&image(5, 0, 1), TURNS).unwrap();
+    store
+        .named("ada", "a")
+        .save(&image(5, 0, 1), TURNS)
+        .unwrap();
     // A folder in place of the file is not removed as a file.
     let (replaced, aside) = (files(dir.path()).remove(0), dir.path().join("aside"));
     fs::rename(&replaced, &aside).unwrap();
     fs::create_dir(&replaced).unwrap();
-    store.named("ada", "a").save(&image(6, 0, 2), TURNS).unwrap();
+    store
+        .named("ada", "a")
+        .save(&image(6, 0, 2), TURNS)
+        .unwrap();
     let refused = store.named("ada", "a").delete().unwrap_err();
     assert_eq!(refused.code, ErrorCode::DiskError);
     assert_eq!(loaded(&store, "a"), image(6, 0, 2));
@@ -351,7 +408,8 @@ fn quotas_name_the_number_the_limit_and_the_setting() {
         ..config()
     };
     let store = store_of(dir.path(), "tiny", few);
-    let save = |owner: &str, name: &str, n: u32| store.named(owner, name).save(&image(n, 0, 1), TURNS);
+    let save =
+        |owner: &str, name: &str, n: u32| store.named(owner, name).save(&image(n, 0, 1), TURNS);
     let refused = |result: Result<(), Error>, setting: &str| {
         let error = result.unwrap_err();
         assert_eq!(error.code, ErrorCode::LimitSnapshots);
@@ -377,16 +435,25 @@ fn quotas_name_the_number_the_limit_and_the_setting() {
 fn a_write_that_fails_leaves_what_was_there() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    store.named("ada", "a").save(&image(2000, 0, 1), TURNS).unwrap();
+    store
+        .named("ada", "a")
+        .save(&image(2000, 0, 1), TURNS)
+        .unwrap();
     // Where the next file would be written stands something else.
     let folder = dir.path().join("snapshots/tiny");
     fs::create_dir_all(folder.join(".new-0000000000000002")).unwrap();
-    let error = store.named("ada", "a").save(&image(2000, 1024, 2), TURNS).unwrap_err();
+    let error = store
+        .named("ada", "a")
+        .save(&image(2000, 1024, 2), TURNS)
+        .unwrap_err();
     assert_eq!(error.code, ErrorCode::DiskError);
     assert!(!error.message.contains('/'), "{error}");
     assert_eq!(loaded(&store, "a"), image(2000, 0, 1));
     assert_eq!(files(dir.path()).len(), 1);
-    store.named("ada", "a").save(&image(2000, 1024, 3), TURNS).unwrap();
+    store
+        .named("ada", "a")
+        .save(&image(2000, 1024, 3), TURNS)
+        .unwrap();
     assert_eq!(loaded(&store, "a"), image(2000, 1024, 3));
 }
 
@@ -416,13 +483,18 @@ fn ten_thousand_names_are_listed_and_found_by_the_next_engine() {
     const N: usize = 10_000;
     let dir = tempfile::tempdir().unwrap();
     let first = store(dir.path());
-    first.named("ada", "name 0").save(&image(3, 0, 1), TURNS).unwrap();
+    first
+        .named("ada", "name 0")
+        .save(&image(3, 0, 1), TURNS)
+        .unwrap();
     first.close();
     let file = files(dir.path()).remove(0);
     let whole = fs::read(&file).unwrap();
     // Written without waiting for the disk each time.
     let names_of: Vec<String> = (0..N).map(|n| format!("name {n}")).collect();
-    let header = Header::read(&fs::File::open(&file).unwrap()).unwrap().unwrap();
+    let header = Header::read(&fs::File::open(&file).unwrap())
+        .unwrap()
+        .unwrap();
     let part = |part: Part| {
         let extent = header.of(part);
         let start = extent.offset as usize;
@@ -433,7 +505,8 @@ fn ten_thousand_names_are_listed_and_found_by_the_next_engine() {
         index.name.clone_from(name);
         let index = serde_json::to_vec(&index).unwrap();
         let others = [Part::State, Part::Turns, Part::Tail, Part::Runs].map(part);
-        let bytes = super::format::assemble(&[&index, &others[0], &others[1], &others[2], &others[3]]);
+        let bytes =
+            super::format::assemble(&[&index, &others[0], &others[1], &others[2], &others[3]]);
         let file_name = super::folder::FileName {
             number: number as u64 + 1,
             key: super::folder::name_key("ada", name),
@@ -444,10 +517,15 @@ fn ten_thousand_names_are_listed_and_found_by_the_next_engine() {
     let next = store(dir.path());
     assert_eq!(names(&next, "ada").len(), N);
     assert_eq!(loaded(&next, "name 9999"), image(3, 0, 1));
-    let refused = next.named("ada", "one more").save(&image(3, 0, 1), TURNS).unwrap_err();
+    let refused = next
+        .named("ada", "one more")
+        .save(&image(3, 0, 1), TURNS)
+        .unwrap_err();
     assert_eq!(refused.code, ErrorCode::LimitSnapshots);
     assert!(next.named("ada", "name 5").delete().unwrap());
-    next.named("ada", "one more").save(&image(3, 0, 1), TURNS).unwrap();
+    next.named("ada", "one more")
+        .save(&image(3, 0, 1), TURNS)
+        .unwrap();
 }
 
 proptest! {
@@ -518,7 +596,10 @@ fn save_with_pages(store: &SnapshotStore, name: &str, image: &ContextImage) -> u
 
 fn page_files(dir: &Path) -> usize {
     let files = files(dir);
-    files.iter().filter(|path| path.extension().is_some_and(|it| it == "kv")).count()
+    files
+        .iter()
+        .filter(|path| path.extension().is_some_and(|it| it == "kv"))
+        .count()
 }
 
 #[test]
@@ -526,7 +607,10 @@ fn pages_are_there_for_the_next_engine_and_go_with_the_last_that_shares_their_ru
     let dir = tempfile::tempdir().unwrap();
     let first = store(dir.path());
     assert_eq!(save_with_pages(&first, "a", &image(3000, 2048, 1)), 2);
-    let runs = first.named("ada", "b").save(&image(3000, 2048, 2), TURNS).unwrap();
+    let runs = first
+        .named("ada", "b")
+        .save(&image(3000, 2048, 2), TURNS)
+        .unwrap();
     assert_eq!(page_files(dir.path()), 2);
     first.close();
     let next = store(dir.path());
@@ -543,7 +627,10 @@ fn pages_are_there_for_the_next_engine_and_go_with_the_last_that_shares_their_ru
     let (n_runs, held) = next.hold(&runs).unwrap();
     assert_eq!((n_runs, held.len()), (2, 1));
     assert!(next.named("ada", "b").delete().unwrap());
-    assert!(next.pages_of(&runs[1], &form()).is_some(), "somebody reads them");
+    assert!(
+        next.pages_of(&runs[1], &form()).is_some(),
+        "somebody reads them"
+    );
     next.release(&held);
     assert!(files(dir.path()).is_empty());
 }
@@ -558,8 +645,11 @@ fn pages_give_way_to_tokens_and_are_not_kept_where_there_is_no_room() {
     first.close();
     let sizes = |of_pages: bool| -> Vec<u64> {
         let files = files(dir.path()).into_iter();
-        let wanted = files.filter(|path| path.extension().is_some_and(|it| (it == "kv") == of_pages));
-        wanted.map(|path| fs::metadata(path).unwrap().len()).collect()
+        let wanted =
+            files.filter(|path| path.extension().is_some_and(|it| (it == "kv") == of_pages));
+        wanted
+            .map(|path| fs::metadata(path).unwrap().len())
+            .collect()
     };
     let (of_tokens, of_pages) = (sizes(false), sizes(true));
     // A third one has room once the pages of the first have gone, and no pages of its own have.
@@ -587,7 +677,10 @@ fn pages_give_way_where_the_disk_is_short() {
         ..config()
     };
     let store = store_of(dir.path(), "tiny", config);
-    let refused = store.named("ada", "b").save(&image(5, 0, 2), TURNS).unwrap_err();
+    let refused = store
+        .named("ada", "b")
+        .save(&image(5, 0, 2), TURNS)
+        .unwrap_err();
     assert_eq!(refused.code, ErrorCode::DiskFull);
     assert_eq!(page_files(dir.path()), 0);
     assert!(load(&store, "ada", "a").unwrap().is_some());
@@ -600,7 +693,11 @@ fn pages_that_no_file_has_a_run_of_are_removed() {
     save_with_pages(&first, "a", &image(1024, 0, 1));
     first.close();
     let folder = dir.path().join("snapshots/tiny");
-    fs::write(folder.join(format!("{:016x}-{:032x}.kv", 99, 7)), b"left over").unwrap();
+    fs::write(
+        folder.join(format!("{:016x}-{:032x}.kv", 99, 7)),
+        b"left over",
+    )
+    .unwrap();
     let next = store(dir.path());
     assert_eq!(names(&next, "ada"), ["a"]);
     assert_eq!(page_files(dir.path()), 1);
@@ -610,7 +707,10 @@ fn pages_that_no_file_has_a_run_of_are_removed() {
 fn what_cannot_be_filled_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    let runs = store.named("ada", "a").save(&image(1024, 0, 1), TURNS).unwrap();
+    let runs = store
+        .named("ada", "a")
+        .save(&image(1024, 0, 1), TURNS)
+        .unwrap();
     let few = |store: &SnapshotStore, is_there| {
         store.write_pages("ada", &runs[0], &form(), |writer| {
             writer.push(&[1; PAGE_BYTES]).unwrap();

@@ -329,7 +329,12 @@ fn tokens_with_adapters_are_found() {
     let zo_seed = Some(2 << 32 | 9);
     let found = read(&words).unwrap().adapted_tokens();
     assert_eq!(found, [(AdapterUse { key, zo_seed }, 3)]);
-    assert!(read(&arena(&self::arrays())).unwrap().adapted_tokens().is_empty());
+    assert!(
+        read(&arena(&self::arrays()))
+            .unwrap()
+            .adapted_tokens()
+            .is_empty()
+    );
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use pie_core::{Command, Submission};
 
 use super::*;
-use crate::model::{Model, driver};
 use crate::model::testing::undriven;
+use crate::model::{Model, driver};
 
 const USER: UserId = UserId(1);
 const OTHER: UserId = UserId(2);
@@ -69,7 +69,10 @@ fn a_version_is_dropped_once_when_nobody_has_it() {
 #[test]
 fn equal_weights_are_dropped_with_the_last_of_them() {
     let model = undriven();
-    let (one, other) = (version(&model, USER, "a", "/1"), version(&model, OTHER, "a", "/2"));
+    let (one, other) = (
+        version(&model, USER, "a", "/1"),
+        version(&model, OTHER, "a", "/2"),
+    );
     let name = one.name;
     assert_eq!(name, other.name);
     drop(one);
@@ -88,7 +91,10 @@ fn what_nobody_waits_for_is_dropped_when_the_driver_is_done() {
     let made = version(&model, USER, "a", "/1");
     let (name, held) = (made.name, Arc::downgrade(&made));
     let path = "/1".to_owned();
-    let command = Command::LoadAdapter { adapter: name, path };
+    let command = Command::LoadAdapter {
+        adapter: name,
+        path,
+    };
     let running = given(&model, command);
     adapters.abandon(made);
     model.with_engine(|_| ());
@@ -101,7 +107,10 @@ fn what_nobody_waits_for_is_dropped_when_the_driver_is_done() {
 #[test]
 fn what_the_driver_has_read_last_stays_as_long_as_equal_weights() {
     let model = undriven();
-    let (one, other) = (version(&model, USER, "a", "/1"), version(&model, OTHER, "a", "/2"));
+    let (one, other) = (
+        version(&model, USER, "a", "/1"),
+        version(&model, OTHER, "a", "/2"),
+    );
     let last = Arc::downgrade(&other.folder);
     let load = Command::LoadAdapter {
         adapter: other.name,
@@ -131,13 +140,25 @@ fn names_are_checked_and_limited() {
     for idx in 0..adapters.limits.n_user_names {
         adapters.name(USER, &idx.to_string(), made.clone()).unwrap();
     }
-    assert_eq!(code(adapters.check_new(USER, "0")), Some(ErrorCode::AdapterExists));
-    assert_eq!(code(adapters.check_new(USER, "new")), Some(ErrorCode::LimitAdapters));
+    assert_eq!(
+        code(adapters.check_new(USER, "0")),
+        Some(ErrorCode::AdapterExists)
+    );
+    assert_eq!(
+        code(adapters.check_new(USER, "new")),
+        Some(ErrorCode::LimitAdapters)
+    );
     adapters.check_new(OTHER, "0").unwrap();
-    assert_eq!(code(adapters.find(OTHER, "0")), Some(ErrorCode::AdapterMissing));
+    assert_eq!(
+        code(adapters.find(OTHER, "0")),
+        Some(ErrorCode::AdapterMissing)
+    );
     adapters.destroy(USER, "0").unwrap();
     adapters.check_new(USER, "0").unwrap();
-    assert_eq!(code(adapters.destroy(USER, "0")), Some(ErrorCode::AdapterMissing));
+    assert_eq!(
+        code(adapters.destroy(USER, "0")),
+        Some(ErrorCode::AdapterMissing)
+    );
 }
 
 #[test]
@@ -147,7 +168,9 @@ fn a_change_of_what_was_changed_meanwhile_is_refused() {
     let [first, second, third] = ["a", "b", "c"].map(|it| version(&model, USER, it, it));
     let names = [first.name, second.name, third.name];
     adapters.name(USER, "mine", first.clone()).unwrap();
-    adapters.replace(USER, "mine", Some(&first), second).unwrap();
+    adapters
+        .replace(USER, "mine", Some(&first), second)
+        .unwrap();
     let late = adapters.replace(USER, "mine", Some(&first), third);
     assert_eq!(code(late), Some(ErrorCode::AdapterBusy));
     assert_eq!(adapters.take_dropped(), [names[2]]);
@@ -163,9 +186,15 @@ fn a_user_is_charged_as_long_as_a_version_lives() {
     let model = undriven();
     let adapters = &model.adapters;
     let limit = adapters.limits.user_bytes;
-    let (large, small) = (version(&model, USER, "a", "/1"), version(&model, USER, "b", "/2"));
+    let (large, small) = (
+        version(&model, USER, "a", "/1"),
+        version(&model, USER, "b", "/2"),
+    );
     large.charge(limit).unwrap();
-    assert_eq!(code(adapters.bytes_left(USER)), Some(ErrorCode::LimitAdapters));
+    assert_eq!(
+        code(adapters.bytes_left(USER)),
+        Some(ErrorCode::LimitAdapters)
+    );
     assert_eq!(code(small.charge(1)), Some(ErrorCode::LimitAdapters));
     assert_eq!(adapters.bytes_left(OTHER).unwrap(), limit);
     drop(large);

@@ -77,12 +77,17 @@ fn portable() -> Isa {
 fn it_is_the_product_of_both_factors() {
     let (a, b) = factors();
     let x = numbers(N_ROWS * SHAPE.n_inputs, 1);
-    let found = added(&change(&a, &b, Dtype::F32), None, &[&[0, 2, 3, 7, 10]], portable());
+    let found = added(
+        &change(&a, &b, Dtype::F32),
+        None,
+        &[&[0, 2, 3, 7, 10]],
+        portable(),
+    );
     for row in 0..N_ROWS {
         for at in 0..Y_WIDTH {
             let found = f64::from(f32::from_bits(found[row * Y_WIDTH + at]));
-            let is_changed = [0, 2, 3, 7, 10].contains(&row)
-                && (COLUMN..COLUMN + SHAPE.n_outputs).contains(&at);
+            let is_changed =
+                [0, 2, 3, 7, 10].contains(&row) && (COLUMN..COLUMN + SHAPE.n_outputs).contains(&at);
             let mut expected = 1.0;
             let rank = if is_changed { SHAPE.rank } else { 0 };
             for rank_idx in 0..rank {
@@ -94,7 +99,10 @@ fn it_is_the_product_of_both_factors() {
                     .sum();
                 expected += 0.5 * product * f64::from(b[(at - COLUMN) * SHAPE.rank + rank_idx]);
             }
-            assert!((found - expected).abs() < 1e-3, "row {row}, column {at}: {found}, {expected}");
+            assert!(
+                (found - expected).abs() < 1e-3,
+                "row {row}, column {at}: {found}, {expected}"
+            );
         }
     }
 }
