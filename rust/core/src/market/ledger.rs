@@ -148,7 +148,7 @@ impl Ledger {
             let part = revenue * account.endowment;
             account.receive(part / endowed);
             left -= account.dividend;
-            if part % endowed > 0 {
+            if !part.is_multiple_of(endowed) {
                 remainders.push((Reverse(part % endowed), *process));
             }
         }

@@ -523,6 +523,7 @@ mod tests {
             masks_bytes: 0,
             token_mask_bytes: 0,
             lists_bytes: 0,
+            adapter: None,
             charge: account.charge(Purpose::Options, 0).unwrap(),
         })
     }

@@ -10,7 +10,7 @@ use super::binding::ModelIdentity;
 use super::config::SnapshotConfig;
 use super::format::{HEADER_BYTES, Header, Part};
 use super::loading::Kept;
-use super::pages::PageForm;
+use super::pages::{KeptRun, PageForm};
 use super::store::SnapshotStore;
 use crate::Error;
 
@@ -410,7 +410,7 @@ fn quotas_name_the_number_the_limit_and_the_setting() {
     let store = store_of(dir.path(), "tiny", few);
     let save =
         |owner: &str, name: &str, n: u32| store.named(owner, name).save(&image(n, 0, 1), TURNS);
-    let refused = |result: Result<(), Error>, setting: &str| {
+    let refused = |result: Result<Vec<KeptRun>, Error>, setting: &str| {
         let error = result.unwrap_err();
         assert_eq!(error.code, ErrorCode::LimitSnapshots);
         assert!(error.message.contains(setting), "{error}");
