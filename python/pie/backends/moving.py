@@ -58,14 +58,14 @@ def _opened(command: ExportPages | ImportPages, limits: Capabilities, flags: int
 
 
 def _write(file: int, content: Bytes, offset: int) -> None:
-    view = memoryview(content)
+    view = content.data
     while view:
         n_written = os.pwrite(file, view, offset)
         view, offset = view[n_written:], offset + n_written
 
 
 def _read(file: int, content: Bytes, offset: int) -> None:
-    view = memoryview(content)
+    view = content.data
     while view:
         n_read = os.preadv(file, [view], offset)
         if n_read == 0:
