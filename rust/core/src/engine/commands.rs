@@ -223,8 +223,8 @@ impl Engine {
         self.device.commands.adapters.path(adapter)
     }
 
-    /// Passes that programs of a user have asked for and not taken, and that are computed with an adapter. Others may
-    /// have equal weights, which are nothing to that user.
+    /// Passes that programs of a user have asked for and that are not done, and that are computed with an adapter.
+    /// Others may have equal weights, which are nothing to that user.
     pub fn passes_with(&self, user: UserId, adapter: AdapterName) -> usize {
         let contexts = self.owned.contexts.iter().map(|(_, context)| context);
         let own = contexts.filter(|context| {
