@@ -424,6 +424,8 @@ def ending(leftover, monkeypatch):
     Clock(monkeypatch)
     monkeypatch.setattr(asyncio.runners, "_cancel_all_tasks", leftovers._noting_tasks(asyncio.runners._cancel_all_tasks))
     monkeypatch.setattr(asyncio, "wait", leftovers._noting_waits(asyncio.wait))
+    monkeypatch.setattr(asyncio, "as_completed", leftovers._noting_completions(asyncio.as_completed))
+    monkeypatch.setattr(asyncio, "shield", leftovers._noting_shields(asyncio.shield))
 
 
 WORK = "import asyncio\nasync def work(): await asyncio.sleep(60)\nheld = set()\nasync def main():\n"
@@ -451,10 +453,20 @@ def test_a_task_that_nothing_awaited_and_that_is_not_done_is_an_error(launch, en
         "    await asyncio.wait([asyncio.create_task(work()), asyncio.create_task(asyncio.sleep(0))], return_when='FIRST_COMPLETED')",
         "    asyncio.create_task(asyncio.sleep(0))\n    await asyncio.sleep(0)\n    await asyncio.sleep(0)",
         "    try:\n        await asyncio.wait_for(work(), 0.001)\n    except TimeoutError:\n        pass",
+        "    try:\n        await asyncio.wait_for(asyncio.shield(work()), 0.001)\n    except TimeoutError:\n        pass",
+        "    try:\n        for one in asyncio.as_completed([work()], timeout=0.001): await one\n    except TimeoutError:\n        pass",
+        "    async def fail(): raise ValueError\n    try:\n        await asyncio.gather(fail(), work())\n    except ValueError:\n        pass",
+        "    queue = asyncio.Queue()\n    listening = asyncio.create_task(queue.get())\n    await asyncio.sleep(0)",
     ],
 )
-def test_a_task_that_was_cancelled_or_raced_or_is_done_is_none(launch, ending, body):
+def test_a_task_that_was_cancelled_or_raced_or_listens_or_is_done_is_none(launch, ending, body):
     assert launch(f"{WORK}{body}\n    return 1") == 1
+
+
+def test_a_task_that_a_run_which_failed_has_left_is_none(launch, ending):
+    start = "async def start():\n    held.add(asyncio.create_task(work()))\n    raise ValueError\n"
+    end = "try:\n    asyncio.run(start())\nexcept ValueError:\n    pass\n"
+    assert launch(WORK.removesuffix("async def main():\n") + start + end) is None
 
 
 def test_a_main_that_the_module_calls_and_nothing_awaits_says_that_the_engine_calls_it(launch, leftover, monkeypatch):
