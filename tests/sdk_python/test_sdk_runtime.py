@@ -563,6 +563,8 @@ HINTS = {
     "the environment": ("import os; os.environ['NO_SUCH_NAME']", "a program has no environment; give values by the input"),
     "a file": ("open('no-such-file.txt')", "a program has no files of the machine"),
     "a coroutine as a text": ("async def f(): pass\nc = f()\nc.close()\n'a' + c", "did you forget `await`?"),
+    "await in a function that is not asynchronous": ("def main():\n    await f()", "write `async def` in place of the `def` around it"),
+    "a function of the SDK with too many arguments": ("from inferlet import session\nsession.send(1, 2)", "session.send takes one value"),
     "an attribute of a coroutine": ("async def f(): pass\nc = f()\nc.close()\nc.tokens", "did you forget `await`?"),
 }
 
@@ -571,6 +573,11 @@ HINTS = {
 def test_a_common_mistake_is_told_with_what_to_do(name):
     source, words = HINTS[name]
     assert words in failure_of(source).message
+
+
+def test_a_function_of_the_program_that_is_called_as_one_of_the_sdk_is_told_as_it_is():
+    for source in ("def send(text): pass\nsend(1, 2)", "class Response:\n    def __init__(self): pass\nResponse(1)"):
+        assert failure_of(source).message.endswith("given")
 
 
 def test_a_file_of_the_program_itself_is_named_with_its_loader():
