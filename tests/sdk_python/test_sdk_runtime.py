@@ -248,6 +248,7 @@ def silent(monkeypatch):
     ("source", "words"),
     [
         ("async def mian(input): return 1", "did you mean `main` by `mian`?"),
+        ("class A:\n    async def main(self, input): return 1", "`main` of the class `A` is a method, which the engine does not call"),
         ("def ask(): pass\ndef tell(): ask()", "called none of `ask`, `tell`; call one of them at the end of the file"),
     ],
 )
@@ -267,6 +268,7 @@ def test_a_script_that_does_nothing_that_anybody_sees_is_told_of(launch, monkeyp
         "def ask(): return 1\nclass A:\n    x = ask()",
         "def ask(): return 1\nsum(ask() for _ in range(2))",
         "def ask(): return 1\nif __name__ == '__main__': ask()",
+        "class A:\n    def main(self): pass\nA().main()",
     ],
 )
 def test_a_script_that_does_something_is_not_told_of(launch, monkeypatch, source):
