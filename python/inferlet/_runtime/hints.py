@@ -61,7 +61,7 @@ _AWAITED = {
     "list": "await each of them, as by `await asyncio.gather(*them)`",
     "async_generator": "loop over it: `async for one in ...`",
 }
-"""What to do where something of a type is awaited that is no awaitable."""
+"""What to do where a value is awaited that cannot be, by its type."""
 _RUN = "run the generator and await what it gives: await g.collect_text()"
 _EXECUTE = "execute the step and await what it gives: out = await step.execute(), and then out.tokens"
 _NO_ENVIRONMENT = "a program has no environment; give values by the input, as in `pie run PROGRAM -- --name VALUE`"

@@ -14,7 +14,7 @@ const ENDS_A_WAIT = /resolve|reject|abort/i;
 /** Callbacks that only set a variable, as the sign by which a loop ends: nobody looks at it any more. */
 const SETS_A_VARIABLE = /^(?:\(\s*\)\s*=>|function\s*\(\s*\))\s*[({]?\s*[\w$.]+\s*=(?![=>])[^=;()]*;?\s*[)}]?$/;
 
-/** What to say of timers whose functions are never called; undefined where there are none that anybody would miss. */
+/** What to say of timers whose functions are never called; undefined where nobody would miss one. */
 export function leftTimers(): string | undefined {
   const left = [...waitingTimers.values()].filter(isMissed);
   const place = left[0] === undefined ? undefined : /([^\s()]+:\d+):\d+\)?$/.exec(ownFrames(left[0].started).split('\n')[0] ?? '')?.[1];
