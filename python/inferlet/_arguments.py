@@ -183,5 +183,5 @@ def _wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
     shown = repr(value)
     shown = shown if len(shown) <= _MAX_SHOWN_CHARS else shown[: _MAX_SHOWN_CHARS - 3] + "..."
     kind = type(value).__name__
-    remedy = "; write `()` behind the name to call it" if kind in _CALLED else ""
+    remedy = "; write `()` behind the name to call it" if kind in _CALLED and "function" not in wanted else ""
     return ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"{name} is {shown} of type {kind}; it must be {wanted}{remedy}")

@@ -75,7 +75,6 @@ _REMEDIES = {
     "Future": _AWAIT,
     "_GatheringFuture": _AWAIT,
     "Deferred": _AWAIT,
-    "HostFuture": _AWAIT,
     "async_generator": "collect what it yields: [item async for item in ...]",
     "generator": "collect what it yields: list(...)",
     "Generator": "run it and await what it gives: await g.collect_text()",

@@ -248,6 +248,7 @@ def silent(monkeypatch):
     ("source", "words"),
     [
         ("async def mian(input): return 1", "did you mean `main` by `mian`?"),
+        ("class A:\n    async def main(self, input): return 1", "`main` of the class `A` is a method, which the engine does not call"),
         ("def ask(): pass\ndef tell(): ask()", "called none of `ask`, `tell`; call one of them at the end of the file"),
     ],
 )
@@ -267,6 +268,7 @@ def test_a_script_that_does_nothing_that_anybody_sees_is_told_of(launch, monkeyp
         "def ask(): return 1\nclass A:\n    x = ask()",
         "def ask(): return 1\nsum(ask() for _ in range(2))",
         "def ask(): return 1\nif __name__ == '__main__': ask()",
+        "class A:\n    def main(self): pass\nA().main()",
     ],
 )
 def test_a_script_that_does_something_is_not_told_of(launch, monkeypatch, source):
@@ -354,14 +356,17 @@ def test_an_input_that_a_main_which_runs_itself_does_not_get_is_told_of(launch, 
 @pytest.mark.parametrize(
     ("source", "told_as"),
     [
-        ("async def main(topic: str = 'x'): return topic", "async def main(*, topic: str)"),
+        ("async def main(topic: str = 'x'): return topic", "async def main(*, topic: str = 'x')"),
         ("def main(n: int | None): return n", "def main(*, n: int | None)"),
         ("from __future__ import annotations\ndef main(n: float): return n", "def main(*, n: float)"),
         ("def main(topic): return topic", "has the key 'topic'; write `def main(*, topic)`"),
         ("def main(name='Ada'): return name", "the default 'Ada', which is never used; write `def main(*, name='Ada')`"),
         ("def main(options=None): return options", None),
         ("def main(topic): return {'topic': topic['topic']}", None),
-        ("from dataclasses import dataclass\n@dataclass\nclass C:\n    topic: str\ndef main(c: C): return c", "`C(**input)` does"),
+        (
+            "from dataclasses import dataclass\n@dataclass\nclass C:\n    topic: str\ndef main(c: C): return c",
+            "annotated as C; make one of it: `C(**c)`",
+        ),
         ("def main(topic: dict): return topic", None),
         ("def main(topic: str | dict): return topic", None),
         ("def main(topic: Absent): return topic", None),
@@ -424,6 +429,8 @@ def ending(leftover, monkeypatch):
     Clock(monkeypatch)
     monkeypatch.setattr(asyncio.runners, "_cancel_all_tasks", leftovers._noting_tasks(asyncio.runners._cancel_all_tasks))
     monkeypatch.setattr(asyncio, "wait", leftovers._noting_waits(asyncio.wait))
+    monkeypatch.setattr(asyncio, "as_completed", leftovers._noting_completions(asyncio.as_completed))
+    monkeypatch.setattr(asyncio, "shield", leftovers._noting_shields(asyncio.shield))
 
 
 WORK = "import asyncio\nasync def work(): await asyncio.sleep(60)\nheld = set()\nasync def main():\n"
@@ -451,10 +458,20 @@ def test_a_task_that_nothing_awaited_and_that_is_not_done_is_an_error(launch, en
         "    await asyncio.wait([asyncio.create_task(work()), asyncio.create_task(asyncio.sleep(0))], return_when='FIRST_COMPLETED')",
         "    asyncio.create_task(asyncio.sleep(0))\n    await asyncio.sleep(0)\n    await asyncio.sleep(0)",
         "    try:\n        await asyncio.wait_for(work(), 0.001)\n    except TimeoutError:\n        pass",
+        "    try:\n        await asyncio.wait_for(asyncio.shield(work()), 0.001)\n    except TimeoutError:\n        pass",
+        "    try:\n        for one in asyncio.as_completed([work()], timeout=0.001): await one\n    except TimeoutError:\n        pass",
+        "    async def fail(): raise ValueError\n    try:\n        await asyncio.gather(fail(), work())\n    except ValueError:\n        pass",
+        "    queue = asyncio.Queue()\n    listening = asyncio.create_task(queue.get())\n    await asyncio.sleep(0)",
     ],
 )
-def test_a_task_that_was_cancelled_or_raced_or_is_done_is_none(launch, ending, body):
+def test_a_task_that_was_cancelled_or_raced_or_listens_or_is_done_is_none(launch, ending, body):
     assert launch(f"{WORK}{body}\n    return 1") == 1
+
+
+def test_a_task_that_a_run_which_failed_has_left_is_none(launch, ending):
+    start = "async def start():\n    held.add(asyncio.create_task(work()))\n    raise ValueError\n"
+    end = "try:\n    asyncio.run(start())\nexcept ValueError:\n    pass\n"
+    assert launch(WORK.removesuffix("async def main():\n") + start + end) is None
 
 
 def test_a_main_that_the_module_calls_and_nothing_awaits_says_that_the_engine_calls_it(launch, leftover, monkeypatch):
@@ -548,6 +565,8 @@ HINTS = {
     "the environment": ("import os; os.environ['NO_SUCH_NAME']", "a program has no environment; give values by the input"),
     "a file": ("open('no-such-file.txt')", "a program has no files of the machine"),
     "a coroutine as a text": ("async def f(): pass\nc = f()\nc.close()\n'a' + c", "did you forget `await`?"),
+    "await in a function that is not asynchronous": ("def main():\n    await f()", "write `async def` in place of the `def` around it"),
+    "a function of the SDK with too many arguments": ("from inferlet import session\nsession.send(1, 2)", "session.send takes one value"),
     "an attribute of a coroutine": ("async def f(): pass\nc = f()\nc.close()\nc.tokens", "did you forget `await`?"),
 }
 
@@ -556,6 +575,11 @@ HINTS = {
 def test_a_common_mistake_is_told_with_what_to_do(name):
     source, words = HINTS[name]
     assert words in failure_of(source).message
+
+
+def test_a_function_of_the_program_that_is_called_as_one_of_the_sdk_is_told_as_it_is():
+    for source in ("def send(text): pass\nsend(1, 2)", "class Response:\n    def __init__(self): pass\nResponse(1)"):
+        assert failure_of(source).message.endswith("given")
 
 
 def test_a_file_of_the_program_itself_is_named_with_its_loader():

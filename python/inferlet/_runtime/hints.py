@@ -8,7 +8,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Collection, Iterator
-from types import CoroutineType, TracebackType
+from types import CoroutineType, FrameType, TracebackType
 
 import inferlet
 from inferlet.generation import Generator, GenStep
@@ -17,6 +17,9 @@ from inferlet.output import Output
 _AWAIT = "did you forget `await`? A coroutine has to be awaited before it is used, as in (await step.execute()).tokens"
 _WHOLE_TEXT = "`async for text in g.texts()` gives the text as it comes, and `await g.collect_text()` all of it"
 _MAIN = "put it into `async def main(input)`, which the engine calls, or write `asyncio.run(...)` around a call of your own function"
+_IN_ASYNC = (
+    "write `async def` in place of the `def` around it; where there is none, put it into `async def main(input)`, which the engine calls"
+)
 _SAMPLERS = "make one by Sampler.argmax(), Sampler.top_p(temperature, p), Sampler.top_k(temperature, k) or Sampler.min_p(temperature, p)"
 _NAMES = {
     ("Context", "chat"): "ask the model by `answer = await ctx.ask(text)`",
@@ -58,7 +61,7 @@ _AWAITED = {
     "list": "await each of them, as by `await asyncio.gather(*them)`",
     "async_generator": "loop over it: `async for one in ...`",
 }
-"""What to do where something of a type is awaited that is no awaitable."""
+"""What to do where a value is awaited that cannot be, by its type."""
 _RUN = "run the generator and await what it gives: await g.collect_text()"
 _EXECUTE = "execute the step and await what it gives: out = await step.execute(), and then out.tokens"
 _NO_ENVIRONMENT = "a program has no environment; give values by the input, as in `pie run PROGRAM -- --name VALUE`"
@@ -88,9 +91,9 @@ def hint(error: BaseException, files: Collection[str]) -> str | None:
     if isinstance(error, AttributeError):
         return _missing_attribute(error)
     if isinstance(error, TypeError):
-        return _hidden_input(error) or _wrong_type(str(error))
+        return _hidden_input(error) or _wrong_type(str(error)) or _wrong_call(error)
     if isinstance(error, SyntaxError):
-        return _MAIN if error.msg is not None and "'await' outside" in error.msg else None
+        return _outside_async(error.msg or "")
     if isinstance(error, FileNotFoundError | PermissionError):
         return _missing_file(error, files)
     if isinstance(error, KeyError):
@@ -110,15 +113,13 @@ def _missing_attribute(error: AttributeError) -> str | None:
 
 def _hidden_input(error: TypeError) -> str | None:
     """What to say where `input` is called, and is the parameter of that name."""
-    step = error.__traceback__
-    while step is not None and step.tb_next is not None:
-        step = step.tb_next
-    if step is None or "input" not in step.tb_frame.f_locals:
+    frame = _innermost(error.__traceback__)
+    if frame is None or "input" not in frame.f_locals:
         return None
-    hidden = step.tb_frame.f_locals["input"]
+    hidden = frame.f_locals["input"]
     if callable(hidden) or str(error) != f"'{type(hidden).__name__}' object is not callable":
         return None
-    return f"`input` is the parameter of {step.tb_frame.f_code.co_name} here; a client is asked by `await inferlet.session.receive()`"
+    return f"`input` is the parameter of {frame.f_code.co_name} here; a client is asked by `await inferlet.session.receive()`"
 
 
 def _wrong_type(message: str) -> str | None:
@@ -131,10 +132,24 @@ def _wrong_type(message: str) -> str | None:
     if re.search(r"""["']GenStep["']|GenStep found""", message):
         return f"{_WHOLE_TEXT}; of a step, {_EXECUTE}"
     other = re.search(r"'?(\w+)'? (?:object )?can't be (?:awaited|used in 'await')", message)
-    if other is not None:
-        return _AWAITED.get(other[1])
-    called = re.sub(r"^(?:\w+\.)+(?=(?:\w+\.__init__|\w+)\()", "", message)
-    return next((advice for pattern, advice in _CALLS if re.search(pattern, message) or re.search(pattern, called)), None)
+    return None if other is None else _AWAITED.get(other[1])
+
+
+def _wrong_call(error: TypeError) -> str | None:
+    """What to say of a function of the SDK that was called with other arguments than it takes."""
+    message = str(error)
+    frame, called = _innermost(error.__traceback__), re.match(r"\w+", message)
+    named = None if frame is None or called is None else frame.f_globals.get(called[0])
+    if named is not None and not str(getattr(named, "__module__", "")).startswith(_SDK):
+        return None  # the program has a function or a class of that name
+    short = re.sub(r"^(?:\w+\.)+(?=(?:\w+\.__init__|\w+)\()", "", message)
+    return next((advice for pattern, advice in _CALLS if re.search(pattern, message) or re.search(pattern, short)), None)
+
+
+def _outside_async(message: str) -> str | None:
+    if message == "'await' outside function":
+        return _MAIN
+    return _IN_ASYNC if message.endswith("outside async function") else None
 
 
 def _missing_file(error: OSError, files: Collection[str]) -> str | None:
@@ -153,9 +168,15 @@ def _missing_file(error: OSError, files: Collection[str]) -> str | None:
 
 def _is_of_the_environment(traceback: TracebackType | None) -> bool:
     """Whether an error comes out of `os.environ`."""
+    frame = _innermost(traceback)
+    return frame is not None and frame.f_code is type(os.environ).__getitem__.__code__
+
+
+def _innermost(traceback: TracebackType | None) -> FrameType | None:
+    """The frame that an error comes out of."""
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    return traceback is not None and traceback.tb_frame.f_code is type(os.environ).__getitem__.__code__
+    return None if traceback is None else traceback.tb_frame
 
 
 def _missing_module(error: ModuleNotFoundError, files: Collection[str]) -> str | None:

@@ -9,6 +9,7 @@ import ast
 import asyncio
 import functools
 import gc
+import inspect
 import sys
 import warnings
 import weakref
@@ -17,12 +18,13 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, 
 from types import CoroutineType, FrameType
 from typing import Any
 
-from inferlet import _wait
+from inferlet import _wait, messaging
 from inferlet._runtime.bundle import Bundle
 
 # What coroutines of the SDK are called in programs, by their names here.
 _CALLS = {
     "GenStep._finish": "step.execute()",
+    "ensure_future.<locals>._wrap_awaitable": "a call of the SDK",
     "failed": "a call of the SDK",
     "resolve": "a call of the SDK",
 }
@@ -43,13 +45,17 @@ _FORGETTING = frozenset({"discard", "remove"})
 """Methods of a set or list that a task is only taken out of by, when it is done: nothing waits for it so."""
 _CLOSES = "async_generator_athrow"
 """The type of `aclose()` of an asynchronous generator: the loop begins it, of one that was left before its end."""
+_LISTENING = frozenset({"Queue.get", "Event.wait", "Condition.wait"})
+"""Waits of asyncio for what another task gives."""
+_MESSAGES = frozenset({"FutureString", "FutureBlob", "FutureMessage"})
+"""The futures of the engine that messages come by. Where a child or a server owes a text, the first has an owner."""
 _MAX_TOLD = 8
 _MAX_PLACES = 3
 
 _never_awaited: list[str] = []
 _unfinished: list[str] = []
 _waited_for: weakref.WeakSet[asyncio.Future[Any]] = weakref.WeakSet()
-"""What `asyncio.wait` was given: it leaves what is not done by its time to whoever called it."""
+"""What `asyncio.wait`, `as_completed` and `shield` were given: they leave what is not done to whoever called them."""
 _calls: dict[str, str] = {}
 """Where functions are called whose coroutines nothing awaited, by their names: files are read once for each."""
 _told_at_once: list[bool] = []
@@ -65,6 +71,8 @@ def install() -> None:
     if cancel is not None:
         vars(runners)["_cancel_all_tasks"] = _noting_tasks(cancel)
     vars(asyncio)["wait"] = vars(asyncio.tasks)["wait"] = _noting_waits(asyncio.wait)
+    vars(asyncio)["as_completed"] = vars(asyncio.tasks)["as_completed"] = _noting_completions(asyncio.as_completed)
+    vars(asyncio)["shield"] = vars(asyncio.tasks)["shield"] = _noting_shields(asyncio.shield)
 
 
 def note(coroutine: CoroutineType[Any, Any, Any]) -> None:
@@ -84,7 +92,10 @@ def note(coroutine: CoroutineType[Any, Any, Any]) -> None:
 
 
 def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Notes the tasks that nothing awaits, and nobody has cancelled, of a loop that is about to end."""
+    """Notes the tasks of a loop that is about to end which nothing awaits and nobody has cancelled.
+
+    Those that wait for a message are left alone: nothing is lost where none comes.
+    """
     if _told_at_once:
         return
     for task in sorted(asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name())):
@@ -93,7 +104,7 @@ def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
         if task.cancelling() or task in _waited_for or _is_awaited(task):
             continue
         coroutine = task.get_coro()
-        if type(coroutine).__name__ == _CLOSES:
+        if type(coroutine).__name__ == _CLOSES or _listens(coroutine):
             continue
         qualified = getattr(coroutine, "__qualname__", "") or "a call of the SDK"
         name = _CALLS.get(qualified, qualified if " " in qualified else f"{qualified}()")
@@ -104,22 +115,44 @@ def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _is_awaited(future: asyncio.Future[Any]) -> bool:
-    """Whether anything waits for a future: a task, a handler, or `asyncio.gather` where something waits for that."""
+    """Whether anything waits for a future: a task, a handler, or `asyncio.gather` where something waits for that.
+
+    A `gather` that is done before its tasks are has failed, and whoever awaited it has heard of that.
+    """
     for callback, *_ in getattr(future, "_callbacks", None) or ():
         if getattr(callback, "__name__", "") in _FORGETTING:
             continue
         if getattr(callback, "__qualname__", "") != "gather.<locals>._done_callback":
             return True
         gathered = dict(zip(callback.__code__.co_freevars, callback.__closure__ or (), strict=False)).get("outer")
-        if gathered is None or _is_awaited(gathered.cell_contents):
+        if gathered is None or gathered.cell_contents.done() or _is_awaited(gathered.cell_contents):
             return True
     return False
+
+
+def _listens(coroutine: object) -> bool:
+    """Whether a coroutine waits for a message: of the client, of a topic, or of another task."""
+    innermost = awaited = coroutine._begun() if isinstance(coroutine, _wait.Deferred) else coroutine
+    while awaited is not None:
+        if type(awaited).__name__ == "coroutine_wrapper":
+            # What `__await__` of a coroutine gives has no attribute that leads back to it.
+            awaited = next(iter(gc.get_referents(awaited)), None)
+            continue
+        innermost, awaited = (awaited, awaited.cr_await) if isinstance(awaited, CoroutineType) else (innermost, None)
+    if not isinstance(innermost, CoroutineType) or innermost.cr_frame is None:
+        return False
+    if innermost.cr_code is not _wait.resolve.__code__:
+        return innermost.__qualname__ in _LISTENING
+    names = innermost.cr_frame.f_locals
+    return type(names["future"]).__name__ in _MESSAGES and isinstance(names["owner"], messaging.Subscription | None)
 
 
 def _noting_tasks(cancel: Callable[[asyncio.AbstractEventLoop], None]) -> Callable[[asyncio.AbstractEventLoop], None]:
     @functools.wraps(cancel)
     def noting(loop: asyncio.AbstractEventLoop) -> None:
-        note_tasks(loop)
+        # Where the loop ends by an error, that comes first, and nobody could await what it left behind.
+        if sys.exception() is None:
+            note_tasks(loop)
         cancel(loop)
 
     return noting
@@ -133,6 +166,28 @@ def _noting_waits(wait: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitabl
             fs = set(fs)
             _waited_for.update(one for one in fs if asyncio.isfuture(one))
         return await wait(fs, **options)
+
+    return noting
+
+
+def _noting_completions(as_completed: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(as_completed)
+    def noting(fs: Iterable[Any], **options: Any) -> Any:
+        # `as_completed` refuses these itself.
+        if not inspect.isawaitable(fs):
+            fs = {asyncio.ensure_future(one) for one in set(fs)}
+            _waited_for.update(fs)
+        return as_completed(fs, **options)
+
+    return noting
+
+
+def _noting_shields(shield: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(shield)
+    def noting(arg: Any) -> Any:
+        inner = asyncio.ensure_future(arg)
+        _waited_for.add(inner)
+        return shield(inner)
 
     return noting
 

@@ -30,8 +30,6 @@ _SCALARS = ("str", "int", "float", "bool")
 """Types that an object of JSON never has, by the names that annotations have for them."""
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,), "None": (types.NoneType,)}
 """What of JSON fits each."""
-
-
 _UNKNOWN = object()
 """An annotation that cannot be looked at."""
 
@@ -78,21 +76,19 @@ def doubt(main: Callable[..., Any], value: object, entry: str, keys_read: Callab
     why = _wants_a_field(main, name, value)
     if why is None or keys_read():
         return None
-    star = "async def" if inspect.iscoroutinefunction(main) else "def"
-    return (
-        f"main in {entry!r} has one parameter, which gets the whole input, {_shown(value)} of type dict, and {why}; "
-        f"write `{star} main(*, {_written(main, name)})`, and it is bound by its name, or `{star} main(input)` and input[{name!r}]"
-    )
+    head = "async def main" if inspect.iscoroutinefunction(main) else "def main"
+    made = _dataclass(main, _annotation(main, name))
+    by_name = f"write `{head}(*, {_written(main, name)})`, and it is bound by its name, or `{head}(input)` and input[{name!r}]"
+    remedy = by_name if made is None else f"make one of it: `{made}(**{name})`"
+    return f"main in {entry!r} has one parameter, which gets the whole input, {_shown(value)} of type dict, and {why}; {remedy}"
 
 
 def _wants_a_field(main: Callable[..., Any], name: str, value: Mapping[str, object]) -> str | None:
     """Why the one parameter of `main` seems to want a field of the input; None where it may want all of it."""
     annotation = _annotation(main, name)
-    kind = _scalar(annotation)
+    kind = _scalar(annotation) or _dataclass(main, annotation)
     if kind is not None:
         return f"`{name}` is annotated as {kind}"
-    if (made := _dataclass(main, annotation)) is not None:
-        return f"`{name}` is annotated as {made}, which nothing makes of it: `{made}(**input)` does"
     if annotation is not None:
         return None
     defaults = getattr(main, "__defaults__", None)
@@ -159,14 +155,13 @@ def _dataclass(main: Callable[..., Any], annotation: object) -> str | None:
 
 
 def _written(main: Callable[..., Any], name: str) -> str:
-    """A parameter as it stands in the source: with its annotation and its default, where it has one that is short."""
-    annotation = _annotation(main, name)
-    kind = _scalar(annotation) or _dataclass(main, annotation)
+    """A parameter as it stands in the source: with its annotation and its default, where it has them."""
+    kind = _scalar(_annotation(main, name))
     defaults = getattr(main, "__defaults__", None)
-    typed = name if kind is None else f"{name}: {kind}"
-    if not defaults or kind is not None:
-        return typed
-    return f"{typed}={_shown(defaults[0])}"
+    if not defaults:
+        return name if kind is None else f"{name}: {kind}"
+    default = _shown(defaults[0])
+    return f"{name}={default}" if kind is None else f"{name}: {kind} = {default}"
 
 
 def _bind_by_name(named: Sequence[Parameter], value: object, entry: str, *, takes_rest: bool) -> Arguments:

@@ -25,7 +25,7 @@ def uncalled(code: CodeType, module: ModuleType, entry: str) -> str | None:
     """What to say of a script that printed nothing, defines functions and calls none of them; None of others."""
     names = [name for name, value in vars(module).items() if isinstance(value, FunctionType) and value.__code__.co_filename == entry]
     if not names:
-        return _held_by_class(module, entry)
+        return _held_by_class(code, module, entry)
     if any(name in names for name in _loaded(code)):
         return None
     near = difflib.get_close_matches("main", names, 1)
@@ -39,10 +39,11 @@ def uncalled(code: CodeType, module: ModuleType, entry: str) -> str | None:
     return f"{entry} defines no `main`, so it ran as a script from top to bottom. It printed nothing, and called none of {shown}; {remedy}"
 
 
-def _held_by_class(module: ModuleType, entry: str) -> str | None:
-    """What to say of a `main` that is a method; None where there is none."""
+def _held_by_class(code: CodeType, module: ModuleType, entry: str) -> str | None:
+    """What to say of a `main` that is a method of a class which nothing reads; None where there is none."""
+    read = frozenset(_loaded(code))
     for name, value in vars(module).items():
-        if isinstance(value, type) and value.__module__ == module.__name__ and "main" in vars(value):
+        if isinstance(value, type) and value.__module__ == module.__name__ and "main" in vars(value) and name not in read:
             return (
                 f"{entry} defines no `main`, so it ran as a script from top to bottom, and printed nothing; `main` of the class "
                 f"`{name}` is a method, which the engine does not call: write `async def main(input)` outside of it"

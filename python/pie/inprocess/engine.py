@@ -269,9 +269,8 @@ def _check_names(callee: str, options: Mapping[str, object], known: Collection[s
     for name in options:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            meant = f"did you mean {near[0]!r}?" if near else f"its options are {', '.join(sorted(known))}"
-            remedy = f"what a program gets is its input: {callee}(program, {{{name!r}: ...}})"
-            raise TypeError(f"{callee}() has no option {name!r}; {meant}; {remedy}")
+            others = f"its options are {', '.join(sorted(known))}; what a program gets is its input: {callee}(program, {{{name!r}: ...}})"
+            raise TypeError(f"{callee}() has no option {name!r}; " + (f"did you mean {near[0]!r}?" if near else others))
 
 
 def _close(engine: _Engine) -> None:

@@ -11,7 +11,10 @@ const MAX_CHARS = 2000;
 /** Words of callbacks that end the wait for something else: a race that was decided leaves them behind. */
 const ENDS_A_WAIT = /resolve|reject|abort/i;
 
-/** What to say of timers whose functions are never called; undefined where there are none that anybody would miss. */
+/** Callbacks that only set a variable, as the sign by which a loop ends: nobody looks at it any more. */
+const SETS_A_VARIABLE = /^(?:\(\s*\)\s*=>|function\s*\(\s*\))\s*[({]?\s*[\w$.]+\s*=(?![=>])[^=;()]*;?\s*[)}]?$/;
+
+/** What to say of timers whose functions are never called; undefined where nobody would miss one. */
 export function leftTimers(): string | undefined {
   const left = [...waitingTimers.values()].filter(isMissed);
   const place = left[0] === undefined ? undefined : /([^\s()]+:\d+):\d+\)?$/.exec(ownFrames(left[0].started).split('\n')[0] ?? '')?.[1];
@@ -23,10 +26,10 @@ export function leftTimers(): string | undefined {
   );
 }
 
-/** Whether a timer does something, and not merely settles a promise or ends a wait that is over. */
+/** Whether a timer does something, and not merely settles a promise, ends a wait that is over or sets a variable. */
 function isMissed({ callback, started }: WaitingTimer): boolean {
   const source = Function.prototype.toString.call(callback);
-  if (source.includes('[native code]') || ENDS_A_WAIT.test(source)) return false;
+  if (source.includes('[native code]') || ENDS_A_WAIT.test(source) || SETS_A_VARIABLE.test(source)) return false;
   const place = inSource(ownLines(started).join('\n'));
   return place !== undefined && !standsInPromise(place.text, place.offset);
 }

@@ -33,7 +33,7 @@ const MAX_SHOWN_CHARS = 60;
 
 /**
  * What to say of a `main` whose one parameter gets the whole input, and seems to want a part of it; undefined where
- * there is nothing to say. Where the program puts such an input into a text later, it is told of that.
+ * there is nothing to say. Where `main` seems to put such an input into a text, it is told of that when it does.
  */
 export function doubt(entry: string, main: unknown, input: unknown): string | undefined {
   if (typeof main !== 'function' || typeof input !== 'object' || input === null || Array.isArray(input)) return undefined;
@@ -49,7 +49,7 @@ export function doubt(entry: string, main: unknown, input: unknown): string | un
         ? `\`${name}\` is one of its keys`
         : undefined;
   if (reason !== undefined) return `main in ${entry} has one parameter, which gets the whole input, ${shown(input)}, and ${reason}; ${remedy}`;
-  tellOfTexts(input, entry, remedy);
+  if (putsIntoTexts(name, source)) tellOfTexts(input, entry, remedy);
   return undefined;
 }
 
@@ -67,6 +67,19 @@ function isKey(name: string, input: object): boolean {
 function readsPart(name: string, source: string): boolean {
   const word = name.replaceAll('$', '\\$');
   return new RegExp(`(?<![\\w$])${word}\\s*(?:\\??\\.\\s*${word}(?![\\w$])|(?:\\?\\.)?\\[)|\\}\\s*=\\s*${word}(?![\\w$])`).test(source);
+}
+
+/** What makes a text, a number or a comparison of what stands beside it. */
+const OPERATOR = String.raw`(?:[-+*/%<]|(?<!=)>)`;
+
+/**
+ * Whether a function seems to put a parameter into a text, a sum or a comparison. No other input is changed to tell of
+ * it: a library that checks one may look at every property that it has.
+ */
+function putsIntoTexts(name: string, source: string): boolean {
+  const word = name.replaceAll('$', '\\$');
+  const behind = `(?:\\$\\{|\\bString\\(|${OPERATOR}=?)\\s*${word}(?![\\w$]|\\s*(?:\\??\\.|\\[|\\())`;
+  return new RegExp(`${behind}|(?<![\\w$.])${word}\\s*${OPERATOR}`).test(source);
 }
 
 /** Has an input tell of it, once, where it is put into a text: `[object Object]` is never meant. */

@@ -344,14 +344,25 @@ impl<'js> Support<'js> {
         };
         // Jobs that a synchronous `main` left behind may still reject or handle promises.
         while ctx.execute_pending_job() {}
+        // Written first: whatever handles the rejections below may change what `main` returned.
+        let answer = self.answer(ctx, answer);
         event_loop::current(ctx, |event_loop| event_loop.reject_unawaited(ctx))??;
         let unhandled = event_loop::current(ctx, |event_loop| event_loop.unhandled_rejection(ctx))?;
         if let Some(reason) = unhandled {
             return Err(Fault::Thrown(reason));
         }
-        let answer: String = self.to_answer.call((answer,))?;
+        let answer = answer?;
         warn(ctx, left_timers(ctx));
         Ok(answer)
+    }
+
+    /// What `main` returned, as a JSON text.
+    fn answer(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Result<String, Fault<'js>> {
+        let written = self.to_answer.call::<_, String>((value,));
+        written.map_err(|error| match error {
+            Error::Exception => Fault::Thrown(ctx.catch()),
+            error => Fault::Internal(error),
+        })
     }
 
     /// What `main` answers. The engine calls it with one value: of another parameter nothing would ever come.

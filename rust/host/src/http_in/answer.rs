@@ -115,8 +115,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// True where the program has taken requests, and has answered none of them. One whose client has gone is none that
-    /// it has failed to answer.
+    /// True where the program has taken requests, and has failed to answer each of them. A request whose client has
+    /// gone does not count as failed.
     pub(crate) fn has_only_failed(&self) -> bool {
         let n_taken = self.n_taken.load(Ordering::Relaxed);
         n_taken > 0 && n_taken == self.n_failed.load(Ordering::Relaxed)

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::config::HttpLimits;
 use super::connection::Network;
-use super::held::{Admission, HeldNetwork};
+use super::held::{Admission, HeldNetwork, Refusals};
 use super::hop::{Hop, empty, whole};
 use super::pace::too_long;
 use super::parts::{NextPart, Parts};
@@ -96,13 +96,9 @@ impl Exchange {
             admission,
             head: head.clone(),
             parts: parts.clone(),
+            refusals: held.refusals.clone(),
         };
-        let refusals = held.refusals.clone();
-        let task = held.runtime.spawn(async move {
-            if let Err(error) = way.go(asked, body).await {
-                refusals.note(&error);
-            }
-        });
+        let task = held.runtime.spawn(way.go(asked, body));
         Ok(Self {
             head,
             parts,
@@ -192,20 +188,22 @@ struct Way {
     admission: Admission,
     head: Arc<Heard>,
     parts: Arc<Parts>,
+    refusals: Refusals,
 }
 
 impl Way {
     /// Goes the way to its end, and tells whoever waits how it went.
-    async fn go(self, asked: Asked, body: Sent) -> Result<(), Error> {
+    async fn go(self, asked: Asked, body: Sent) {
         let at = asked.target.place();
         let most = self.limits.whole;
         let gone = timeout(most, self.exchange(asked, body)).await;
         let gone = gone.unwrap_or_else(|_| Err(too_long(&at, "all of it", "limits.http_s", most)));
         if let Err(error) = &gone {
+            // Before anybody wakes: a program asks why as soon as it is told that its request failed.
+            self.refusals.note(error);
             self.head.settle(Err(error.clone()));
         }
-        self.parts.end(gone.clone());
-        gone
+        self.parts.end(gone);
     }
 
     async fn exchange(&self, asked: Asked, body: Sent) -> Result<(), Error> {
