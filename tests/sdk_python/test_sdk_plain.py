@@ -55,12 +55,13 @@ def runtimes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plain(runtimes: Path) -> Iterator[Engine]:
     """An engine with that runtime, and the dummy driver."""
+    # For this engine alone: one that others share may be made while it lives.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pie.engine, "RUNTIMES", runtimes)
         engine = Engine(mcp={"tests": mcp_server("mcp_server.py")})
-        engine.add_model(options=ModelConfig(driver="dummy"))
-        with started(engine):
-            yield engine
+    engine.add_model(options=ModelConfig(driver="dummy"))
+    with started(engine):
+        yield engine
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import os
 import threading
 import weakref
@@ -268,7 +267,9 @@ def _check_names(callee: str, options: Mapping[str, object], known: Collection[s
     """TypeError for an option that there is not, with the nearest one."""
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
+            from difflib import get_close_matches  # noqa: PLC0415  # nobody waits for it but who mistyped
+
+            near = get_close_matches(name, known, 1)
             others = f"its options are {', '.join(sorted(known))}; what a program gets is its input: {callee}(program, {{{name!r}: ...}})"
             raise TypeError(f"{callee}() has no option {name!r}; " + (f"did you mean {near[0]!r}?" if near else others))
 

@@ -169,14 +169,7 @@ pub fn routes(data: &[u8]) {
         },
     };
     let address = served.server.address();
-    let heard = talk_and(address, &steps, ending);
-    check(&heard);
-    if statuses(&heard).contains(&SWITCHING) {
-        assert!(
-            asks_beside_programs(&steps),
-            "a program's path was upgraded"
-        );
-    }
+    check(&talk_and(address, &steps, ending), &steps);
     let honest = Step::new(HONEST.as_bytes().to_vec(), "");
     let heard = talk_and(address, &[honest], Ending::Waits);
     assert_eq!(
@@ -192,10 +185,15 @@ pub fn routes(data: &[u8]) {
     }
 }
 
-fn check(heard: &[u8]) {
+fn check(heard: &[u8], steps: &[Step]) {
     let shown = || String::from_utf8_lossy(heard);
     for status in statuses(heard) {
         assert!(STATUSES.contains(&status), "{status} in {}", shown());
+        let is_upgrade = status == SWITCHING;
+        assert!(
+            !is_upgrade || asks_beside_programs(steps),
+            "a program's path was upgraded"
+        );
     }
     assert!(!holds(heard, b"\"code\":\"internal\""), "{}", shown());
 }
