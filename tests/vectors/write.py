@@ -506,7 +506,7 @@ DOCS = (
     | mcp.DOCS
     | serving.DOCS
     | adapters.DOCS
-    | {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if name in globals()}
+    | {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if callable(globals().get(name))}
     | {
         "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",
         "no_automatic_cue": "Without auto_flush nothing is cued.",

@@ -2,10 +2,10 @@
 //!
 //! A *version* is what the weights of an adapter are at one time. It never changes: to load or to change an adapter
 //! puts another version in its place, a fork is a second name of the same one. The core and the driver know a version
-//! by a digest of its files, so that equal weights have equal identities, whoever made them, when, and beside what else:
-//! also those that were saved, and are loaded by the next engine. A version lives as long as a name, or tokens of a
-//! context that were computed with it; then the driver forgets it. So nothing that is under way loses what it computes
-//! with.
+//! by a digest of its files, so that equal weights have equal identities, whoever made them, when, and beside what
+//! else: also those that were saved, and are loaded by the next engine. A version lives as long as a name, or tokens
+//! of a context that were computed with it; then the driver forgets it. So nothing that is under way loses what it
+//! computes with.
 //!
 //! | what holds a version | until |
 //! |---|---|
