@@ -175,8 +175,14 @@ def test_pages_that_are_of_no_use_are_computed_with_the_same_tokens(tmp_path: Pa
     shown = json.loads(pie("snapshots", "show", kept.index["model"], "prompt", "--folder", str(tmp_path / "snapshots")).stdout)
     assert shown["pages"][0]["damaged"] == list(found.damaged)
     with engine(tmp_path, model, pages="always") as second:
-        assert transcript(second, "rust", [opened("prompt"), *QUESTION])[-1] == expected
+        assert transcript(second, "rust", [opened("prompt"), *QUESTION, saved("again")])[-2] == expected
         assert counted(second, "n_pages_imported") == n_imported
+        # Whoever saves the same tokens writes them anew.
+        n_written = counted(second, "n_pages_exported")
+    assert n_written == (PAGES_OF_RUN // 2 if spoil == "size" else PAGES_OF_RUN)
+    with engine(tmp_path, model, pages="always") as third:
+        assert transcript(third, "python", [opened("prompt"), *QUESTION])[-1] == expected
+        assert counted(third, "n_pages_imported") == n_written
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

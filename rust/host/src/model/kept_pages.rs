@@ -219,11 +219,15 @@ pub(super) fn bring_next(model: &Model, keeping: &Keeping, opening: &mut Opening
     let mut given_up = keeping.alone();
     let (began, n_bytes) = (Instant::now(), (contents.len() - first) * form.page_bytes);
     match read_run(model, &mut given_up, form, &pages, contents, first) {
-        Ok(true) => {
+        Ok(Brought::All) => {
             keeping.note_read(n_bytes as u64, began.elapsed());
             true
         }
-        Ok(false) => false,
+        Ok(Brought::Some) => false,
+        Ok(Brought::Damaged) => {
+            keeping.store.drop_pages_of(run);
+            false
+        }
         Err(error) => {
             tracing::warn!(%error, model = model.name(), "pages of a snapshot do not come: they are computed again");
             false
@@ -231,8 +235,16 @@ pub(super) fn bring_next(model: &Model, keeping: &Keeping, opening: &mut Opening
     }
 }
 
+/// Which of the pages of a run have come.
+enum Brought {
+    All,
+    /// The driver has no room for more.
+    Some,
+    /// Those before the first that is damaged on disk.
+    Damaged,
+}
+
 /// Reads the pages of a run from the one at `first` on: some come from the disk while the driver takes those before.
-/// False: not all of them have come.
 fn read_run(
     model: &Model,
     given_up: &mut Vec<Arc<File>>,
@@ -240,7 +252,7 @@ fn read_run(
     pages: &PageFile,
     contents: &[ContentId],
     first: usize,
-) -> Result<bool, Error> {
+) -> Result<Brought, Error> {
     let (freed, free) = mpsc::channel();
     for _ in 0..AT_ONCE {
         // Its other end is here.
@@ -273,18 +285,22 @@ fn read_run(
                 );
             }
             let part = &contents[sound];
-            if part.is_empty()
-                || exchange.carry(model, given_up, MoveDirection::Import, part)? < part.len()
-            {
-                return Ok(false);
-            }
+            let n_wanted = part.len();
+            let n_taken = if n_wanted == 0 {
+                0
+            } else {
+                exchange.carry(model, given_up, MoveDirection::Import, part)?
+            };
             if !is_whole {
-                return Ok(false);
+                return Ok(Brought::Damaged);
+            }
+            if n_taken < n_wanted {
+                return Ok(Brought::Some);
             }
             // The reader may have ended.
             drop(freed.send(exchange));
         }
-        Ok(true)
+        Ok(Brought::All)
     })
 }
 

@@ -261,9 +261,13 @@ impl Opened {
     /// Removes the pages of the runs that a file holds.
     fn drop_pages(&mut self, number: u64) {
         for name in self.contents.pages_of(number) {
-            self.folder.remove_pages(name);
-            self.contents.forget_pages(name);
+            self.drop_pages_of_run(name);
         }
+    }
+
+    fn drop_pages_of_run(&mut self, name: PagesName) {
+        self.folder.remove_pages(name);
+        self.contents.forget_pages(name);
     }
 
     /// The same, where what was asked for is done already: what cannot be removed stays counted, and the next engine
@@ -730,6 +734,17 @@ impl SnapshotStore {
             Ok(())
         })?;
         written
+    }
+
+    /// The pages of a run are of no use: the next who saves it writes them anew.
+    pub(crate) fn drop_pages_of(&self, run: &KeptRun) {
+        let name = PagesName::of(run.file, &run.key);
+        let dropped = self.opened(|opened| {
+            opened.drop_pages_of_run(name);
+            Ok(())
+        });
+        // Where the engine stops, whoever opens them next finds out again.
+        drop(dropped);
     }
 
     /// The pages that were written are there for good.
