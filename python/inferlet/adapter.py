@@ -85,7 +85,7 @@ class Adapter:
 
         The folder then has `adapter_config.json` and `adapter_model.safetensors`; what had these names is replaced. A
         path that does not begin with `/` is one in `/scratch`. Errors: `invalid-argument` for a path that lies
-        elsewhere, `files-off`, `limit-files`.
+        elsewhere, `files-off`, `limit-files`, `disk-full`.
         """
         host(self._raw.save, _arguments.text("path", path))
 

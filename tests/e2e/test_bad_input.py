@@ -76,6 +76,13 @@ PROGRAMS = [
         "def main(input):\n    while True:\n        pass\n",
         ("--dummy", "--limit", "cpu_s=0.2"),
     ),
+    Case(
+        "credits that are no number",
+        "p.py",
+        ("invalid-argument", "is NaN credits", "a number from 0 to 1000000000"),
+        HELLO,
+        ("--dummy", "--credits", "nan"),
+    ),
     Case("an argument that is not UTF-8", "p.py", ("invalid-argument", "UTF-8"), HELLO, ("--dummy", "--", "--name", "\udcff")),
     Case("two inputs", "p.py", ("invalid-argument", "--input"), HELLO, ("--dummy", "--input", "{}", "--", "--a", "1")),
 ]

@@ -88,7 +88,7 @@ export class Adapter implements Disposable {
   /**
    * Writes it to a folder in `/scratch`, in the format of PEFT: `adapter_config.json` and `adapter_model.safetensors`.
    * A path that does not begin with `/` is one in `/scratch`.
-   * @throws InferletError `invalid-argument` for a path that lies elsewhere, `files-off`, `limit-files`.
+   * @throws InferletError `invalid-argument` for a path that lies elsewhere, `files-off`, `limit-files`, `disk-full`.
    */
   save(path: string): void {
     adapterHandle(this).save(toText(path, 'path'));

@@ -90,7 +90,7 @@ impl Adapter {
     /// `adapter_model.safetensors`. A path that does not begin with `/` is one in `/scratch`.
     ///
     /// # Errors
-    /// `invalid-argument` for a path that lies elsewhere, `files-off`, `limit-files`.
+    /// `invalid-argument` for a path that lies elsewhere, `files-off`, `limit-files`, `disk-full`.
     pub fn save(&self, path: &str) -> Result<()> {
         Ok(self.raw()?.save(path)?)
     }

@@ -252,7 +252,9 @@ def _wanted(config: Config, modules: list[Module]) -> dict[str, Module]:
     for target in targets:
         if target not in there_are:
             known = ", ".join(sorted({module.short_name for module in modules}))
-            raise config.error(f"target_modules names {target!r}, which adapters of this model cannot change; they change {known}")
+            raise config.error(
+                f"target_modules names {target!r}, which adapters of this model cannot change; they change {known}: train it for these"
+            )
     return {module.name: module for module in there if not _names(module).isdisjoint(wanted) and _names(module).isdisjoint(left_out)}
 
 
@@ -283,7 +285,7 @@ def _factors(tensors: Mapping[str, Tensor], modules: Mapping[str, Module]) -> di
         module = name.removeprefix(_PREFIX).removesuffix(suffix or "")
         if suffix is None or not name.startswith(_PREFIX) or module not in modules:
             known = ", ".join(sorted({module.short_name for module in modules.values()}))
-            raise refused(f"{WEIGHTS} holds {name}, which has no place in this model; adapters of it change {known}")
+            raise refused(f"{WEIGHTS} holds {name}, which has no place in this model; adapters of it change {known}: train it for these")
         pairs.setdefault(module, {})[suffix] = tensor
     for module, pair in pairs.items():
         for suffix in (_A, _B):

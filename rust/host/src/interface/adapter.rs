@@ -1,5 +1,6 @@
 //! `pie:core/adapter`: adapters by name.
 
+use std::io;
 use std::sync::Arc;
 
 use pie_core::{AdapterName, Command, ErrorCode, ProcessId, UserId};
@@ -335,18 +336,66 @@ fn refused(message: String) -> Error {
 
 /// The error of work on files. A program learns no path of the machine.
 fn failed(fault: Fault) -> Error {
-    match fault {
-        Fault::Refused(error) => error,
-        Fault::Io(error) => Error::new(
-            ErrorCode::InvalidArgument,
-            format!(
-                "the files of the adapter cannot be read or written: {error}; give another path"
-            ),
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let error = match fault {
+        Fault::Refused(error) => return error,
+        Fault::Io(error) => error,
+    };
+    // No other path is on another disk.
+    let (code, remedy) = match error.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => (
+            ErrorCode::DiskFull,
+            "delete files, or have whoever runs the engine make room",
         ),
-    }
+        ReadOnlyFilesystem => (
+            ErrorCode::DiskReadOnly,
+            "have whoever runs the engine make its disk writable",
+        ),
+        _ => (ErrorCode::InvalidArgument, "give another path"),
+    };
+    let message = format!("the files of the adapter cannot be read or written: {error}; {remedy}");
+    Error::new(code, message)
 }
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
     adapter::add_to_linker::<_, Adapters<'static>>(linker, Adapters::of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_the_disk_is_not_the_fault_of_the_path() {
+        for (kind, code, remedy) in [
+            (io::ErrorKind::StorageFull, ErrorCode::DiskFull, "make room"),
+            (
+                io::ErrorKind::QuotaExceeded,
+                ErrorCode::DiskFull,
+                "make room",
+            ),
+            (
+                io::ErrorKind::FileTooLarge,
+                ErrorCode::DiskFull,
+                "make room",
+            ),
+            (
+                io::ErrorKind::ReadOnlyFilesystem,
+                ErrorCode::DiskReadOnly,
+                "make its disk writable",
+            ),
+            (
+                io::ErrorKind::IsADirectory,
+                ErrorCode::InvalidArgument,
+                "give another path",
+            ),
+        ] {
+            let error = failed(Fault::Io(kind.into()));
+            assert_eq!(error.code, code, "{error}");
+            assert!(error.message.ends_with(remedy), "{error}");
+        }
+        let refused = failed(Fault::Refused(Error::new(ErrorCode::LimitFiles, "no")));
+        assert_eq!(refused.code, ErrorCode::LimitFiles);
+    }
 }

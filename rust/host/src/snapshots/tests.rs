@@ -314,6 +314,10 @@ fn a_file_of_another_version_model_or_name_is_told() {
     let store = self::store(dir.path());
     let error = load(&store, "bob", "a").err().unwrap();
     assert_eq!(error.code, ErrorCode::SnapshotUnusable, "{error}");
+    assert!(
+        error.message.contains("that of another user's snapshot"),
+        "{error}"
+    );
     assert_eq!(loaded(&store, "a"), image(2500, 0, 1));
 }
 
@@ -522,6 +526,8 @@ fn ten_thousand_names_are_listed_and_found_by_the_next_engine() {
         .save(&image(3, 0, 1), TURNS)
         .unwrap_err();
     assert_eq!(refused.code, ErrorCode::LimitSnapshots);
+    let said = "at most 10000 are kept; delete some, or raise snapshots.user_snapshots";
+    assert!(refused.message.contains(said), "{refused}");
     assert!(next.named("ada", "name 5").delete().unwrap());
     next.named("ada", "one more")
         .save(&image(3, 0, 1), TURNS)
