@@ -305,7 +305,7 @@ def test_capabilities(tmp_path: Path, library: Path) -> None:
     capabilities = open_driver(folder, CpuOptions(kv_bytes=100_000, library=library)).capabilities
     # 2 layers x (keys, values) x 2 heads x 32 elements x 16 tokens x 2 bytes: 8,192 a page.
     assert (capabilities.vocab_size, capabilities.max_positions, capabilities.page_size, capabilities.n_pages) == (160, 512, 16, 12)
-    assert (capabilities.masks, capabilities.positions, capabilities.adapters, capabilities.media) == (True, True, False, False)
+    assert (capabilities.masks, capabilities.positions, capabilities.adapters, capabilities.media) == (True, True, True, False)
 
 
 @pytest.mark.parametrize(

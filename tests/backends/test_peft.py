@@ -49,7 +49,8 @@ def adapted(model: torch.nn.Module, folder: Path, options: dict[str, Any]) -> to
     with torch.no_grad():
         for name, parameter in found.named_parameters():
             if ".lora_" in name:
-                parameter.copy_(torch.randn_like(parameter) * parameter.shape[1] ** -0.5)
+                # Small beside the weights: else the rounding of float32 grows beyond what is compared, in PEFT too.
+                parameter.copy_(torch.randn_like(parameter) * 0.5 * parameter.shape[1] ** -0.5)
     found.save_pretrained(folder)
     return found.eval()
 

@@ -15,7 +15,7 @@ MODEL = "[model.a]\npath = 'pie-tiny'\n"
 FILES = {
     # Names
     "unknown section": ("[sever]\nport = 1", ":1 sever: there is no section 'sever'; did you mean 'server'?"),
-    "unknown section without a neighbour": ("x = 1\n[zzzzzz]\na = 1", ":1 x: there is no section 'x'; there are engine, limits, runtime, server"),
+    "unknown section without a neighbour": ("x = 1\n[zzzzzz]\na = 1", ":1 x: there is no section 'x'; there are engine, limits, runtime, snapshots, server"),
     "unknown key": ("[server]\n\nprot = 1", ":3 server.prot: there is no setting 'prot' in [server]; did you mean 'port'?"),
     "key of another case": ("[server]\nPort = 1", ":2 server.Port: there is no setting 'Port' in [server]; did you mean 'port'?"),
     "key with a hyphen": ("[limits]\ncpu-s = 1", "did you mean 'cpu_s'?"),

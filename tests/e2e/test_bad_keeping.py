@@ -1,5 +1,5 @@
-"""Every kind of bad input to the market, to snapshots and to adapters: an error with a code that says what to do, nothing
-torn, and everyone else is served meanwhile and afterwards. The kinds stand in `bad_keeping.toml`;
+"""Every kind of bad input to the market, to snapshots and to adapters: an error with a code that says what to do,
+nothing torn, and everyone else is served meanwhile and afterwards. The kinds stand in `bad_keeping.toml`;
 `pytest -s tests/e2e/test_bad_keeping.py` prints each with its message.
 """
 

@@ -279,7 +279,8 @@ def test_tokens_of_an_adapter_are_opened_where_the_user_has_it(tmp_path: Path) -
 
 def test_a_damaged_snapshot_is_told_and_harms_no_other(tmp_path: Path) -> None:
     with engine(tmp_path) as first:
-        transcript(first, "python", [*PROMPT, saved("bad"), saved("good")])
+        # What both have in common lies in the file of the first.
+        transcript(first, "python", [*PROMPT, saved("good"), saved("bad")])
     (bad,) = (kept for kept in snapshots.kept_in(folder(tmp_path)) if kept.name == "bad")
     raw = bytearray(bad.path.read_bytes())
     raw[-5] ^= 1

@@ -76,7 +76,6 @@ CASES = {
         "context-busy",
     ),
     "perturbing without an adapter": ("await fwd.input([1]).zo_seed(3).execute()", "invalid-argument"),
-    "an adapter on a driver without them": ("from inferlet.adapter import Adapter; Adapter.create(model, 'a')", "unsupported"),
     "nothing to compute": ("await Context(model).forward().execute()", "invalid-argument"),
     "executing twice": ("f = ctx.fork().forward().input([1]); await f.execute(); await f.execute()", "invalid-argument"),
     "a row of no length": ("brle.shortest([1], 0)", "invalid-argument"),

@@ -6,6 +6,8 @@ import json
 import math
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,12 @@ from typing import Any
 import pytest
 
 from e2e.test_http_in import door
+from pie.backends.dummy import DummyDriver
+from pie.batch import Batch
+from pie.config import EngineConfig
 from pie.engine import Engine
+from support.engines import started
+from support.isolated import VOCAB_SIZE, Doing
 from support.launching import INTERPRETERS, LANGUAGES, finish, load_interpreter
 
 FOLDER = Path(__file__).resolve().parent
@@ -27,9 +34,28 @@ def of(*, is_asked: bool) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("name", "language"), runs, ids=[f"{name}-{language}" for name, language in runs])
 
 
+class Leisurely(Doing):
+    """A driver that takes its time, so that what is to be given up is not at its end before."""
+
+    def run(self, batch: Batch) -> Any:
+        """The rows, after a while."""
+        time.sleep(0.001)
+        return super().run(batch)
+
+
+@pytest.fixture(scope="module")
+def leisurely(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """The dummy driver, with a device that takes a millisecond for a batch."""
+    engine = Engine(EngineConfig(data_dir=tmp_path_factory.mktemp("leisurely")))
+    engine.add_model(driver=Leisurely(DummyDriver("pie-tiny", vocab_size=VOCAB_SIZE, n_pages=8192), 0, bool))
+    with started(engine):
+        yield engine
+
+
 @of(is_asked=False)
-def test_vector(dummy: Engine, name: str, language: str) -> None:
+def test_vector(request: pytest.FixtureRequest, name: str, language: str) -> None:
     vector = VECTORS[name]
+    dummy: Engine = request.getfixturevalue("leisurely" if name == "given_up" else "dummy")
     ops = [op for op, _ in vector["rows"]]
     username = f"{name}-{language}"  # who runs nothing else finds nothing computed but by this run
     named = {"{name}-{language}": username}
