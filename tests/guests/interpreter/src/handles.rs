@@ -8,7 +8,9 @@ use inferlet::inference::{Grammar, Matcher};
 use inferlet::mcp::client::Session;
 use inferlet::messaging::Subscription;
 use inferlet::sample::Handle;
-use inferlet::{Adapter, Child, Context, Forward, Generator, Model, Output, Result, chat, reasoning, tools};
+use inferlet::{
+    Adapter, Child, Context, Forward, Generator, Model, Output, Result, chat, reasoning, tools,
+};
 use serde_json::{Value, json};
 
 use crate::steering::Logs;

@@ -5,8 +5,8 @@ use inferlet::sample::{
     Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, Probe, Seeded,
 };
 use inferlet::{
-    Adapter, AnyJson, Context, Ebnf, Generator, GrammarConstraint, JsonSchema, Model, Regex, Result,
-    Sampler, Schema, tools,
+    Adapter, AnyJson, Context, Ebnf, Generator, GrammarConstraint, JsonSchema, Model, Regex,
+    Result, Sampler, Schema, tools,
 };
 use serde::Deserialize;
 use serde_json::Value;
