@@ -118,7 +118,7 @@ const PROCESSES: Names<ListOptions & { readonly all?: boolean }> = { ...LIST, al
 const OWNER: Names<OwnerOptions> = { ...CALL, user: true };
 const LOGS: Names<LogsOptions> = { ...CALL, tailBytes: true, after: true, follow: true };
 const LAUNCH: Names<LaunchOptions> = {
-  ...CALL, input: true, args: true, seed: true, tokenBudget: true, limits: true, programs: true, detached: true, windowBytes: true,
+  ...CALL, input: true, args: true, seed: true, tokenBudget: true, credits: true, limits: true, programs: true, detached: true, windowBytes: true,
 };
 const CONNECT: Names<ConnectOptions> = { ...CALL, user: true, key: true, privateKey: true, timeoutS: true, webSocket: true };
 
