@@ -101,13 +101,18 @@ class Figures:
     n_tokens: int = 0
     n_rows: int = 0
     """Tokens that the model computed."""
+    n_in_vain: int = 0
+    """Those of them that ran ahead of the program, which then had no use for them: none is computed twice."""
     n_prompts: int = 0
     """Tokens of the prompts."""
     faults: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         parts = [f"{self.n_sources} sources", f"{self.n_written} texts written, {self.n_unfinished} unfinished", f"{self.n_given} given"]
-        parts += [f"{self.n_refused} refused", f"{self.n_rows} rows for {self.n_tokens} tokens and {self.n_prompts} of prompts"]
+        parts += [
+            f"{self.n_refused} refused",
+            f"{self.n_rows} rows, {self.n_in_vain} ahead in vain, for {self.n_tokens} tokens and {self.n_prompts} of prompts",
+        ]
         return f"{self.name}: {'; '.join(parts)}; {len(self.faults)} faults"
 
 
@@ -120,10 +125,10 @@ def dummy() -> Iterator[Engine]:
         yield engine
 
 
-def n_computed(engine: Engine) -> int:
-    """How many tokens its model computed."""
-    n_tokens: int = engine.models[0].stats()["n_tokens"]
-    return n_tokens
+def n_computed(engine: Engine) -> tuple[int, int]:
+    """How many tokens its model computed, and how many of these ahead in vain."""
+    stats = engine.models[0].stats()
+    return stats["n_tokens"], stats["n_ahead_dropped"]
 
 
 def answers(engine: Engine, jobs: list[dict[str, Any]]) -> list[Any]:
@@ -138,7 +143,7 @@ def answers(engine: Engine, jobs: list[dict[str, Any]]) -> list[Any]:
 
 def written(engine: Engine, figures: Figures, kind: str, sources: list[str], *, n_samples: int, most: int) -> list[list[str] | None]:
     """The texts that are written under each source; None where it is refused."""
-    before = n_computed(engine)
+    n_rows, n_in_vain = n_computed(engine)
     seeds = list(range(n_samples))
     jobs = [{"kind": kind, "source": source, "seeds": seeds, "max_tokens": most} for source in sources]
     found: list[list[str] | None] = []
@@ -156,9 +161,13 @@ def written(engine: Engine, figures: Figures, kind: str, sources: list[str], *, 
         figures.n_tokens += answer["n_tokens"]
         figures.n_prompts += 2 * len(seeds)
         found.append(ended)
-    figures.n_rows += n_computed(engine) - before
-    if figures.n_rows > figures.n_tokens + figures.n_prompts:
-        figures.faults.append(f"{figures.n_rows} tokens were computed for {figures.n_tokens} and {figures.n_prompts} of prompts")
+    after = n_computed(engine)
+    figures.n_rows += after[0] - n_rows
+    figures.n_in_vain += after[1] - n_in_vain
+    if figures.n_rows - figures.n_in_vain > figures.n_tokens + figures.n_prompts:
+        figures.faults.append(
+            f"{figures.n_rows} tokens were computed, {figures.n_in_vain} of them in vain, for {figures.n_tokens} and {figures.n_prompts} of prompts"
+        )
     return found
 
 

@@ -42,7 +42,7 @@ MAX_DELAY_S = 0.006
 TOKENS = """
 def tokens_of(version):
     # The first ones are those of all others.
-    n = 900 + version * 37 % 2500
+    n = 900 + version * 37 % 1100
     return [i % 4000 if i < 1100 else (i * 7 + version) % 4000 for i in range(n)]
 """
 
@@ -145,7 +145,7 @@ class Told:
 
 def tokens_of(version: int) -> list[int]:
     """The tokens of a version, as the programs make them."""
-    n = 900 + version * 37 % 2500
+    n = 900 + version * 37 % 1100
     return [i % 4000 if i < 1100 else (i * 7 + version) % 4000 for i in range(n)]
 
 

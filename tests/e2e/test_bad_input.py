@@ -76,13 +76,6 @@ PROGRAMS = [
         "def main(input):\n    while True:\n        pass\n",
         ("--dummy", "--limit", "cpu_s=0.2"),
     ),
-    Case(
-        "credits that are no number",
-        "p.py",
-        ("invalid-argument", "is NaN credits", "a number from 0 to 1000000000"),
-        HELLO,
-        ("--dummy", "--credits", "nan"),
-    ),
     Case("an argument that is not UTF-8", "p.py", ("invalid-argument", "UTF-8"), HELLO, ("--dummy", "--", "--name", "\udcff")),
     Case("two inputs", "p.py", ("invalid-argument", "--input"), HELLO, ("--dummy", "--input", "{}", "--", "--a", "1")),
 ]
@@ -109,6 +102,16 @@ CALLS = [
     ("ctx.user(5)", ("TypeError", "int")),
     ("(ctx.release(), ctx.seq_len)", ("context-released",)),
 ]
+
+
+@pytest.mark.parametrize(("given", "bound"), [("nan", "1000000000"), ("-1", "0"), ("1e10", "1000000000")])
+def test_credits_out_of_range(tmp_path: Path, given: str, bound: str) -> None:
+    (tmp_path / "p.py").write_text(HELLO)
+    done = pie("run", "p.py", "--dummy", "--credits", given, cwd=tmp_path)
+    print(done.stderr)
+    assert done.returncode == 2
+    assert "Invalid value for '--credits'" in done.stderr
+    assert f"than or equal to {bound}" in " ".join(done.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
