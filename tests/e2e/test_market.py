@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
-from pie._engine import Model
 from pie.backends.dummy import DummyDriver
 from pie.config import EngineConfig, ModelConfig
 from pie.engine import Engine
 from pie.errors import PieError
 from pie.stats import ModelStats
-from support.isolated import VOCAB_SIZE, Doing
-from support.launching import LANGUAGES, PATIENCE_S, finish, load_interpreter, python_source, run
+from support.isolated import VOCAB_SIZE, Doing, wait_for
+from support.launching import LANGUAGES, finish, load_interpreter, python_source, run
 
 PAGE, N_PAGES = 16, 12
 N_TOKENS = 28
@@ -44,21 +42,17 @@ def collect(name: str) -> dict[str, Any]:
     return {"op": "collect_tokens", "gen": name}
 
 
-def wait_for_all(model: Model) -> None:
-    """Returns when each of the three has asked for tokens that it does not have yet."""
-    until_s = time.monotonic() + PATIENCE_S
-    while model.stats()["n_requests"] < 3:
-        assert time.monotonic() < until_s
-        time.sleep(0.0005)
-
-
 def said(language: str, last: dict[str, Any], n_pages: int, **options: Any) -> tuple[list[Any], ModelStats]:
     """What the three contexts say, and the counters afterwards. All of them wait when the first begins to generate: a
     context whose program is still to come back keeps its pages for a while, whatever others bid.
     """
+
+    def all_ask() -> bool:
+        return model.stats()["n_requests"] >= 3
+
     with Engine() as engine:
         # Each prompt is a batch.
-        driver = Doing(DummyDriver("dummy", vocab_size=VOCAB_SIZE, n_pages=n_pages), 4, lambda: wait_for_all(model))
+        driver = Doing(DummyDriver("dummy", vocab_size=VOCAB_SIZE, n_pages=n_pages), 4, lambda: wait_for(all_ask, "three requests"))
         model = engine.add_model(driver=driver)
         engine.start()
         outcome = finish(engine.launch(load_interpreter(language), input={"ops": contexts(last)}, seed=7, **options))
