@@ -10,7 +10,7 @@ from pathlib import Path
 
 from client.test_three_clients import commands
 from pie.client import connect
-from support.command import PATIENCE_S, environment
+from support.command import PATIENCE_S, environment, shell
 from support.launching import ROOT
 from support.serving import serving
 
@@ -30,12 +30,9 @@ def test_the_snippets_run_and_print_the_same(tmp_path: Path) -> None:
     package.parent.mkdir()
     package.symlink_to(ROOT / "js/client")
 
-    async def install(url: str) -> None:
-        async with connect(url, user="ada") as client:
-            assert await client.install(tmp_path / "shout.py", version="1.0") == "shout@1.0"
-
+    install, printed = block(GUIDE, "console").removeprefix("$ ").splitlines()
     with serving(tmp_path / "server") as served:
-        asyncio.run(install(served.url))
+        assert shell(install, tmp_path, PIE_CLIENT__URL=served.url) == f"{printed}\n"
         for language, nth, name, of in (
             ("python", 0, "talk.py", "python"),
             ("python", 2, "wait.py", "python"),

@@ -125,4 +125,4 @@ def test_a_damaged_file_of_numbers_is_named(tmp_path: Path) -> None:
 def test_a_program_that_is_not_installed_is_not_to_be_installed_to_remove_it(server: Served) -> None:
     done = pie("uninstall", "greet@2.1", "--server", server.url, "--user", "nina")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == 'error[unknown-program]: "nina" has no program "greet@2.1"; `pie programs` lists those there are\n'
+    assert done.stderr == 'error[unknown-program]: "nina" has no program "greet@2.1"; `pie programs --user nina` lists those there are\n'
