@@ -301,18 +301,21 @@ export class Client {
 
   /**
    * Attaches to a process, running or ended: its events come from the first that nobody has read. Throws PieError
-   * `unknown-process`, or `process-attached` while another client reads.
+   * `unknown-process`, `process-attached` while another client reads, or `invalid-argument` for an `afterSeq` beyond
+   * the last event of the process.
    */
   async attach(pid: number, options: AttachOptions = {}): Promise<Process> {
     const { afterSeq = 0, windowBytes, signal } = known('attach', options, ATTACH);
-    const after = Number(checks.whole('afterSeq', afterSeq));
-    const fields = { ...ofProcess(pid), ...windowOf(windowBytes) };
+    const after = checks.whole('afterSeq', afterSeq);
+    // Servers of before do not know the field, and need none where there is nothing to pass over.
+    const passed = after > 0n ? { after_seq: after } : {};
+    const fields = { ...ofProcess(pid), ...windowOf(windowBytes), ...passed };
     return await this.#connection.request(
       'attach',
       fields,
       (ok) => {
         const window = Number(windowBytes ?? this.#connection.hello.limits.windowBytes);
-        return new Process(this.#connection, this.#connection.attach(numberOf(ok, 'pid'), window, after), null);
+        return new Process(this.#connection, this.#connection.attach(numberOf(ok, 'pid'), window, Number(after)), null);
       },
       { signal, undo: (process) => this.#connection.post('detach', { pid: process.pid }) },
     );
