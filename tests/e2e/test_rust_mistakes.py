@@ -48,3 +48,7 @@ def test_a_panic_tells_its_message_and_its_line(tiny: Engine) -> None:
     said = "".join(outcome.stderr)
     assert "index out of bounds" in said
     assert "src/lib.rs:" in said
+    # Of the functions that led there, those of the program, and not those that every panic goes through.
+    functions = outcome.traceback.splitlines()
+    assert functions
+    assert [line for line in functions if line.startswith(("  in std::", "  in core::", "  in abort"))] == []
