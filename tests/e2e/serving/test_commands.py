@@ -191,6 +191,15 @@ async def test_a_program_that_is_called_by_its_file_is_told_of_uploads(server: S
 
 
 @scenario
+async def test_an_upload_that_is_not_built_is_told_of_pie_build(server: Served) -> None:
+    async with client_of(server) as client:
+        error = await refused(client.launch(await client.upload(b"def main(input):\n    return 1\n")))
+    assert error.code == "invalid-program"
+    assert "is not WebAssembly" in error.message
+    assert "give what `pie build` makes of a program" in error.message
+
+
+@scenario
 async def test_the_digest_of_another_connection_is_told_how_long_an_upload_lasts(server: Served) -> None:
     async with client_of(server) as client:
         digest = await client.upload(b"anything", name="story.py")
