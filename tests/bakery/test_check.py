@@ -132,7 +132,7 @@ def test_a_component_has_to_fit_the_host() -> None:
     for content, words in [
         (b"\x8f random", "not WebAssembly"),
         (b"\0asm\x0d\0\x01\0", "exports pie:inferlet/run@0.1.0"),
-        (b"\0asm\x0d\0\x01\0", "`#[inferlet::main]`"),
+        (b"\0asm\x0d\0\x01\0", r"`#\[inferlet::main\]`"),
     ]:
         with pytest.raises(PieError, match=words) as caught:
             check(content)
