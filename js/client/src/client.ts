@@ -1,5 +1,6 @@
 /** A client of a server: programs are installed and launched, processes listed and attached to. */
 
+import { countCalls } from './calls.js';
 import * as checks from './checks.js';
 import { Connection, nothing } from './connection.js';
 import { PieError, broken } from './errors.js';
@@ -130,6 +131,10 @@ const CONNECT: Names<ConnectOptions> = { ...CALL, user: true, key: true, private
  */
 export class Client {
   readonly #connection: Connection;
+
+  static {
+    countCalls(Client.prototype, (client) => client.#connection.calls, 'close');
+  }
 
   /** @internal */
   constructor(connection: Connection) {
