@@ -24,7 +24,7 @@ def lock_of_crate(tested: bytes, manifest: bytes) -> bytes:
     lock = tomllib.loads(tested.decode())
     dependencies = sorted(crate["dependencies"])
     needed = _needed(lock["package"], dependencies)
-    own = {"name": crate["package"]["name"], "version": crate["package"]["version"], "dependencies": dependencies}
+    own: _Package = {"name": crate["package"]["name"], "version": crate["package"]["version"], "dependencies": dependencies}
     packages = sorted([own, *needed], key=lambda one: (one["name"], one["version"]))
     n_of_name = Counter(one["name"] for one in packages)
     texts = [_written(one, [_resolved(lock["package"], name) for name in one.get("dependencies", ())], n_of_name) for one in packages]

@@ -350,8 +350,8 @@ impl Client {
     /// launch.
     ///
     /// # Errors
-    /// `unknown-process`, `process-attached` while another client reads, and `invalid-argument` for a window of zero and
-    /// for an `after_seq` beyond the last event of the process.
+    /// `unknown-process`, `process-attached` while another client reads, and `invalid-argument` for a window of zero or
+    /// an `after_seq` beyond the last event of the process.
     pub async fn attach(
         &self,
         pid: u64,
