@@ -95,6 +95,7 @@ def test_the_manifest_beside_another_program_is_left_alone(tmp_path: Path) -> No
     for name in ("one", "two"):
         write(tmp_path / name, {"main.py": ECHO, "Pie.toml": f'[package]\nname = "{name}"\nversion = "1"\n'})
     out = tmp_path / "out"
+    out.mkdir()
     assert build(tmp_path / "one", out / "one.wasm").manifest_path == out / "Pie.toml"
     assert build(tmp_path / "two", out / "two.wasm").manifest_path == out / "two.Pie.toml"
     assert build(tmp_path / "one", out / "one.wasm").manifest_path == out / "Pie.toml"
@@ -418,6 +419,15 @@ def test_the_output_is_a_wasm_file_and_nothing_else_is_replaced(tmp_path: Path) 
     assert (tmp_path / "main.py").read_text() == ECHO
     assert pie("build", ".", "-o", "folder.wasm", cwd=tmp_path).returncode == 0
     assert (tmp_path / "folder.wasm" / "mine.wasm").is_file()
+
+
+def test_no_folder_is_made_for_an_output(tmp_path: Path) -> None:
+    write(tmp_path, {"main.py": ECHO})
+    done = pie("build", ".", "-o", "absent/inner/x.wasm", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "'absent/inner/x.wasm' cannot be written: there is no folder 'absent/inner'; make it before" in done.stderr
+    assert not (tmp_path / "absent").exists()
+    assert pie("build", ".", "-o", "main.py/x.wasm", cwd=tmp_path).returncode == 1
 
 
 def test_a_program_has_to_be_named() -> None:

@@ -129,7 +129,11 @@ def test_what_may_run_is_built_and_nothing_of_it_runs(tmp_path: Path, files: dic
 
 
 def test_a_component_has_to_fit_the_host() -> None:
-    for content, words in [(b"\x8f random", "not WebAssembly"), (b"\0asm\x0d\0\x01\0", "exports pie:inferlet/run@0.1.0")]:
+    for content, words in [
+        (b"\x8f random", "not WebAssembly"),
+        (b"\0asm\x0d\0\x01\0", "exports pie:inferlet/run@0.1.0"),
+        (b"\0asm\x0d\0\x01\0", r"`#\[inferlet::main\]`"),
+    ]:
         with pytest.raises(PieError, match=words) as caught:
             check(content)
         assert caught.value.code == "invalid-program"

@@ -6,11 +6,14 @@ import asyncio
 import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
+
+import pytest
 
 from client.test_three_clients import commands
 from pie.client import connect
-from support.command import PATIENCE_S, environment
+from support.command import PATIENCE_S, environment, shell
 from support.launching import ROOT
 from support.serving import serving
 
@@ -30,12 +33,9 @@ def test_the_snippets_run_and_print_the_same(tmp_path: Path) -> None:
     package.parent.mkdir()
     package.symlink_to(ROOT / "js/client")
 
-    async def install(url: str) -> None:
-        async with connect(url, user="ada") as client:
-            assert await client.install(tmp_path / "shout.py", version="1.0") == "shout@1.0"
-
+    install, printed = block(GUIDE, "console").removeprefix("$ ").splitlines()
     with serving(tmp_path / "server") as served:
-        asyncio.run(install(served.url))
+        assert shell(install, tmp_path, PIE_CLIENT__URL=served.url) == f"{printed}\n"
         for language, nth, name, of in (
             ("python", 0, "talk.py", "python"),
             ("python", 2, "wait.py", "python"),
@@ -74,3 +74,26 @@ def test_the_guide_names_every_verb_of_each_client() -> None:
     assert of_rust == {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", verb) for verb in verbs}
     version = json.loads((ROOT / "js/client/package.json").read_text(encoding="utf-8"))["version"]
     assert f"pie-js/{version}" in (ROOT / "js/client/src/opening.ts").read_text(encoding="utf-8")
+
+
+def test_the_guide_has_the_types_of_rust_and_a_manifest_that_takes_the_crate() -> None:
+    for name in ("client", "process"):
+        source = (ROOT / f"rust/client/src/{name}.rs").read_text(encoding="utf-8")
+        for verb, given in re.findall(r"^    pub async fn (\w+)\(\s*&self,?\s*([^{]*?)\) ->", source, re.MULTILINE | re.DOTALL):
+            if verb != "upload_named":
+                arguments = " ".join(given.split()).removesuffix(",")
+                assert f"`{verb}({arguments})`" in GUIDE, verb
+    manifest = tomllib.loads(block(GUIDE, "toml"))
+    crate = ROOT / manifest["dependencies"]["pie-client"]["path"].removeprefix("PATH/")
+    assert tomllib.loads((crate / "Cargo.toml").read_text(encoding="utf-8"))["package"]["name"] == "pie-client"
+    # Without these features there is no `#[tokio::main]`.
+    assert set(manifest["dependencies"]["tokio"]["features"]) == {"macros", "rt-multi-thread"}
+    readme = block((crate / "README.md").read_text(encoding="utf-8"), "toml")
+    assert tomllib.loads(readme)["dependencies"] == manifest["dependencies"]
+
+
+@pytest.mark.parametrize("page", ["docs/guide/clients.md", "js/client/README.md"])
+def test_the_javascript_client_is_built_before_it_is_installed(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    ends = [text.index(f"`{command}") for command in ("npm ci`", "npm run build`", "npm install")]
+    assert ends == sorted(ends)

@@ -89,7 +89,7 @@ def check(lines: list[dict[str, Any]]) -> None:
         ["three@1.10", "ended", "return", False],
     ]
     assert answers["launch"][-2:] == ["unknown-program", "invalid-argument"]
-    assert answers["attach"][-1] == "unknown-process"
+    assert answers["attach"] == ["invalid-argument", None, "unknown-process"]
     assert answers["connections"] == answers["disconnect"] == ["not-permitted"]
     assert answers["detach"] == answers["send"][-1:] == ["session-closed"]
     assert answers["ping"] == ["connection-failed"]

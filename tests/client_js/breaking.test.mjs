@@ -1,6 +1,7 @@
 // Connections that do not come about, break, hold back, or are given up.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { connect } from '../../js/client/dist/index.js';
 import { LIMITS, collected, connected, launched, pack, refused, sockets } from './fake.mjs';
@@ -53,6 +54,29 @@ test('a connection that breaks ends every wait at once; what arrived before is r
   const events = process.events();
   assert.equal((await events.next()).value.text, 'before');
   assert.equal((await refused(events.next())).code, 'connection-failed');
+});
+
+test('a call that the close of its own client ends is no unhandled rejection, and whoever waits is told', async () => {
+  const { client, peer, process } = await launched();
+  const calls = [process.result(), process.events().next(), client.ping()];
+  await peer.expect('ping');
+  await client.close();
+  // An unhandled rejection is told, and fails the test, before this comes.
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const call of calls) assert.match((await refused(call)).message, /this client has closed the connection/);
+});
+
+test('a failure that has another cause than the close stays one that somebody has to handle', () => {
+  const calls = new URL('../../js/client/dist/calls.js', import.meta.url).href;
+  const ran = (line) => {
+    const text = `import { Calls } from ${JSON.stringify(calls)}; const calls = new Calls(); ${line}`;
+    const done = spawnSync(process.execPath, ['--input-type=module', '-e', text], { encoding: 'utf8' });
+    return [done.status, done.stderr.includes('Error: mine')];
+  };
+  const fails = "calls.make(() => new Promise((_, reject) => setImmediate(() => reject(new Error('mine')))))";
+  assert.deepEqual(ran(`${fails};`), [1, true]);
+  assert.deepEqual(ran(`${fails}; calls.excuse();`), [0, false]);
+  assert.deepEqual(ran(`calls.excuse(); ${fails};`), [1, true]);
 });
 
 test('an end whose last event has arrived is told, also when the connection breaks', async () => {

@@ -115,7 +115,7 @@ test('whoever attaches again passes over what is known, and detaching leaves the
   const { client, peer } = await connected();
   const attaching = client.attach(9, { afterSeq: 2, windowBytes: 100 });
   const attach = await peer.expect('attach');
-  assert.deepEqual([attach.pid, attach.window_bytes], [9, 100]);
+  assert.deepEqual([attach.pid, attach.window_bytes, attach.after_seq], [9, 100, 2]);
   peer.answer(attach, { pid: 9, next_seq: 1 });
   const process = await attaching;
   assert.equal(process.launchSeed, null);

@@ -178,7 +178,7 @@ COMPONENTS: list[tuple[str, Callable[[], bytes], tuple[str, ...]]] = [
     ("empty", lambda: b"", ("invalid-program",)),
     ("text", lambda: b"not wasm", ("invalid-program",)),
     ("core module", lambda: b"\0asm\x01\0\0\0", ("invalid-program", "component")),
-    ("empty component", lambda: b"\0asm\x0d\0\x01\0", ("invalid-program", "pie:inferlet/run")),
+    ("empty component", lambda: b"\0asm\x0d\0\x01\0", ("invalid-program", "pie:inferlet/run", "#[inferlet::main]")),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import subprocess
@@ -14,16 +13,16 @@ import pytest
 
 from client.test_three_clients import commands
 from e2e.test_http_in import door
-from pie.client import connect
 from pie.engine import Engine
 from pie.events import Event
 from pie.programs import Source
-from support.command import PATIENCE_S, environment
+from support.command import PATIENCE_S, environment, shell
 from support.launching import ROOT, example, python_source, run, typescript_source
 from support.serving import serving
 from tools.gen_guides import files
 
 RECIPES = files("recipes")
+PAGE = (ROOT / "docs/guide/recipes.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "ws://127.0.0.1:8080"
 QUESTION = "How much does a violin cost?"
@@ -105,12 +104,9 @@ def test_the_clients_run_the_tool(tmp_path: Path) -> None:
     package.parent.mkdir()
     package.symlink_to(ROOT / "js/client")
 
-    async def install(url: str) -> None:
-        async with connect(url, user="ada") as client:
-            assert await client.install(tmp_path / "lookup.py", version="1.0") == "lookup@1.0"
-
+    install = re.findall(r"`(pie install lookup\.py .*?)`", PAGE)[0]
     with serving(tmp_path / "server", "--port", "0") as served:
-        asyncio.run(install(served.url))
+        assert shell(install, tmp_path, PIE_CLIENT__URL=served.url) == "lookup@1.0\n"
         for command in ([sys.executable, "ask.py"], [*commands()["javascript"][:-1], "ask.mjs"]):
             script = tmp_path / command[-1]
             script.write_text(script.read_text(encoding="utf-8").replace(ADDRESS, served.url), encoding="utf-8")

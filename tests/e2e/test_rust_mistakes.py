@@ -22,7 +22,9 @@ CASES: list[tuple[Any, str, tuple[str, ...]]] = [
     ("late_option", "invalid-argument", ("a token mask comes after the first step was opened",)),
     ("released", "generator-retired", ("the release of its context",)),
     ("deadlock", "deadlock", ("nothing can wake it",)),
-    ("output", "invalid-output", ("HashMap", "string")),
+    ("output", "invalid-output", ("Answer", "string")),
+    ("nan_output", "invalid-output", ("what main returned at scores[1] is the number NaN", "finite")),
+    ("nan_sent", "invalid-argument", ("what is sent at score is the number inf", "finite")),
     ("no-such-mistake", "invalid-input", ("no-such-mistake", "Mistake")),
     ({"error": {}}, "invalid-input", ("missing field `text`",)),
     ({"memory": {"bytes": 1 << 30}}, "limit-memory", ()),
@@ -46,3 +48,7 @@ def test_a_panic_tells_its_message_and_its_line(tiny: Engine) -> None:
     said = "".join(outcome.stderr)
     assert "index out of bounds" in said
     assert "src/lib.rs:" in said
+    # Of the functions that led there, those of the program, and not those that every panic goes through.
+    functions = outcome.traceback.splitlines()
+    assert functions
+    assert [line for line in functions if line.startswith(("  in std::", "  in core::", "  in abort"))] == []

@@ -33,7 +33,7 @@ CORE_LAYERS = [
 ]
 
 INFERLET_LAYERS = [
-    {"bindings.rs", "error_codes.rs", "stdout.rs"},
+    {"bindings.rs", "error_codes.rs", "finite.rs", "stdout.rs"},
     {"errors.rs", "args.rs", "handle.rs", "probe.rs", "spec.rs"},
     {"sample.rs", "kept.rs", "bridge.rs", "brle.rs", "tokenizer.rs", "matcher.rs", "output.rs", "task/", "typed.rs"},
     {"model.rs", "session.rs", "messaging.rs", "runtime.rs", "files.rs", "http.rs", "http_server.rs", "mcp.rs", "shared.rs"},

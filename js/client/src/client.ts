@@ -1,5 +1,6 @@
 /** A client of a server: programs are installed and launched, processes listed and attached to. */
 
+import { countCalls } from './calls.js';
 import * as checks from './checks.js';
 import { Connection, nothing } from './connection.js';
 import { PieError, broken } from './errors.js';
@@ -130,6 +131,10 @@ const CONNECT: Names<ConnectOptions> = { ...CALL, user: true, key: true, private
  */
 export class Client {
   readonly #connection: Connection;
+
+  static {
+    countCalls(Client.prototype, (client) => client.#connection.calls, 'close');
+  }
 
   /** @internal */
   constructor(connection: Connection) {
@@ -301,18 +306,21 @@ export class Client {
 
   /**
    * Attaches to a process, running or ended: its events come from the first that nobody has read. Throws PieError
-   * `unknown-process`, or `process-attached` while another client reads.
+   * `unknown-process`, `process-attached` while another client reads, or `invalid-argument` for an `afterSeq` beyond
+   * the last event of the process.
    */
   async attach(pid: number, options: AttachOptions = {}): Promise<Process> {
     const { afterSeq = 0, windowBytes, signal } = known('attach', options, ATTACH);
-    const after = Number(checks.whole('afterSeq', afterSeq));
-    const fields = { ...ofProcess(pid), ...windowOf(windowBytes) };
+    const after = checks.whole('afterSeq', afterSeq);
+    // Servers of before do not know the field, and need none where there is nothing to pass over.
+    const passed = after > 0n ? { after_seq: after } : {};
+    const fields = { ...ofProcess(pid), ...windowOf(windowBytes), ...passed };
     return await this.#connection.request(
       'attach',
       fields,
       (ok) => {
         const window = Number(windowBytes ?? this.#connection.hello.limits.windowBytes);
-        return new Process(this.#connection, this.#connection.attach(numberOf(ok, 'pid'), window, after), null);
+        return new Process(this.#connection, this.#connection.attach(numberOf(ok, 'pid'), window, Number(after)), null);
       },
       { signal, undo: (process) => this.#connection.post('detach', { pid: process.pid }) },
     );

@@ -6,6 +6,7 @@
  * connection as usable as before, and closing waits for such answers, for a while.
  */
 
+import { Calls } from './calls.js';
 import { PieError, again, broken } from './errors.js';
 import { eventOf } from './events.js';
 import { McpServers } from './mcp.js';
@@ -52,6 +53,8 @@ export class Connection {
   readonly hello: Hello;
   /** Whether the server has said that it is about to end. */
   isDraining = false;
+  /** What callers of the client wait for. */
+  readonly calls = new Calls();
   /** The MCP servers that this client offers. */
   readonly mcp: McpServers;
   readonly #socket: WebSocketLike;
@@ -161,6 +164,7 @@ export class Connection {
   async #end(): Promise<void> {
     if (this.#failure === null) {
       this.#isClosing = true;
+      this.calls.excuse();
       this.#fail(new PieError('connection-failed', 'this client has closed the connection; connect again'));
       await withinMs(FLUSH_MS, this.#finish());
     }

@@ -1,5 +1,6 @@
 /** A process of a server, as the client that is attached to it sees it. */
 
+import { type Calls, countCalls } from './calls.js';
 import * as checks from './checks.js';
 import { type Connection, nothing } from './connection.js';
 import { PieError, described } from './errors.js';
@@ -19,10 +20,16 @@ export const CALL: Names<CallOptions> = { signal: true };
 /** The events of a process in order, up to its last, `return` or `error`. Leaving the loop loses none. */
 class Events implements AsyncIterableIterator<ProcessEvent, undefined> {
   readonly #stream: Stream;
+  readonly #calls: Calls;
   #state: 'new' | 'begun' | 'ended' = 'new';
 
-  constructor(stream: Stream) {
+  static {
+    countCalls(Events.prototype, (events) => events.#calls);
+  }
+
+  constructor(stream: Stream, calls: Calls) {
     this.#stream = stream;
+    this.#calls = calls;
   }
 
   [Symbol.asyncIterator](): this {
@@ -75,6 +82,10 @@ export class Process {
   readonly #connection: Connection;
   readonly #stream: Stream;
 
+  static {
+    countCalls(Process.prototype, (process) => process.#connection.calls);
+  }
+
   /** @internal */
   constructor(connection: Connection, stream: Stream, launchSeed: bigint | null) {
     this.#connection = connection;
@@ -93,7 +104,7 @@ export class Process {
    * @throws PieError `connection-failed` when the connection breaks, `session-closed` after `detach`.
    */
   events(): AsyncIterableIterator<ProcessEvent, undefined> {
-    return new Events(this.#stream);
+    return new Events(this.#stream, this.#connection.calls);
   }
 
   /**

@@ -62,9 +62,8 @@ def build(
     `pie.lock` in its folder, as far as `lock` allows. Raises PieError `build-failed` for what the tools of the language
     refuse, and those of `open_project` and `check`.
     """
-    if output is not None and output.suffix != _SUFFIX and not output.is_dir():
-        message = f"{str(output)!r} does not end in {_SUFFIX}, by which programs are known; name the output so, or a folder that is there"
-        raise PieError("build-failed", message)
+    if output is not None:
+        _check_output(output)
     project = open_project(path)
     if project.kind == "component":
         raise PieError("build-failed", f"{str(path)!r} is built already; give the folder or the file that it was made from")
@@ -91,6 +90,17 @@ def build(
         opened.write(beside, manifest.text.encode())
     lock_path = _kept_lock(project.folder, wanted, lock)
     return Built(opened.path / name, opened.path / beside, manifest, len(wasm), _digest(wasm), runtime, lock_path, types)
+
+
+def _check_output(output: Path) -> None:
+    """Refuses what no program can be written to, before anything is built."""
+    if output.is_dir():
+        return
+    if output.suffix != _SUFFIX:
+        message = f"{str(output)!r} does not end in {_SUFFIX}, by which programs are known; name the output so, or a folder that is there"
+        raise PieError("build-failed", message)
+    if not output.parent.is_dir():
+        raise PieError("build-failed", f"{str(output)!r} cannot be written: there is no folder {str(output.parent)!r}; make it before")
 
 
 def _target(output: Path, name: str) -> Path:

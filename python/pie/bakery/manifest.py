@@ -141,9 +141,14 @@ def plain_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("-", name.lower()).strip("._-")[:MAX_NAME_CHARS] or "program"
 
 
+def title(manifest: Manifest) -> str:
+    """What a program is called and is for, in a line."""
+    return f"{manifest.name} {manifest.version}" + (f": {manifest.description}" if manifest.description else "")
+
+
 def usage(manifest: Manifest) -> str:
     """What the program takes, for a terminal: one line a parameter."""
-    lines = [f"{manifest.name} {manifest.version}" + (f": {manifest.description}" if manifest.description else "")]
+    lines = [title(manifest)]
     if manifest.parameters is None:
         return "\n".join([*lines, "It takes any input."])
     if not manifest.parameters:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pie.bakery import sdk
+from pie.bakery.cargo_lock import lock_of_crate
 from pie.bakery.manifest import NAME_RULE, is_program_name, plain_name
 from pie.errors import PieError
 
@@ -45,8 +46,7 @@ def new(place: str, language: Language, parent: Path) -> Path:
     _check(name, language)
     files = _files(TEMPLATES / language, name)
     if language == "rust":
-        # The versions that the SDK was tested with; cargo adds the program itself.
-        files[Path("Cargo.lock")] = _read(sdk.FOLDER / "rust" / "Cargo.lock")
+        files[Path("Cargo.lock")] = lock_of_crate(_read(sdk.FOLDER / "rust" / "Cargo.lock"), files[Path("Cargo.toml")])
     if is_here:
         _fill(folder, files)
     else:

@@ -50,29 +50,40 @@ def packaged(project: Project) -> Package:
 def help_of(arguments: Sequence[str], project: Project) -> str | None:
     """What the program takes, for a terminal, where `--help` asks for that; None where the program gets the arguments.
 
-    It gets them where it has a parameter of that name, where its own files read arguments, and where it is built and
-    has no manifest: then it may have a help of its own.
+    It gets them where it has a parameter of that name, and where its own files read arguments: then it may have a help
+    of its own.
     """
     if "--help" not in arguments:
         return None
-    from pie.bakery.manifest import usage
-    from pie.programs import Source
+    from pie.bakery.manifest import title, usage
 
     manifest = project.manifest
     if manifest is not None and manifest.parameters is not None:
         return None if any(one.name == "help" for one in manifest.parameters) else usage(manifest)
-    if not isinstance(project.source, Source) or _reads(project.source, _OWN_HELP):
+    taken = _taken(project)
+    if taken is None:
         return None
-    parameters = _parameters(project.source)
-    if manifest is not None:
-        lines = [usage(manifest)]
-    else:
-        lines = [project.name, *parameters] if parameters else [project.name, "It takes any input."]
+    lines = [project.name if manifest is None else title(manifest), *taken]
     lines += [
         'What follows `--` becomes the fields of its input: -- --name Ada gives {"name": "Ada"}; --input JSON gives all of it.',
         "A [parameters] table in a Pie.toml beside it says what it takes, and has that checked.",
     ]
     return "\n".join(lines)
+
+
+def _taken(project: Project) -> list[str] | None:
+    """What a program takes whose manifest does not say it; None where it reads its arguments itself."""
+    from pie.cli import rust_help
+    from pie.programs import Source
+
+    if project.source is None:
+        return rust_help.of_crate(project.folder)
+    if not isinstance(project.source, Source):
+        return rust_help.of_component(project.source)
+    if _reads(project.source, _OWN_HELP):
+        return None
+    parameters = [] if project.manifest is not None else _parameters(project.source)
+    return parameters or ["It takes any input."]
 
 
 def _parameters(source: Source) -> list[str]:

@@ -361,10 +361,14 @@ class Client:
         """Attaches to a process, running or ended: its events come from the first that nobody has read.
 
         Events up to `after_seq` are passed over: what was read on a connection that broke may come again.
-        Raises PieError `unknown-process`, or `process-attached` while another client reads.
+        Raises PieError `unknown-process`, `process-attached` while another client reads, or `invalid-argument` for an
+        `after_seq` beyond the last event of the process.
         """
         fields = _pid(pid) | ({} if window_bytes is None else {"window_bytes": checks.whole("window_bytes", window_bytes, least=1)})
         after_seq = checks.whole("after_seq", after_seq)
+        if after_seq:
+            # Servers of before do not know the field, and need none where there is nothing to pass over.
+            fields["after_seq"] = after_seq
 
         def accept(raw: msgspec.Raw) -> Process:
             attached = parse(raw, _attached)

@@ -147,6 +147,8 @@ async fn talk(client: &Client) -> u64 {
     read("transfer_file", &mut events, 1).await;
     process.detach().await.unwrap();
     refused_here("detach", events.next()).await;
+    let beyond = client.attach(process.pid(), 1_000_000_000, None);
+    refused_here("attach", beyond).await;
     let again = client.attach(process.pid(), 0, None).await.unwrap();
     let mut events = again.events();
     told("attach", json!({ "launch_seed": again.launch_seed() }));

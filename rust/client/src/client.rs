@@ -350,7 +350,8 @@ impl Client {
     /// launch.
     ///
     /// # Errors
-    /// `unknown-process`, `process-attached` while another client reads, and `invalid-argument` for a window of zero.
+    /// `unknown-process`, `process-attached` while another client reads, and `invalid-argument` for a window of zero or
+    /// an `after_seq` beyond the last event of the process.
     pub async fn attach(
         &self,
         pid: u64,
@@ -359,6 +360,8 @@ impl Client {
     ) -> Result<Process, Error> {
         let mut asked = json!({ "pid": pid });
         set(&mut asked, "window_bytes", window_bytes);
+        // Servers of before do not know the field, and need none where there is nothing to pass over.
+        set(&mut asked, "after_seq", (after_seq > 0).then_some(after_seq));
         let expected = Expected::Attach {
             window_bytes: self.window(window_bytes)?,
             after_seq,

@@ -72,8 +72,8 @@ pub use process::{
 pub use program::worker::compile_worker;
 pub use program::{
     Component, HttpInstance, HttpService, Language, Manifest, Packed, Parameter, ParameterKind,
-    Parameters, Preparation, Program, SourceBundle, is_program_name, is_program_version,
-    parse_digest, runtime_name,
+    Parameters, Preparation, Program, SourceBundle, did_you_mean, is_program_name,
+    is_program_version, parse_digest, runtime_name,
 };
 pub use sandbox::pages::keep_small_pages;
 pub use sandbox::priority::take_short_turns;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::finite::not_finite;
 use crate::{ErrorCode, Result, errors};
 
 /// The launch input as the entry takes it. A `String` gets the text itself.
@@ -37,10 +38,17 @@ pub(crate) fn decode<T: DeserializeOwned + 'static>(input: &str) -> Result<T> {
 
 /// The answer as compact JSON.
 pub(crate) fn encode<T: Serialize>(answer: &T) -> Result<String> {
-    serde_json::to_string(answer).map_err(|error| {
+    let written = serde_json::to_string(answer).map_err(|error| {
         let returned = type_name::<T>();
         errors::text(ErrorCode::InvalidOutput, format_args!("`{returned}` cannot be written as JSON: {error}; return a value whose map keys are strings"))
-    })
+    })?;
+    match not_finite(answer, &written) {
+        Some(found) => Err(errors::text(
+            ErrorCode::InvalidOutput,
+            format_args!("what main returned{found}"),
+        )),
+        None => Ok(written),
+    }
 }
 
 /// The text of a JSON string or of an object that wraps one as `{"input": text}`; anything else as it stands.
@@ -157,5 +165,9 @@ mod tests {
     fn an_answer_that_is_not_json_is_an_error() {
         let error = encode(&BTreeMap::from([((1, 2), "pair")])).unwrap_err();
         assert_eq!(error_code(&error), Some(ErrorCode::InvalidOutput));
+        let error = encode(&BTreeMap::from([("score", f32::NAN)])).unwrap_err();
+        assert_eq!(error_code(&error), Some(ErrorCode::InvalidOutput));
+        assert!(error.contains("what main returned at score is the number NaN"));
+        assert_eq!(encode(&None::<f32>).unwrap(), "null");
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::ErrorCode;
 use crate::bindings::pie::core::types::Error;
+use crate::finite::not_finite;
 
 /// What fallible calls return. The text of an engine error begins with `[code] `, which [`error_code`] reads.
 pub type Result<T> = std::result::Result<T, String>;
@@ -36,11 +37,18 @@ pub(crate) fn text(code: ErrorCode, message: impl std::fmt::Display) -> String {
 /// # Errors
 /// `invalid-argument` for a value that JSON cannot hold.
 pub(crate) fn to_json(what: &str, value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| {
+    let written = serde_json::to_string(value).map_err(|error| {
         let message =
             format!("{what} cannot be JSON: {error}; give a value whose map keys are strings");
         text(ErrorCode::InvalidArgument, message)
-    })
+    })?;
+    match not_finite(value, &written) {
+        Some(found) => Err(text(
+            ErrorCode::InvalidArgument,
+            format_args!("{what}{found}"),
+        )),
+        None => Ok(written),
+    }
 }
 
 impl From<Error> for String {
@@ -86,6 +94,8 @@ mod tests {
         assert_eq!(to_json("it", &[1, 2]).as_deref(), Ok("[1,2]"));
         let error = to_json("the body", &BTreeMap::from([([1], 2)])).unwrap_err();
         assert!(error.starts_with("[invalid-argument] the body cannot be JSON:"));
+        let error = to_json("the body", &BTreeMap::from([("a", f64::NAN)])).unwrap_err();
+        assert!(error.starts_with("[invalid-argument] the body at a is the number NaN;"));
     }
 
     #[test]

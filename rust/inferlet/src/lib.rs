@@ -47,6 +47,7 @@ mod entry;
 mod error_codes;
 mod errors;
 pub mod files;
+mod finite;
 mod forward;
 pub mod generation;
 mod grammar;

@@ -358,20 +358,23 @@ impl Processes {
         Ok((entry.user.clone(), entry.process.clone()))
     }
 
-    /// Attaches a connection to a process, which belongs to it from then on.
+    /// Attaches a connection to a process, which belongs to it from then on. `read_on` is the window in bytes, and the
+    /// number of the last event that the client has.
     ///
     /// # Errors
-    /// `unknown-process`, `process-attached`, `session-closed` when it has ended and its events were taken.
+    /// `unknown-process`, `process-attached`, `session-closed` when it has ended and its events were taken, and
+    /// `invalid-argument` when the client has, as it says, an event that there is not yet.
     pub(crate) fn attach(
         &self,
         user: &str,
         pid: u64,
         connection: ConnectionId,
-        window_bytes: usize,
+        read_on: (usize, u64),
     ) -> Result<Reader, Error> {
+        let (window_bytes, after_seq) = read_on;
         let mut table = lock(&self.table);
         let entry = table.of_user(user, pid)?;
-        let reader = entry.process.attach(window_bytes)?;
+        let reader = entry.process.attach(window_bytes, after_seq)?;
         table.hold(pid, connection);
         Ok(reader)
     }

@@ -89,6 +89,7 @@ async function talk(client) {
   await read('transfer_file', events, 1);
   await process.detach();
   await refused('detach', events.next(), false);
+  await refused('attach', client.attach(process.pid, { afterSeq: 1e9 }), false);
   const again = await client.attach(process.pid);
   const others = again.events();
   told('attach', { launch_seed: again.launchSeed });

@@ -99,6 +99,7 @@ async def talk(client: Client) -> int:
     await read("transfer_file", events, 1)
     await process.detach()
     await refused("detach", anext(events), with_message=False)
+    await refused("attach", client.attach(process.pid, after_seq=10**9), with_message=False)
     again = await client.attach(process.pid)
     events = again.events()
     told("attach", launch_seed=again.launch_seed)

@@ -8,6 +8,9 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from pie.client import PieError
 from support.command import PATIENCE_S, command, environment, pie, start
 from support.serving import ECHO, SPIN, Served, client_of, ended, exit_of, scenario, serving
 
@@ -84,6 +87,22 @@ async def test_how_a_process_ended_is_kept_after_its_events_were_taken(server: S
         assert await exit_of(client, process.pid) == "return"
 
 
+@scenario
+async def test_nobody_attaches_beyond_the_last_event(server: Served, tmp_path: Path) -> None:
+    async with client_of(server, "oskar") as client:
+        (tmp_path / "p.py").write_text(ECHO)
+        process = await client.launch(await client.upload(tmp_path / "p.py"))
+        ready = await anext(process.events())
+        assert ready.seq == 1
+        await process.detach()
+        with pytest.raises(PieError, match=f"after_seq = 99 is beyond 1, the number of the last event of process {process.pid}") as caught:
+            await client.attach(process.pid, after_seq=99)
+        assert caught.value.code == "invalid-argument"
+        again = await client.attach(process.pid, after_seq=ready.seq)
+        await again.close_input()
+        assert await again.result() == 0
+
+
 def numbers(served: Served, folder: Path, n: int) -> list[int]:
     """Launches programs one after the other; returns their numbers."""
     return [int(launched(served, folder, "def main():\n    pass\n", "mallory")) for _ in range(n)]
@@ -125,4 +144,4 @@ def test_a_damaged_file_of_numbers_is_named(tmp_path: Path) -> None:
 def test_a_program_that_is_not_installed_is_not_to_be_installed_to_remove_it(server: Served) -> None:
     done = pie("uninstall", "greet@2.1", "--server", server.url, "--user", "nina")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == 'error[unknown-program]: "nina" has no program "greet@2.1"; `pie programs` lists those there are\n'
+    assert done.stderr == 'error[unknown-program]: "nina" has no program "greet@2.1"; `pie programs --user nina` lists those there are\n'

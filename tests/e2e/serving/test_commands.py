@@ -190,6 +190,25 @@ async def test_a_program_that_is_called_by_its_file_is_told_of_uploads(server: S
     assert "upload the file and launch the digest" in error.message
 
 
+@scenario
+async def test_an_upload_that_is_not_built_is_told_of_pie_build(server: Served) -> None:
+    async with client_of(server) as client:
+        error = await refused(client.launch(await client.upload(b"def main(input):\n    return 1\n")))
+    assert error.code == "invalid-program"
+    assert "is not WebAssembly" in error.message
+    assert "give what `pie build` makes of a program" in error.message
+
+
+@scenario
+async def test_the_digest_of_another_connection_is_told_how_long_an_upload_lasts(server: Served) -> None:
+    async with client_of(server) as client:
+        digest = await client.upload(b"anything", name="story.py")
+    async with client_of(server) as client:
+        error = await refused(client.launch(digest))
+    assert error.code == "unknown-program"
+    assert "an upload lasts as long as the connection that sent it" in error.message
+
+
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 129, "\x1b[31m"])
 @scenario
 async def test_a_name_that_cannot_be_shown_is_refused(server: Served, name: str) -> None:

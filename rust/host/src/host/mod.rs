@@ -266,7 +266,7 @@ impl Host {
         let begun = self.shared.begin(launch, inherited, serving)?;
         let process = ServedProcess::new(begun.record, begun.events);
         let reader = window_bytes
-            .map(|window_bytes| process.attach(window_bytes))
+            .map(|window_bytes| process.attach(window_bytes, 0))
             .transpose()?;
         self.shared.threads.spawn(begun.task)?;
         Ok((process, reader))

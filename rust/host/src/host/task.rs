@@ -102,7 +102,7 @@ pub(super) async fn run(mut reporter: EndReporter, program: Program, input: Stri
         outcome = program => outcome.and_then(|value| answered(&record, value)),
     };
     if outcome.is_ok() {
-        record.warn_of_unheeded_children();
+        record.warn_at_end();
     }
     record.end_children().await;
     reporter.report(outcome, &outputs);

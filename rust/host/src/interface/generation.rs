@@ -58,7 +58,8 @@ impl Generators<'_> {
         handle: &Resource<GeneratorHandle>,
         work: impl FnOnce(&mut Engine, GeneratorId) -> Result<T, Error>,
     ) -> CallResult<T> {
-        Ok(self.table.get(handle)?.0.with_engine(work)?)
+        let generator = &self.table.get(handle)?.0;
+        Ok(heeded(generator, generator.with_engine(work))?)
     }
 
     /// Runs a generator, for what `W` makes of it.
@@ -113,7 +114,7 @@ impl Generators<'_> {
     ) -> CallResult<T> {
         let generator = &self.table.get(handle)?.0;
         let n_bytes = generator.with_engine(|engine, _| n_bytes(engine));
-        Ok(generator.change(n_bytes as u64, change)?)
+        Ok(heeded(generator, generator.change(n_bytes as u64, change))?)
     }
 
     /// Changes the stop tokens of a generator.
@@ -126,9 +127,15 @@ impl Generators<'_> {
         let generator = &self.table.get(handle)?.0;
         let model = &generator.context.model;
         let n_bytes = model.stop_bytes(tokens.len());
-        let tokens = model.stop_list(tokens)?;
-        Ok(generator.change(n_bytes, |engine, id| change(engine, id, &tokens))?)
+        let tokens = heeded(generator, model.stop_list(tokens))?;
+        let changed = generator.change(n_bytes, |engine, id| change(engine, id, &tokens));
+        Ok(heeded(generator, changed)?)
     }
+}
+
+/// What a call on a generator gave. Where it failed, the program that drops the generator has a reason for that.
+fn heeded<T>(generator: &Generator, outcome: Result<T, Error>) -> Result<T, Error> {
+    outcome.inspect_err(|_| generator.note_run())
 }
 
 impl generation::Host for Generators<'_> {}
@@ -283,7 +290,8 @@ impl HostGenerator for Generators<'_> {
         let MatcherHandle {
             matcher, compiled, ..
         } = self.table.get(&matcher)?;
-        Ok(generator.constrain(matcher, compiled, &self.record.account)?)
+        let constrained = generator.constrain(matcher, compiled, &self.record.account);
+        Ok(heeded(&generator, constrained)?)
     }
 
     fn ask_masks(&mut self, this: Resource<GeneratorHandle>, ask: bool) -> CallResult<()> {
@@ -424,7 +432,7 @@ impl HostGenerator for Generators<'_> {
     fn drop(&mut self, this: Resource<GeneratorHandle>) -> wasmtime::Result<()> {
         let GeneratorHandle(generator) = self.table.delete(this)?;
         if !generator.was_run() {
-            self.record.warn(Mistake::GeneratorNotRun);
+            self.record.note_unrun_generator();
         }
         Ok(())
     }

@@ -97,7 +97,7 @@ impl Binder for Linkers {
             Err(_) if handler.is_some() => None,
             Err(error) => {
                 return Err(invalid(format!(
-                    "the component does not fit the world pie:inferlet: {}; a program exports pie:inferlet/run@0.1.0, or wasi:http/incoming-handler to answer requests",
+                    "the component does not fit the world pie:inferlet: {}; a program exports pie:inferlet/run@0.1.0, or wasi:http/incoming-handler to answer requests; in Rust, `#[inferlet::main]` above its entry function exports it",
                     causes(&error)
                 )));
             }

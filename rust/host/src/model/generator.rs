@@ -127,12 +127,12 @@ impl Generator {
         Ok(())
     }
 
-    /// The program runs it.
+    /// The program runs it, or a call on it has failed.
     pub(crate) fn note_run(&self) {
         self.was_run.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the program has run it at all.
+    /// Whether the program has run it at all, or a call on it has failed.
     pub(crate) fn was_run(&self) -> bool {
         self.was_run.load(Ordering::Relaxed)
     }

@@ -37,6 +37,8 @@ impl Mistake {
 pub(crate) struct Mistakes {
     only_instructions: AtomicBool,
     generator_not_run: AtomicBool,
+    /// A generator was dropped without having run, and the process is to be warned of it at its end.
+    holds_unrun_generator: AtomicBool,
     child_not_awaited: AtomicBool,
 }
 
@@ -49,6 +51,16 @@ impl Mistakes {
             Mistake::ChildNotAwaited => &self.child_not_awaited,
         };
         !is_noted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Notes a generator that was dropped without having run, to be told of later.
+    pub(crate) fn hold_unrun_generator(&self) {
+        self.holds_unrun_generator.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a generator was dropped without having run.
+    pub(crate) fn has_unrun_generator(&self) -> bool {
+        self.holds_unrun_generator.load(Ordering::Relaxed)
     }
 }
 

@@ -215,8 +215,27 @@ impl ProcessRecord {
         self.is_heeded.store(true, Ordering::Relaxed);
     }
 
+    /// Notes a generator that the program drops without having run it. It is told of that when it ends, unless with an
+    /// error: then a call on the generator may be what has failed. One that answers requests may never end, and is told
+    /// at once.
+    pub(crate) fn note_unrun_generator(&self) {
+        if self.requests.is_some() {
+            self.warn(Mistake::GeneratorNotRun);
+        } else {
+            self.warned.hold_unrun_generator();
+        }
+    }
+
+    /// Warns of what is a mistake in a program that ends without an error.
+    pub(crate) fn warn_at_end(&self) {
+        if self.warned.has_unrun_generator() {
+            self.warn(Mistake::GeneratorNotRun);
+        }
+        self.warn_of_unheeded_children();
+    }
+
     /// Warns of a child that ends with it, which lives, and for which the program has never waited.
-    pub(crate) fn warn_of_unheeded_children(&self) {
+    fn warn_of_unheeded_children(&self) {
         let children: Vec<Weak<Self>> = lock(&self.children).clone();
         let is_unheeded = |child: &Weak<Self>| {
             let child = child.upgrade();

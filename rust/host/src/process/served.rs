@@ -41,13 +41,13 @@ impl ServedProcess {
     }
 
     /// Attaches a reader, which gets at most `window_bytes` of payload (one event may go beyond) ahead of what it
-    /// acknowledges.
+    /// acknowledges. What it has already, the events up to `after_seq`, is acknowledged for it; 0: none.
     ///
     /// # Errors
     /// `process-attached` while another one is attached, `session-closed` when every event was taken, the last one
-    /// among them.
-    pub fn attach(&self, window_bytes: usize) -> Result<Reader, Error> {
-        let attached = self.events.attach(window_bytes);
+    /// among them, and `invalid-argument` for an `after_seq` beyond the last event.
+    pub fn attach(&self, window_bytes: usize, after_seq: u64) -> Result<Reader, Error> {
+        let attached = self.events.attach(window_bytes, after_seq);
         let (number, first_seq) = attached.map_err(|refused| {
             let pid = self.record.pid;
             match refused {
@@ -59,12 +59,19 @@ impl ServedProcess {
                     ErrorCode::SessionClosed,
                     format!("process {pid} has ended and its events were taken; `pie logs` shows its output"),
                 ),
+                NotAttached::Beyond { last_seq } => Error::new(
+                    ErrorCode::InvalidArgument,
+                    format!("after_seq = {after_seq} is beyond {last_seq}, the number of the last event of process {pid} so far; give the number of the last event that you have, or 0 for every event that waits"),
+                ),
             }
         })?;
+        if after_seq > 0 {
+            self.events.acknowledge(number, after_seq);
+        }
         Ok(Reader {
             events: self.events.clone(),
             number,
-            first_seq,
+            first_seq: first_seq.max(after_seq + 1),
         })
     }
 

@@ -41,7 +41,7 @@ pub(crate) fn check_bytes(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
             "the file is a core WebAssembly module, not a component; build it for wasm32-wasip2, or make a component of it with wasm-tools".to_owned(),
         )),
         Some(version) => Err(invalid(format!("the file is WebAssembly of the unknown kind {version:02x?}; build it again with current tools"))),
-        None => Err(invalid(format!("the file is not WebAssembly: its {} bytes do not begin with \\0asm and a version", bytes.len()))),
+        None => Err(invalid(format!("the file is not WebAssembly: its {} bytes do not begin with \\0asm and a version; give what `pie build` makes of a program", bytes.len()))),
     }
 }
 
@@ -125,6 +125,8 @@ mod tests {
             let error = check_bytes(bytes, &Limits::default()).unwrap_err();
             assert_eq!(error.code, ErrorCode::InvalidProgram);
             assert!(error.message.contains(expected), "{}", error.message);
+            let is_told_of_building = error.message.contains("`pie build`");
+            assert_eq!(is_told_of_building, expected == "is not WebAssembly");
         }
     }
 

@@ -205,7 +205,7 @@ fn json(value: &DeValue<'_>) -> Result<Value, &'static str> {
 }
 
 /// What may be meant by a name that is not known.
-pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
+pub fn did_you_mean(name: &str, known: &[&str]) -> String {
     let likeness = |known: &str| strsim::jaro_winkler(&name.to_lowercase(), known);
     let nearest = known
         .iter()

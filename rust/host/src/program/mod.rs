@@ -34,6 +34,7 @@ pub(crate) mod worker;
 use std::sync::{Arc, Weak};
 
 pub use component::Component;
+pub use fields::did_you_mean;
 pub use language::Language;
 pub use manifest::{HttpInstance, HttpService, Manifest, is_program_name, is_program_version};
 use opened::{Code, LazyComponent, Opened, RuntimeChoice};

@@ -248,8 +248,6 @@ pub(crate) fn memory_limit(bytes: u64, limits: &Limits) -> Error {
 
 /// The functions of the program that led to the fault, innermost first, one a line; empty where they have no names.
 fn functions(error: &wasmtime::Error) -> String {
-    const SHOWN: usize = 8;
-    const LONGEST: usize = 120;
     let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
         return String::new();
     };
@@ -257,10 +255,76 @@ fn functions(error: &wasmtime::Error) -> String {
         .frames()
         .iter()
         .filter_map(|frame| frame.func_name())
-        .take(SHOWN);
-    let line = |name: &str| {
-        let name = format!("{:#}", rustc_demangle::demangle(name));
-        format!("  in {}\n", name.chars().take(LONGEST).collect::<String>())
-    };
-    names.map(line).collect()
+        .map(|name| format!("{:#}", rustc_demangle::demangle(name)));
+    shown_functions(&names.collect::<Vec<_>>())
+}
+
+/// The first of these functions, one a line. Those of the standard library of Rust are left out, as the dozen that a
+/// panic goes through: they say nothing of the program. They are shown where there are no others.
+fn shown_functions(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    const LONGEST: usize = 120;
+    let are_all_of_library = names.iter().all(|name| is_of_library(name));
+    names
+        .iter()
+        .filter(|name| are_all_of_library || !is_of_library(name))
+        .take(SHOWN)
+        .map(|name| format!("  in {}\n", name.chars().take(LONGEST).collect::<String>()))
+        .collect()
+}
+
+/// Whether a function is one of the standard library of Rust, by its name. A method of a trait of the library that the
+/// program implements is none: its name begins with the type.
+fn is_of_library(name: &str) -> bool {
+    const CRATES: [&str; 5] = ["std::", "core::", "alloc::", "panic_abort::", "dlmalloc::"];
+    const SYMBOLS: [&str; 3] = ["__rust", "__rdl_", "__rg_"];
+    const NAMES: [&str; 3] = ["abort", "rust_begin_unwind", "rust_panic"];
+    let inner = name.trim_start_matches(['<', '&', '[', '(']);
+    NAMES.contains(&name)
+        || CRATES.iter().any(|start| inner.starts_with(start))
+        || SYMBOLS.iter().any(|start| name.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(names: &[&str]) -> String {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        shown_functions(&names)
+    }
+
+    #[test]
+    fn a_panic_shows_the_functions_of_the_program() {
+        let machinery = [
+            "abort",
+            "__rustc::__rust_abort",
+            "panic_abort::__rust_start_panic",
+            "rust_panic",
+            "std::panicking::rust_panic_with_hook",
+            "std::panicking::begin_panic_handler::{{closure}}",
+            "std::sys::backtrace::__rust_end_short_backtrace",
+            "rust_begin_unwind",
+            "core::panicking::panic_fmt",
+            "core::panicking::panic_bounds_check",
+            "<alloc::vec::Vec<T> as core::ops::index::Index<I>>::index",
+        ];
+        let own = ["rust_poet::line", "<poet::Line as core::fmt::Display>::fmt", "poet::main"];
+        let names: Vec<&str> = machinery.into_iter().chain(own).collect();
+        assert_eq!(
+            shown(&names),
+            "  in rust_poet::line\n  in <poet::Line as core::fmt::Display>::fmt\n  in poet::main\n"
+        );
+        // What is all that there is says more than nothing.
+        assert_eq!(shown(&machinery).lines().count(), 8);
+        assert_eq!(shown(&[]), "");
+    }
+
+    #[test]
+    fn many_functions_and_long_names_are_cut() {
+        let long = "f".repeat(500);
+        let text = shown(&[long.as_str(); 20]);
+        assert_eq!(text.lines().count(), 8);
+        assert!(text.lines().all(|line| line.len() < 130));
+    }
 }

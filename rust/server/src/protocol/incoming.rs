@@ -262,6 +262,8 @@ pub(crate) struct Launch {
 pub(crate) struct Attach {
     pub(crate) pid: u64,
     pub(crate) window_bytes: Option<usize>,
+    /// The number of the last event that the client has.
+    pub(crate) after_seq: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]

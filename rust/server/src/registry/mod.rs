@@ -1,5 +1,6 @@
 //! The installed programs: an index in memory over folders on disk, and the contents that were used last.
 
+mod absent;
 mod disk;
 mod loaded;
 
@@ -13,6 +14,7 @@ use pie_host::{Budget, Component, Error, ErrorCode, Manifest, Program};
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
+use self::absent::Alike;
 pub(crate) use self::disk::digest_of;
 use self::disk::{Installed, ProgramFolder, cost};
 use self::loaded::{Content, Loaded};
@@ -207,11 +209,7 @@ impl Registry {
             Some(installed) => installed.folder.clone(),
             None => {
                 let program = format!("{name}@{version}");
-                return Err(unknown(
-                    user,
-                    &program,
-                    "`pie programs` lists those there are",
-                ));
+                return Err(absent::to_remove(user, &program));
             }
         };
         disk::remove(&folder)?;
@@ -266,14 +264,8 @@ impl Registry {
                 None => index.newest(user, program).map(|found| (program, found)),
             }
         };
-        let (name, installed) = found.ok_or_else(|| {
-            let remedy = if names_a_file(program) {
-                "upload the file and launch the digest that the upload returns, or install it"
-            } else {
-                "install it first, or choose one that `pie programs` lists"
-            };
-            unknown(user, program, remedy)
-        })?;
+        let (name, installed) = found
+            .ok_or_else(|| absent::to_launch(user, program, &index.alike(user, program)))?;
         Ok(Found {
             label: format!("{name}@{}", installed.version),
             user: user.to_owned(),
@@ -460,23 +452,29 @@ impl Index {
             .find(|installed| installed.version == version)
     }
 
+    /// What the user has that may be meant by a program that is not there.
+    fn alike(&self, user: &str, program: &str) -> Alike<'_> {
+        let name = program.split_once('@').map_or(program, |(name, _)| name);
+        let versions = self.programs.get(&(user.to_owned(), name.to_owned()));
+        let versions = versions.into_iter().flatten().rev();
+        Alike {
+            versions: versions
+                .take(absent::MAX_SHOWN_VERSIONS)
+                .map(|installed| installed.version.as_str())
+                .collect(),
+            names: self
+                .of(user)
+                .take(absent::MAX_COMPARED)
+                .map(|(name, _)| name)
+                .collect(),
+        }
+    }
+
     fn newest(&self, user: &str, name: &str) -> Option<&Installed> {
         self.programs
             .get(&(user.to_owned(), name.to_owned()))?
             .last()
     }
-}
-
-/// True where a program is called as its file is.
-fn names_a_file(program: &str) -> bool {
-    const ENDS: [&str; 5] = [".py", ".js", ".mjs", ".ts", ".wasm"];
-    program.contains('/') || ENDS.iter().any(|end| program.ends_with(end))
-}
-
-fn unknown(user: &str, program: &str, remedy: &str) -> Error {
-    let shown: String = program.chars().take(120).collect();
-    let message = format!("{user:?} has no program {shown:?}; {remedy}");
-    Error::new(ErrorCode::UnknownProgram, message)
 }
 
 #[cfg(test)]

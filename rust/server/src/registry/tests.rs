@@ -420,3 +420,71 @@ fn a_disk_that_fails_is_no_fault_of_the_engine_and_names_no_path() {
     // What stood in memory before is not touched by it.
     assert!(registry.held(&found).is_some());
 }
+
+#[test]
+fn a_program_that_is_not_there_is_told_what_its_user_has_and_nothing_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    for (user, program) in [
+        ("ada", "shout@1.0"),
+        ("ada", "shout@1.10"),
+        ("bob", "whisper@1"),
+    ] {
+        install(&registry, user, program, program.as_bytes()).unwrap();
+    }
+    let told = |user: &str, program: &str| match registry.find(user, program) {
+        Ok(found) => found.label,
+        Err(error) => error.message,
+    };
+    let listed =
+        |user: &str| format!("install it first, or choose one that `pie programs --user {user}` lists");
+    let digest = digest_of(&Component::new(*b"whisper@1"));
+    for (program, remedy) in [
+        (
+            "shout@2",
+            "of \"shout\" there are the versions 1.10, 1.0; launch one of them, or install it first"
+                .to_owned(),
+        ),
+        (
+            "shuot@1.0",
+            format!("{}; did you mean \"shout\"?", listed("ada")),
+        ),
+        ("whisper@1", listed("ada")),
+        ("whisper", listed("ada")),
+        (
+            "shout.py",
+            "upload the file and launch the digest that the upload returns, or install it; did you mean \"shout\"?"
+                .to_owned(),
+        ),
+        (
+            digest.as_str(),
+            "an upload lasts as long as the connection that sent it: upload the file over this one, or install it"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(
+            told("ada", program),
+            format!("\"ada\" has no program {program:?}; {remedy}")
+        );
+    }
+    // Of those of somebody else there is no trace: the words stay the same when they are gone.
+    let before = [told("ada", "whisper@1"), told("ada", "whisper@2"), told("ada", &digest)];
+    assert_eq!(
+        told("carl", "shout@1.0"),
+        format!("\"carl\" has no program \"shout@1.0\"; {}", listed("carl"))
+    );
+    registry
+        .uninstall(turn(&registry), "bob", "whisper", "1")
+        .unwrap();
+    let after = [told("ada", "whisper@1"), told("ada", "whisper@2"), told("ada", &digest)];
+    assert_eq!(before, after);
+}
+
+#[test]
+fn a_name_of_any_length_is_told_in_a_few_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    install(&registry, "ada", "shout@1.0", b"one").unwrap();
+    let error = registry.find("ada", &"shout".repeat(1 << 18)).err().unwrap();
+    assert!(error.message.len() < 400, "{}", error.message.len());
+}

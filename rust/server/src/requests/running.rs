@@ -120,10 +120,11 @@ impl Session {
     fn attached(&self, fields: &Attach) -> Result<(u64, Reader), Error> {
         let window_bytes = self.window(fields.window_bytes)?;
         lock(&self.attachments).make_room(|pid| self.shared.processes.knows(pid))?;
+        let read_on = (window_bytes, fields.after_seq.unwrap_or(0));
         let reader = self
             .shared
             .processes
-            .attach(&self.user, fields.pid, self.id, window_bytes)?;
+            .attach(&self.user, fields.pid, self.id, read_on)?;
         Ok((fields.pid, reader))
     }
 

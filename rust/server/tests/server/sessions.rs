@@ -339,6 +339,30 @@ fn the_kind_of_a_failure_is_clamped() {
 }
 
 #[test]
+fn a_client_cannot_have_events_that_were_not_sent_yet() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        client.install("p", "1", &spinning()).await;
+        let pid = client.launch("p").await;
+        client
+            .request(json!({"type": "detach", "pid": pid}))
+            .await
+            .unwrap();
+        for after_seq in [99, u64::MAX] {
+            let attach = json!({"type": "attach", "pid": pid, "after_seq": after_seq});
+            assert_eq!(
+                client.request(attach).await,
+                Err("invalid-argument".to_owned())
+            );
+        }
+        // A refusal attaches nobody.
+        let attach = json!({"type": "attach", "pid": pid, "after_seq": 0});
+        assert_eq!(client.request(attach).await.unwrap()["next_seq"], 1);
+    });
+}
+
+#[test]
 fn users_see_their_own_only() {
     let world = World::new();
     world.run(async {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use inferlet::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -44,10 +44,21 @@ enum Mistake {
     },
     /// An answer that is no JSON.
     Output,
+    /// An answer with a number that JSON does not have.
+    NanOutput,
+    /// The same, sent to the client.
+    NanSent,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Pairs(HashMap<(u32, u32), u64>),
+    Scores { scores: Vec<f64> },
 }
 
 #[inferlet::main]
-async fn main(mistake: Mistake) -> Result<HashMap<(u32, u32), u64>> {
+async fn main(mistake: Mistake) -> Result<Answer> {
     match mistake {
         Mistake::Error { text } => return Err(text),
         Mistake::UnknownModel { name } => drop(Model::load(&name)?),
@@ -84,11 +95,16 @@ async fn main(mistake: Mistake) -> Result<HashMap<(u32, u32), u64>> {
         }
         Mistake::Panic { index } => println!("{}", [0, 1, 2][index]),
         Mistake::Deadlock => std::future::pending().await,
-        Mistake::Recursion { depth } => return Ok(HashMap::from([((0, 0), recurse(depth))])),
+        Mistake::Recursion { depth } => return Ok(Answer::Pairs(HashMap::from([((0, 0), recurse(depth))]))),
         Mistake::Memory { bytes } => println!("{}", vec![1_u8; bytes].len()),
-        Mistake::Output => return Ok(HashMap::from([((0, 0), 0)])),
+        Mistake::Output => return Ok(Answer::Pairs(HashMap::from([((0, 0), 0)]))),
+        Mistake::NanOutput => {
+            let scores = vec![1.0, f64::NAN];
+            return Ok(Answer::Scores { scores });
+        }
+        Mistake::NanSent => inferlet::session::send_json(&HashMap::from([("score", f64::INFINITY)]))?,
     }
-    Ok(HashMap::new())
+    Ok(Answer::Pairs(HashMap::new()))
 }
 
 /// Uses a frame of the stack for each level.

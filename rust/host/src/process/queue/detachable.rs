@@ -94,6 +94,11 @@ pub(crate) enum NotAttached {
     Taken,
     /// Every event was taken, the last one among them.
     Over,
+    /// The reader has, as it says, an event that there is not yet.
+    Beyond {
+        /// The number of the last event.
+        last_seq: u64,
+    },
 }
 
 impl DetachableQueue {
@@ -129,16 +134,29 @@ impl DetachableQueue {
     }
 
     /// Attaches a reader that gets at most `window_bytes` of payload (one event may go beyond) ahead of what it
-    /// acknowledged. Returns its number and that of the first event that it will get.
+    /// acknowledged. It has the events up to `after_seq` already. Returns its number and that of the first event that
+    /// waits, which it may have too.
     ///
     /// # Errors
-    /// When another reader is attached, and when there is nothing to read and never will be.
-    pub(crate) fn attach(&self, window_bytes: usize) -> Result<(u64, u64), NotAttached> {
+    /// When another reader is attached, when there is nothing to read and never will be, and when `after_seq` is beyond
+    /// the last event: such a reader would pass over whatever comes.
+    pub(crate) fn attach(
+        &self,
+        window_bytes: usize,
+        after_seq: u64,
+    ) -> Result<(u64, u64), NotAttached> {
         let mut state = lock(&self.state);
         if state.reader.is_some() {
             return Err(NotAttached::Taken);
         }
         if state.line.is_over() {
+            return Err(NotAttached::Over);
+        }
+        let last_seq = state.line.last_seq;
+        if after_seq > last_seq {
+            return Err(NotAttached::Beyond { last_seq });
+        }
+        if state.line.ended && after_seq == last_seq && after_seq > 0 {
             return Err(NotAttached::Over);
         }
         let reader = state.next_reader;

@@ -152,7 +152,7 @@ async fn without_a_reader_nothing_waits_and_the_oldest_output_is_dropped_and_cou
         send(&queue, text(character)).await.unwrap();
     }
     queue.finish(Event::Return("null".to_owned()).into());
-    let (reader, first_seq) = queue.attach(usize::MAX).unwrap();
+    let (reader, first_seq) = queue.attach(usize::MAX, 0).unwrap();
     assert_eq!(first_seq, 2);
     assert_eq!(
         readable(&queue, reader),
@@ -175,7 +175,7 @@ fn the_last_event_is_never_dropped() {
     let queue = keeping();
     queue.finish(Event::Return("\"a value longer than all that is kept, by far: ... and on and on, to more than two events and their cost\"".repeat(9)).into());
     queue.push(text("late")).unwrap();
-    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    let (reader, _) = queue.attach(usize::MAX, 0).unwrap();
     assert!(matches!(
         readable(&queue, reader).as_slice(),
         [(1, Event::Return(_))]
@@ -185,7 +185,7 @@ fn the_last_event_is_never_dropped() {
 #[tokio::test]
 async fn a_reader_suspends_the_writer_and_its_going_lets_it_on() {
     let queue = keeping();
-    let (reader, first_seq) = queue.attach(usize::MAX).unwrap();
+    let (reader, first_seq) = queue.attach(usize::MAX, 0).unwrap();
     assert_eq!(first_seq, 1);
     send(&queue, text("a")).await.unwrap();
     send(&queue, text("b")).await.unwrap();
@@ -208,14 +208,14 @@ async fn a_reader_suspends_the_writer_and_its_going_lets_it_on() {
 #[test]
 fn what_was_not_acknowledged_is_sent_again() {
     let queue = keeping();
-    let (first, _) = queue.attach(usize::MAX).unwrap();
-    assert_eq!(queue.attach(usize::MAX), Err(NotAttached::Taken));
+    let (first, _) = queue.attach(usize::MAX, 0).unwrap();
+    assert_eq!(queue.attach(usize::MAX, 0), Err(NotAttached::Taken));
     queue.push(text("a")).unwrap();
     queue.push(text("b")).unwrap();
     assert_eq!(readable(&queue, first).len(), 2);
     queue.acknowledge(first, 1);
     queue.detach(first);
-    let (second, first_seq) = queue.attach(usize::MAX).unwrap();
+    let (second, first_seq) = queue.attach(usize::MAX, 0).unwrap();
     assert_eq!(first_seq, 2);
     queue.acknowledge(first, 2);
     queue.detach(first);
@@ -229,7 +229,7 @@ fn what_was_not_acknowledged_is_sent_again() {
 #[test]
 fn the_window_bounds_what_is_sent_ahead_of_the_acknowledged() {
     let queue = keeping();
-    let (reader, _) = queue.attach(3).unwrap();
+    let (reader, _) = queue.attach(3, 0).unwrap();
     for character in ["aa", "bb", "cc"] {
         queue.push(text(character)).unwrap();
     }
@@ -244,7 +244,7 @@ fn an_acknowledgement_ahead_skips_what_the_reader_has_from_before() {
     let queue = keeping();
     queue.push(text("a")).unwrap();
     queue.push(text("b")).unwrap();
-    let (reader, _) = queue.attach(1).unwrap();
+    let (reader, _) = queue.attach(1, 0).unwrap();
     queue.acknowledge(reader, 1);
     assert_eq!(readable(&queue, reader), [(2, text("b"))]);
 }
@@ -252,7 +252,7 @@ fn an_acknowledgement_ahead_skips_what_the_reader_has_from_before() {
 #[tokio::test]
 async fn a_reader_that_waits_learns_of_everything() {
     let queue = keeping();
-    let (reader, _) = queue.attach(1).unwrap();
+    let (reader, _) = queue.attach(1, 0).unwrap();
     let changed = queue.changed();
     queue.push(text("aa")).unwrap();
     changed.await;
@@ -272,7 +272,7 @@ async fn a_reader_that_waits_learns_of_everything() {
 #[test]
 fn the_log_stays_when_events_go() {
     let queue = keeping();
-    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    let (reader, _) = queue.attach(usize::MAX, 0).unwrap();
     queue.push(text("abc")).unwrap();
     queue.push(Event::Stderr("de".to_owned())).unwrap();
     queue.push(Event::File(vec![1])).unwrap();
@@ -289,7 +289,7 @@ fn what_is_held_is_counted_with_the_last_event_and_the_log() {
     queue.push(text("ab")).unwrap();
     queue.finish(Event::Return("null".to_owned()).into());
     assert_eq!(queue.held_bytes(), 2 * EVENT_BYTES + 2 + 2 + 4);
-    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    let (reader, _) = queue.attach(usize::MAX, 0).unwrap();
     queue.acknowledge(reader, 2);
     assert_eq!(queue.held_bytes(), 2 + 4);
 }
@@ -303,7 +303,7 @@ fn the_last_event_can_be_asked_for_until_it_is_forgotten() {
     let last = Event::Return("null".to_owned());
     queue.finish(last.clone().into());
     assert_eq!(queue.outcome().as_deref(), Some(&last));
-    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    let (reader, _) = queue.attach(usize::MAX, 0).unwrap();
     queue.acknowledge(reader, u64::MAX);
     assert_eq!(queue.outcome().as_deref(), Some(&last));
     queue.forget();
@@ -356,18 +356,38 @@ async fn futures_pending<F: Future + Unpin>(future: &mut F) -> bool {
 fn after_the_last_acknowledgement_there_is_nothing_to_attach_to() {
     let queue = keeping();
     queue.finish(Event::Return("1".to_owned()).into());
-    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    let (reader, _) = queue.attach(usize::MAX, 0).unwrap();
     assert!(queue.is_being_read());
     queue.acknowledge(reader, 1);
     assert!(!queue.is_being_read());
     queue.detach(reader);
-    assert_eq!(queue.attach(usize::MAX), Err(NotAttached::Over));
+    assert_eq!(queue.attach(usize::MAX, 0), Err(NotAttached::Over));
+}
+
+#[test]
+fn a_reader_cannot_have_what_was_not_sent_yet() {
+    let queue = keeping();
+    let beyond = |last_seq| Err(NotAttached::Beyond { last_seq });
+    assert_eq!(queue.attach(usize::MAX, 1), beyond(0));
+    for character in ["a", "b"] {
+        queue.push(text(character)).unwrap();
+    }
+    for after_seq in [3, u64::MAX] {
+        assert_eq!(queue.attach(usize::MAX, after_seq), beyond(2));
+    }
+    // Nobody is attached by a refusal, and the last event is no limit while more may come.
+    let (reader, _) = queue.attach(usize::MAX, 2).unwrap();
+    queue.detach(reader);
+    queue.finish(Event::Return("1".to_owned()).into());
+    assert_eq!(queue.attach(usize::MAX, 4), beyond(3));
+    assert_eq!(queue.attach(usize::MAX, 3), Err(NotAttached::Over));
+    assert!(queue.attach(usize::MAX, 2).is_ok());
 }
 
 #[test]
 fn what_is_forgotten_holds_nothing_and_a_reader_that_waits_is_told() {
     let queue = keeping();
-    let (reader, _) = queue.attach(1).unwrap();
+    let (reader, _) = queue.attach(1, 0).unwrap();
     queue.push(text("abc")).unwrap();
     queue.push(text("d")).unwrap();
     assert_eq!(readable(&queue, reader).len(), 1);
@@ -387,7 +407,7 @@ fn what_is_forgotten_holds_nothing_and_a_reader_that_waits_is_told() {
 #[test]
 fn a_reader_that_was_sent_all_is_told_nothing_more() {
     let queue = keeping();
-    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    let (reader, _) = queue.attach(usize::MAX, 0).unwrap();
     queue.finish(Event::Return("1".to_owned()).into());
     assert_eq!(readable(&queue, reader).len(), 1);
     queue.forget();

@@ -1,0 +1,83 @@
+"""`pie run PROGRAM -- --help` of Rust programs whose manifest does not say what they take: nothing is built or run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pie._engine import pack_program
+from support.command import pie
+from support.folders import write
+
+CRATE = '[package]\nname = "poet"\nversion = "0.1.0"\n'
+MANIFEST = '[package]\nname = "poet"\nversion = "1.2.3"\ndescription = "writes"\n'
+COMPONENT = b"\0asm\x0d\0\x01\0"
+TYPED = """use inferlet::prelude::*;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Input {
+    /// The name: of a person.
+    full_name: Option<String>,
+    #[serde(default)]
+    n: u32,
+    words: Vec<String>,
+}
+
+#[inferlet::main]
+async fn main(input: Input) -> Result<String> {
+    Ok(String::new())
+}
+"""
+
+
+def help_of(path: Path) -> str:
+    done = pie("run", str(path), "--dummy", "--", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "A [parameters] table in a Pie.toml" in done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize(("manifest", "title"), [(None, "poet\n"), (MANIFEST, "poet 1.2.3: writes\n")])
+def test_the_fields_of_the_input_are_those_of_its_struct(tmp_path: Path, manifest: str | None, title: str) -> None:
+    folder = tmp_path / "poet"
+    write(folder, {"Cargo.toml": CRATE, "src/lib.rs": TYPED} | ({} if manifest is None else {"Pie.toml": manifest}))
+    assert help_of(folder).startswith(
+        f"{title}"
+        "  --full-name  Option<String>  (may be left out)\n"
+        "  --n          u32             (may be left out)\n"
+        "  --words      Vec<String>     (required)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("#[inferlet::main]\nasync fn main() -> Result<()> { Ok(()) }\n", "It takes any input."),
+        ("#[inferlet::main]\nfn main(words: Vec<String>) -> Result<()> { Ok(()) }\n", "Its main takes a Vec<String>, as JSON"),
+        (TYPED.replace("#[derive", '#[serde(rename_all = "camelCase")]\n#[derive'), "Its main takes a Input, as JSON"),
+        ("#[inferlet::main]\nfn main(pair: (u8, u8)) -> Result<()> { Ok(()) }\n", "Its manifest does not say what it takes."),
+        ("// no entry\n", "Its manifest does not say what it takes."),
+    ],
+)
+def test_another_input_is_told_as_far_as_the_files_say_it(tmp_path: Path, text: str, says: str) -> None:
+    folder = tmp_path / "poet"
+    write(folder, {"Cargo.toml": CRATE, "src/lib.rs": text})
+    assert says in help_of(folder)
+
+
+def test_a_built_program_is_told_that_nothing_says_what_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "poet.wasm").write_bytes(COMPONENT)
+    assert help_of(tmp_path / "poet.wasm").startswith("poet\nIt has no manifest that says what it takes.\n")
+    (tmp_path / "packed.wasm").write_bytes(pack_program("component", {}, "", MANIFEST, None, COMPONENT))
+    assert help_of(tmp_path / "packed.wasm").startswith("poet 1.2.3: writes\nIts manifest does not say what it takes.\n")
+
+
+def test_a_built_program_that_reads_its_arguments_gets_them(tmp_path: Path) -> None:
+    section = b"\0\x05\x04args"
+    (tmp_path / "own.wasm").write_bytes(COMPONENT + section)
+    done = pie("run", str(tmp_path / "own.wasm"), "--dummy", "--", "--help")
+    # It is launched, and such a component exports nothing that could run.
+    assert done.returncode == 1
+    assert "[parameters]" not in done.stdout
