@@ -18,8 +18,7 @@ from support.engines import mcp_server, started
 from support.launching import finish, python_source
 from tools.artefact import BuildError
 from tools.python_snapshot import mark_immortal
-from vectors.test_vectors import VECTORS
-from vectors.test_vectors import test_vector as check_vector
+from vectors.test_vectors import GIVEN_UP, VECTORS, add_leisurely, check_vector
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "tools" / "build_python_runtime.py"
@@ -55,18 +54,32 @@ def runtimes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plain(runtimes: Path) -> Iterator[Engine]:
     """An engine with that runtime, and the dummy driver."""
-    # For this engine alone: one that others share may be made while it lives.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pie.engine, "RUNTIMES", runtimes)
-        engine = Engine(mcp={"tests": mcp_server("mcp_server.py")})
+    engine = plain_engine(runtimes)
     engine.add_model(options=ModelConfig(driver="dummy"))
     with started(engine):
         yield engine
 
 
+@pytest.fixture(scope="module")
+def leisurely(runtimes: Path) -> Iterator[Engine]:
+    """An engine with that runtime, whose device takes its time."""
+    engine = plain_engine(runtimes)
+    add_leisurely(engine)
+    with started(engine):
+        yield engine
+
+
+def plain_engine(runtimes: Path) -> Engine:
+    """An engine without a model, with the runtimes of that folder."""
+    # For this engine alone: one that others share may be made while it lives.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pie.engine, "RUNTIMES", runtimes)
+        return Engine(mcp={"tests": mcp_server("mcp_server.py")})
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_vectors_are_the_same(plain: Engine, name: str) -> None:
-    check_vector(plain, name, "python")
+def test_vectors_are_the_same(request: pytest.FixtureRequest, name: str) -> None:
+    check_vector(request.getfixturevalue("leisurely" if name in GIVEN_UP else "plain"), name, "python")
 
 
 def test_failures_are_the_same(plain: Engine, dummy: Engine) -> None:

@@ -361,7 +361,11 @@ impl Client {
         let mut asked = json!({ "pid": pid });
         set(&mut asked, "window_bytes", window_bytes);
         // Servers of before do not know the field, and need none where there is nothing to pass over.
-        set(&mut asked, "after_seq", (after_seq > 0).then_some(after_seq));
+        set(
+            &mut asked,
+            "after_seq",
+            (after_seq > 0).then_some(after_seq),
+        );
         let expected = Expected::Attach {
             window_bytes: self.window(window_bytes)?,
             after_seq,

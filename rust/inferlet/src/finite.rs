@@ -361,11 +361,19 @@ mod tests {
         let of = |name: &str| BTreeMap::from([(name.to_owned(), [Some(1.0), Some(f64::NAN)])]);
         for (found, expected) in [
             (told(&f64::NAN), " is the number NaN"),
-            (told(&[1.0, f64::NEG_INFINITY]), " at [1] is the number -inf"),
+            (
+                told(&[1.0, f64::NEG_INFINITY]),
+                " at [1] is the number -inf",
+            ),
             (told(&of("scores")), " at scores[1] is the number NaN"),
             (told(&of("a b")), " at [\"a b\"][1] is the number NaN"),
             (
-                told(&(1, Kind::Struct { share: f32::INFINITY })),
+                told(&(
+                    1,
+                    Kind::Struct {
+                        share: f32::INFINITY,
+                    },
+                )),
                 " at [1].Struct.share is the number inf",
             ),
             (
@@ -396,6 +404,9 @@ mod tests {
     fn a_long_place_is_cut() {
         let key = "k".repeat(1000);
         let text = told(&BTreeMap::from([(key, f64::NAN)])).unwrap();
-        assert!(text.len() < 120 && text.contains("kk... is the number NaN"), "{text}");
+        assert!(
+            text.len() < 120 && text.contains("kk... is the number NaN"),
+            "{text}"
+        );
     }
 }

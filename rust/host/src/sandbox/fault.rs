@@ -309,7 +309,11 @@ mod tests {
             "core::panicking::panic_bounds_check",
             "<alloc::vec::Vec<T> as core::ops::index::Index<I>>::index",
         ];
-        let own = ["rust_poet::line", "<poet::Line as core::fmt::Display>::fmt", "poet::main"];
+        let own = [
+            "rust_poet::line",
+            "<poet::Line as core::fmt::Display>::fmt",
+            "poet::main",
+        ];
         let names: Vec<&str> = machinery.into_iter().chain(own).collect();
         assert_eq!(
             shown(&names),

@@ -264,8 +264,8 @@ impl Registry {
                 None => index.newest(user, program).map(|found| (program, found)),
             }
         };
-        let (name, installed) = found
-            .ok_or_else(|| absent::to_launch(user, program, &index.alike(user, program)))?;
+        let (name, installed) =
+            found.ok_or_else(|| absent::to_launch(user, program, &index.alike(user, program)))?;
         Ok(Found {
             label: format!("{name}@{}", installed.version),
             user: user.to_owned(),

@@ -436,8 +436,9 @@ fn a_program_that_is_not_there_is_told_what_its_user_has_and_nothing_of_others()
         Ok(found) => found.label,
         Err(error) => error.message,
     };
-    let listed =
-        |user: &str| format!("install it first, or choose one that `pie programs --user {user}` lists");
+    let listed = |user: &str| {
+        format!("install it first, or choose one that `pie programs --user {user}` lists")
+    };
     let digest = digest_of(&Component::new(*b"whisper@1"));
     for (program, remedy) in [
         (
@@ -468,7 +469,11 @@ fn a_program_that_is_not_there_is_told_what_its_user_has_and_nothing_of_others()
         );
     }
     // Of those of somebody else there is no trace: the words stay the same when they are gone.
-    let before = [told("ada", "whisper@1"), told("ada", "whisper@2"), told("ada", &digest)];
+    let before = [
+        told("ada", "whisper@1"),
+        told("ada", "whisper@2"),
+        told("ada", &digest),
+    ];
     assert_eq!(
         told("carl", "shout@1.0"),
         format!("\"carl\" has no program \"shout@1.0\"; {}", listed("carl"))
@@ -476,7 +481,11 @@ fn a_program_that_is_not_there_is_told_what_its_user_has_and_nothing_of_others()
     registry
         .uninstall(turn(&registry), "bob", "whisper", "1")
         .unwrap();
-    let after = [told("ada", "whisper@1"), told("ada", "whisper@2"), told("ada", &digest)];
+    let after = [
+        told("ada", "whisper@1"),
+        told("ada", "whisper@2"),
+        told("ada", &digest),
+    ];
     assert_eq!(before, after);
 }
 
@@ -485,6 +494,9 @@ fn a_name_of_any_length_is_told_in_a_few_words() {
     let folder = tempfile::tempdir().unwrap();
     let registry = open(folder.path());
     install(&registry, "ada", "shout@1.0", b"one").unwrap();
-    let error = registry.find("ada", &"shout".repeat(1 << 18)).err().unwrap();
+    let error = registry
+        .find("ada", &"shout".repeat(1 << 18))
+        .err()
+        .unwrap();
     assert!(error.message.len() < 400, "{}", error.message.len());
 }
