@@ -95,14 +95,18 @@ async fn main(mistake: Mistake) -> Result<Answer> {
         }
         Mistake::Panic { index } => println!("{}", [0, 1, 2][index]),
         Mistake::Deadlock => std::future::pending().await,
-        Mistake::Recursion { depth } => return Ok(Answer::Pairs(HashMap::from([((0, 0), recurse(depth))]))),
+        Mistake::Recursion { depth } => {
+            return Ok(Answer::Pairs(HashMap::from([((0, 0), recurse(depth))])));
+        }
         Mistake::Memory { bytes } => println!("{}", vec![1_u8; bytes].len()),
         Mistake::Output => return Ok(Answer::Pairs(HashMap::from([((0, 0), 0)]))),
         Mistake::NanOutput => {
             let scores = vec![1.0, f64::NAN];
             return Ok(Answer::Scores { scores });
         }
-        Mistake::NanSent => inferlet::session::send_json(&HashMap::from([("score", f64::INFINITY)]))?,
+        Mistake::NanSent => {
+            inferlet::session::send_json(&HashMap::from([("score", f64::INFINITY)]))?
+        }
     }
     Ok(Answer::Pairs(HashMap::new()))
 }
