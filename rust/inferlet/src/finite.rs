@@ -341,6 +341,8 @@ impl SerializeMap for Within<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use serde::Serialize;
+
     use super::*;
 
     #[derive(Serialize)]
