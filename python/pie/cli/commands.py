@@ -46,7 +46,10 @@ class ProgramCommand(Command):
 
 
 class NamedCommand(Command):
-    """A command about one thing that a model has under a name. Says how both are given, to whoever gives one of them."""
+    """A command about one thing that a model has under a name.
+
+    Says how both are given, to whoever gives one of them.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The arguments left over, as the library reads them."""

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from pie import snapshots
 from pie.cli.progress import working
 from pie.cli.tables import age, print_table, size
 from pie.cli.terminal import EXIT_ERROR, plain
+from pie.config.suggest import nearest
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -229,9 +229,9 @@ def _near(wanted: Wanted, there: Sequence[snapshots.Kept]) -> str:
         return f"there is one of {owners}: name the user with --of USER"
     if names := _some(kept.name for kept in there if kept.owner == wanted.name):
         return f"{wanted.name!r} is a user, who has {names}: give the name of one, and --of {wanted.name}"
-    if near := get_close_matches(wanted.name, [kept.name for kept in there], 1):
-        owners = _some(kept.owner for kept in there if kept.name == near[0])
-        return f"did you mean {near[0]!r}, of {owners}?"
+    if (near := nearest(wanted.name, (kept.name for kept in there))) is not None:
+        owners = _some(kept.owner for kept in there if kept.name == near)
+        return f"did you mean {near!r}, of {owners}?"
     return f"there are {_some(kept.name for kept in there)}, which `pie snapshots list` shows with their users"
 
 
@@ -241,8 +241,10 @@ def _near_model(folder: Path, model: str) -> str:
     models = [str(one.index["model"]) if one.index else one.path.parent.name for one in kept]
     if not models:
         return f"there are no others; {_KEPT_WHERE}"
-    near = get_close_matches(model, models, 1)
-    return f"did you mean the model {near[0]!r}?" if near else f"there are those of {_some(models)}; `pie snapshots list` names them"
+    near = nearest(model, models)
+    return (
+        f"did you mean the model {near!r}?" if near is not None else f"there are those of {_some(models)}; `pie snapshots list` names them"
+    )
 
 
 def _some(names: Iterable[str]) -> str:
