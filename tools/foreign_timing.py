@@ -34,13 +34,15 @@ _MODEL = "pie-tiny"
 _ABSENT_DIGEST = "sha256:" + "0a" * 32
 _LEAST_P = 0.01
 _KEEPER = """
-from inferlet import Context, Model, messaging, session
+from inferlet import Adapter, Context, Model, messaging, session
 
 
 async def main(input):
     ctx = Context(Model.load("default")).user("a secret of 1968")
     await ctx.flush()
     ctx.save("vault")
+    if Adapter.open(Model.load("default"), "vault") is None:
+        Adapter.create(Model.load("default"), "vault", rank=1)
     messaging.push("jobs", "a secret of 1969")
     session.send("ready")
     await session.receive()
@@ -165,6 +167,7 @@ def rows(digest: str, pids: dict[str, int], absent_pid: int) -> Iterator[Row]:
         "install, digest": ("install", {"name": "mine", "version": "1", "digest": "GIVEN"}, digest, _ABSENT_DIGEST),
         "uninstall": ("uninstall", {"name": "GIVEN", "version": "1.0.0"}, "keeper", "absent"),
         "discard_topic": ("discard_topic", {"topic": "GIVEN"}, "jobs", "none"),
+        "delete_adapter": ("delete_adapter", {"model": _MODEL, "name": "GIVEN"}, "vault", "vaulx"),
         "delete_snapshot": ("delete_snapshot", {"model": _MODEL, "name": "GIVEN"}, "vault", "vaulx"),
     }
     for name, (verb, fields, foreign, absent) in named.items():

@@ -35,7 +35,11 @@ def rent(ctx: Context) -> float:
 
 
 def dividend(model: Model) -> float:
-    """Credits that this program got as its last share of the rent, in proportion to what it began with."""
+    """Credits that this program got as its last share of the rent, in proportion to what it began with.
+
+    It is 0 until pages were short while the program ran: nobody pays rent otherwise. From then on it is the share of
+    the last auction.
+    """
     _arguments.of_type("model", model, Model)
     return _scheduling.dividend(model._raw)
 

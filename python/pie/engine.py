@@ -45,7 +45,7 @@ LOOPBACK = "127.0.0.1"
 """Where `Engine.serve_program` serves."""
 
 _NOBODY = "anonymous"
-"""Whose processes those are that answer anybody."""
+"""Whose processes those are that answer anybody, where no user is named."""
 _DUMMY_PAGES = 4096
 _DUMMY_EMBEDDINGS = 8
 _DUMMY_TOKEN_BYTES = 24
@@ -305,6 +305,7 @@ class Engine:
         input: Any = None,  # noqa: A002  # what the entry calls it
         args: Sequence[str] = (),
         seed: int | None = None,
+        username: str | None = None,
         token_budget: int | None = None,
         credits: float | None = None,  # noqa: A002  # what all clients call it
         programs: Mapping[str, Program] | None = None,
@@ -318,7 +319,8 @@ class Engine:
         settings = replace(config.server, host=LOOPBACK, port=port, auth="off", trusted_proxies=(), operators=())
         text = _as_json(input)
         named = {name: (_content(named), named.manifest) for name, named in (programs or {}).items()}
-        launch = Launch(text, args, seed, _NOBODY, program.manifest, token_budget, None, named, credits=credits)
+        user = _NOBODY if username is None else username
+        launch = Launch(text, args, seed, user, program.manifest, token_budget, None, named, credits=credits)
         return self._engine.serve_program(
             _content(program), launch, label=label, data_dir=str(data_dir), shared=shared, settings=of_engine("server", settings)
         )

@@ -36,6 +36,7 @@ _PAGES_MAGIC = b"pie-page"
 _PAGES_VERSION = 1
 _PAGES = struct.Struct("<8sIIIIQ32s")
 _SUM_BYTES = 4
+_PIECE_BYTES = 1 << 20
 _LOCK = ".lock"
 _MAX_FOLDER_BYTES = 200
 _INDEX_KINDS: dict[str, type] = {
@@ -82,6 +83,17 @@ class Kept:
         """The numbers of the other files whose runs it shares."""
         runs = self.index["runs"] if self.index else []
         return sorted({run["file"] for run in runs} - {self.number})
+
+
+@dataclass(frozen=True)
+class PlaceOfPages:
+    """Where the pages of a run lie."""
+
+    path: Path
+    run: int
+    """Which of the runs of its snapshot it is, counted from 0."""
+    key: str
+    """What the run is known by, in hexadecimal digits."""
 
 
 @dataclass(frozen=True)
@@ -164,34 +176,15 @@ def read_content(kept: Kept) -> Content:
 
     Raises PieError `snapshot-unusable` where something is damaged or missing.
     """
-    if kept.problem is not None:
-        raise PieError("snapshot-unusable", kept.problem)
-    if kept.index is None:
-        _refuse(kept.path, "its index cannot be read")
-    decoding = _Decoding(kept.path)
-    runs = _read_runs(kept)
-    key = hashlib.sha256()
-    for part in ("pie-run-1", kept.index["model_digest"], kept.index["tokenizer_digest"], kept.index["owner"]):
-        raw = part.encode()
-        key.update(struct.pack("<Q", len(raw)) + raw)
-    before = key.digest()
-    for place, raw in runs:
-        before = hashlib.sha256(before + raw).digest()
-        if before.hex() != place["key"]:
-            _refuse(kept.path, "a run of its tokens is damaged")
-        words = _Words(raw, kept.path)
-        if decoding.stretch(words) != RUN_TOKENS or words.left:
-            _refuse(kept.path, "a run of its tokens is damaged")
-    words = _Words(_part(kept, "tail"), kept.path)
-    decoding.stretch(words)
-    pending, buffer = words.words(), words.words()
-    if words.left:
-        _refuse(kept.path, "its tail is damaged")
-    _part(kept, "runs")
-    state, turns = _object(kept, "state"), _object(kept, "turns")
-    if not isinstance(turns.get("stretches"), list):
-        _refuse(kept.path, "its part 'turns' is damaged")
-    return Content(decoding.tokens, decoding.special, pending, buffer, state, turns)
+    return _read(kept, _Decoding(kept.path))
+
+
+def check(kept: Kept) -> None:
+    """Reads all that `read_content` reads, and keeps no more of it than a run of tokens at once.
+
+    Raises PieError `snapshot-unusable` where something is damaged or missing.
+    """
+    _read(kept, _Decoding(kept.path, keeps=False))
 
 
 def page_bytes(kept: Kept) -> int:
@@ -205,15 +198,26 @@ def page_bytes(kept: Kept) -> int:
 
 def read_pages(kept: Kept) -> list[KeptPages]:
     """The files with pages of the runs of a snapshot. Every checksum is compared."""
-    found = []
-    for run, place in enumerate(kept.index["runs"] if kept.index else []):
-        path = kept.path.with_name(f"{place['file']:016x}-{place['key'][:32]}.kv")
-        if path.is_file() and not path.is_symlink():
-            try:
-                found.append(_pages(path, run, place["key"]))
-            except PieError as error:
-                found.append(KeptPages(path, _size(path), run, problem=error.message))
-    return found
+    return [found for place in places_of_pages(kept) if (found := read_pages_at(place)) is not None]
+
+
+def places_of_pages(kept: Kept) -> list[PlaceOfPages]:
+    """Where the pages of each run of a snapshot lie, if they were kept; snapshots that share runs share the places."""
+    folder = kept.path.parent
+    runs = enumerate(kept.index["runs"] if kept.index else [])
+    return [PlaceOfPages(folder / f"{place['file']:016x}-{place['key'][:32]}.kv", run, place["key"]) for run, place in runs]
+
+
+def read_pages_at(place: PlaceOfPages) -> KeptPages | None:
+    """The file with pages at a place; None where there is none. Every checksum is compared."""
+    path = place.path
+    if not path.is_file() or path.is_symlink():
+        return None
+    try:
+        return _pages(path, place.run, place.key)
+    except PieError as error:
+        n_bytes = path.stat().st_size if path.is_file() else 0  # an engine may have removed it since
+        return KeptPages(path, n_bytes, place.run, problem=error.message)
 
 
 def delete(folder: Path, kept: Kept) -> None:
@@ -243,6 +247,37 @@ def delete(folder: Path, kept: Kept) -> None:
             os.close(opened)
 
 
+def _read(kept: Kept, decoding: _Decoding) -> Content:
+    """What the context of a snapshot says, as far as `decoding` keeps it."""
+    if kept.problem is not None:
+        raise PieError("snapshot-unusable", kept.problem)
+    if kept.index is None:
+        _refuse(kept.path, "its index cannot be read")
+    runs = _read_runs(kept)
+    key = hashlib.sha256()
+    for part in ("pie-run-1", kept.index["model_digest"], kept.index["tokenizer_digest"], kept.index["owner"]):
+        raw = part.encode()
+        key.update(struct.pack("<Q", len(raw)) + raw)
+    before = key.digest()
+    for place, raw in runs:
+        before = hashlib.sha256(before + raw).digest()
+        if before.hex() != place["key"]:
+            _refuse(kept.path, "a run of its tokens is damaged")
+        words = _Words(raw, kept.path)
+        if decoding.stretch(words) != RUN_TOKENS or words.left:
+            _refuse(kept.path, "a run of its tokens is damaged")
+    words = _Words(_part(kept, "tail"), kept.path)
+    decoding.stretch(words)
+    pending, buffer = words.words(), words.words()
+    if words.left:
+        _refuse(kept.path, "its tail is damaged")
+    _compare(kept, "runs")
+    state, turns = _object(kept, "state"), _object(kept, "turns")
+    if not isinstance(turns.get("stretches"), list):
+        _refuse(kept.path, "its part 'turns' is damaged")
+    return Content(decoding.tokens, decoding.special, pending, buffer, state, turns)
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     with (folder / _LOCK).open("ab") as lock:
@@ -251,7 +286,7 @@ def _locked(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             message = (
                 f"an engine uses the snapshots in {folder}; end it first, or have its server delete the snapshot: "
-                "pie snapshot delete MODEL NAME"
+                "pie snapshot delete MODEL NAME --server HOST:PORT"
             )
             raise PieError("invalid-argument", message) from error
         yield
@@ -359,6 +394,16 @@ def _part(kept: Kept, part: str) -> bytes:
     return raw
 
 
+def _compare(kept: Kept, part: str) -> None:
+    """Compares the checksum of a part that may be long."""
+    offset, length, digest = kept.extents[part]
+    found = hashlib.sha256()
+    for begin in range(offset, offset + length, _PIECE_BYTES):
+        found.update(_read_at(kept.path, begin, min(_PIECE_BYTES, offset + length - begin)))
+    if found.digest() != digest:
+        _refuse(kept.path, f"its part {part!r} is damaged")
+
+
 def _object(kept: Kept, part: str) -> dict[str, Any]:
     try:
         value = json.loads(_part(kept, part))
@@ -430,21 +475,25 @@ class _Words:
 
 
 class _Decoding:
-    """The tokens of a context, stretch by stretch."""
+    """The tokens of a context, stretch by stretch; they are not kept where they are only looked at."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, keeps: bool = True) -> None:
         self.path = path
+        self.keeps = keeps
         self.tokens: list[int] = []
         self.special: list[SpecialToken] = []
 
     def stretch(self, words: _Words) -> int:
         """Adds the tokens that come next, and what is special of them; returns how many those are."""
         tokens = words.words()
-        self.tokens += tokens
+        if self.keeps:
+            self.tokens += tokens
         for _ in range(words.word()):
             slot, position, adapter, version, has_seed, seed, media = words.take("<IIQIIQQ")
             zo_seed = seed if has_seed else None
-            self.special.append(SpecialToken(slot, position, adapter, version, zo_seed, media, words.words()))
+            special = SpecialToken(slot, position, adapter, version, zo_seed, media, words.words())
+            if self.keeps:
+                self.special.append(special)
         return len(tokens)
 
 

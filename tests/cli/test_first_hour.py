@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.command import PATIENCE_S, environment
+from support.command import PATIENCE_S, environment, squeezed
 from support.serving import Served, serving
 
 TABLE = tomllib.loads(Path(__file__).with_name("first_hour.toml").read_text(encoding="utf-8"))
@@ -28,11 +28,6 @@ CURL = (
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("served")) as running:
         yield running
-
-
-def squeezed(text: str) -> str:
-    """The text without the lines of boxes, and with one blank for all white space."""
-    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
 
 
 @pytest.mark.parametrize("row", TABLE["row"], ids=[f"{row['id']}: {row['command']}" for row in TABLE["row"]])

@@ -231,7 +231,8 @@ function pem(label, bytes) {
 
 /** What each method is called with in front of its options. */
 const BEFORE_OPTIONS = {
-  attach: [1], checkProgram: ['a'], connections: [], deleteSnapshot: ['m', 'a'], disconnect: [1], discardTopic: ['a'],
+  adapters: [], attach: [1], checkProgram: ['a'], connections: [], deleteAdapter: ['m', 'a'], deleteSnapshot: ['m', 'a'],
+  disconnect: [1], discardTopic: ['a'],
   install: [new Uint8Array(1)], launch: ['a'], launchDaemon: [new Uint8Array(1)], list: [], logs: [1], outcome: [1], ping: [],
   programs: [], registerMcpServer: ['a', { connect: () => null }], resolveVersion: ['a'], snapshots: [], stats: [], terminate: [1],
   topics: [], uninstall: ['a', '1'], unregisterMcpServer: ['a'], upload: [new Uint8Array(1)],

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command import PATIENCE_S, command, environment, pie, start
+from support.command import PATIENCE_S, command, environment, pie, squeezed, start
 from support.launching import LANGUAGES, ROOT
 
 EXAMPLES = {
@@ -226,3 +226,27 @@ def test_an_empty_path_is_no_program(tmp_path: Path) -> None:
     done = pie("run", "", "--dummy", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "the path is empty" in done.stderr
+
+
+def test_a_run_is_of_the_user_who_is_named(tmp_path: Path) -> None:
+    (tmp_path / "who.py").write_text("from inferlet import runtime\ndef main(input):\n    return runtime.username()\n")
+    assert pie("run", "who.py", "--dummy", cwd=tmp_path).stdout == "anonymous\n"
+    done = pie("run", "who.py", "--dummy", "--user", "ann", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "ann\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("run p.py --dummy --key secret", "--key"),
+        ("run p.py --dummy --user ann --private-key id", "--private-key"),
+        ("run p.py --dummy --watch --key secret", "--key"),
+        ("doctor --user ann", "--user"),
+        ("doctor --key secret", "--key"),
+    ],
+)
+def test_what_says_to_a_server_who_asks_needs_a_server(tmp_path: Path, line: str, option: str) -> None:
+    (tmp_path / "p.py").write_text("def main(input):\n    return 'ran'\n")
+    done = pie(*line.split(), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"`{option}` only counts with `--server`" in squeezed(done.stderr)

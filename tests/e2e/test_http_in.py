@@ -255,6 +255,19 @@ def test_a_slow_reader_holds_its_program_up(tmp_path: Path, language: str) -> No
         assert n_bytes == N_PARTS * PART_BYTES
 
 
+def test_requests_are_answered_as_the_user_who_is_named(tmp_path: Path) -> None:
+    program = tmp_path / "who.py"
+    program.write_text(
+        "from inferlet import runtime\nfrom inferlet.http_server import Response\n\n\n"
+        "async def fetch(request):\n    return Response(runtime.username())\n"
+    )
+    for user in ("anonymous", "ann"):
+        folder = tmp_path / user
+        folder.mkdir()
+        with door(folder, program, shared=False, options={} if user == "anonymous" else {"username": user}) as opened:
+            assert opened.ask("/").body == user.encode()
+
+
 def test_a_head_is_bounded(tmp_path: Path) -> None:
     with door(tmp_path, PATHS["python"], shared=True, http_header_bytes=8192) as opened:
         answer = opened.ask("/echo", X_Long="x" * 9000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -42,9 +43,12 @@ def collect(name: str) -> dict[str, Any]:
     return {"op": "collect_tokens", "gen": name}
 
 
-def said(language: str, last: dict[str, Any], n_pages: int, **options: Any) -> tuple[list[Any], ModelStats]:
-    """What the three contexts say, and the counters afterwards. All of them wait when the first begins to generate: a
-    context whose program is still to come back keeps its pages for a while, whatever others bid.
+def said(
+    language: str, last: dict[str, Any], n_pages: int, *, then: Sequence[dict[str, Any]] = (), **options: Any
+) -> tuple[Any, ModelStats]:
+    """What the three contexts say, or what the last operation of `then` answers, and the counters afterwards. All of
+    them wait when the first begins to generate: a context whose program is still to come back keeps its pages for a
+    while, whatever others bid.
     """
 
     def all_ask() -> bool:
@@ -55,7 +59,7 @@ def said(language: str, last: dict[str, Any], n_pages: int, **options: Any) -> t
         driver = Doing(DummyDriver("dummy", vocab_size=VOCAB_SIZE, n_pages=n_pages), 4, lambda: wait_for(all_ask, "three requests"))
         model = engine.add_model(driver=driver)
         engine.start()
-        outcome = finish(engine.launch(load_interpreter(language), input={"ops": contexts(last)}, seed=7, **options))
+        outcome = finish(engine.launch(load_interpreter(language), input={"ops": [*contexts(last), *then]}, seed=7, **options))
         assert outcome.code is None, outcome.message
         model.check()
         return outcome.value[-1], model.stats()
@@ -78,6 +82,15 @@ def test_a_context_bids_by_itself_and_nothing_within_a_scope(language: str) -> N
     # No token follows from any of it.
     assert bidding == roomy
     assert idling == [*roomy[:2], [roomy[2]]]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_dividend_is_nothing_until_pages_were_short(language: str) -> None:
+    asked = [{"op": "dividend"}]
+    nothing, _ = said(language, collect("c"), ROOMY, then=asked)
+    assert nothing == 0
+    share, stats = said(language, collect("c"), N_PAGES, then=asked)
+    assert 0 < round(share * 1e6) <= stats["rented_microcredits"]
 
 
 def test_a_program_without_credits_loses_and_gets_its_tokens() -> None:

@@ -20,7 +20,7 @@ from pie.engine import Engine
 from pie.errors import PieError
 from pie.isolation.driver import IsolatedDriver
 from support import isolated
-from support.command import pie
+from support.command import pie, squeezed
 from support.engines import started
 from support.launching import LANGUAGES, finish, load_interpreter, python_source, run
 
@@ -362,6 +362,7 @@ def test_the_command_line_lists_shows_exports_and_deletes(tmp_path: Path) -> Non
         used = pie("snapshots", "delete", model, "b", *where)
         assert used.returncode == 1
         assert "an engine uses the snapshots" in used.stderr
+        assert "pie snapshot delete MODEL NAME --server HOST:PORT" in used.stderr
     shown = json.loads(pie("snapshots", "show", model, "b", *where).stdout)
     assert (shown["owner"], shown["n_tokens"]) == ("ann", rows[1]["tokens"])
     exported = json.loads(pie("snapshots", "export", model, "b", *where).stdout)
@@ -376,6 +377,82 @@ def test_the_command_line_lists_shows_exports_and_deletes(tmp_path: Path) -> Non
         ops = [{"op": "snapshots"}, opened("b"), *QUESTION]
         names, is_there, *_, tokens = transcript(opened_engine, "rust", ops, username="ann")
         assert (names, is_there, len(tokens)) == (["b"], True, 8)
+
+
+@pytest.mark.parametrize("part", ["state", "turns", "tail", "runs"])
+def test_a_list_claims_no_more_than_it_has_read(tmp_path: Path, part: str) -> None:
+    where = ("--folder", str(tmp_path / "snapshots"))
+    with engine(tmp_path) as opened_engine:
+        transcript(opened_engine, "python", [*PROMPT, saved("a")], username="ann")
+        transcript(opened_engine, "python", [*PROMPT, saved("b")], username="bob")
+    whole = pie("snapshots", "list", "--check", *where)
+    assert (whole.returncode, whole.stdout.count("whole")) == (0, 2)
+    (kept, _) = snapshots.kept_in(folder(tmp_path))
+    offset, length, _ = kept.extents[part]
+    raw = bytearray(kept.path.read_bytes())
+    raw[offset + length // 2] ^= 1
+    kept.path.write_bytes(raw)
+    listed = pie("snapshots", "list", *where)
+    assert (listed.returncode, listed.stdout.count("header ok"), "whole" in listed.stdout) == (0, 2, False)
+    checked = pie("snapshots", "list", "--check", "--json", *where)
+    damaged, other = json.loads(checked.stdout)
+    assert (checked.returncode, damaged["checked"], other["problem"]) == (1, True, None)
+    assert "is damaged" in damaged["problem"]
+
+
+def test_damaged_pages_are_told_and_leave_a_snapshot_whole(tmp_path: Path) -> None:
+    where = ("--folder", str(tmp_path / "snapshots"))
+    with engine(tmp_path, pages="always") as opened_engine:
+        transcript(opened_engine, "python", [*PROMPT, saved("a"), saved("b")])
+    kept, _ = snapshots.kept_in(folder(tmp_path))
+    (pages,) = snapshots.read_pages(kept)
+    raw = bytearray(pages.path.read_bytes())
+    raw[-1] ^= 1
+    pages.path.write_bytes(raw)
+    checked = pie("snapshots", "list", "--check", *where)
+    # Both share the run, and so its pages.
+    assert (checked.returncode, checked.stdout.count("whole; damaged pages are computed again")) == (0, 2)
+
+
+def test_what_is_not_there_is_told_with_what_is_near_it(tmp_path: Path) -> None:
+    where = ("--folder", str(tmp_path / "snapshots"))
+    with engine(tmp_path) as opened_engine:
+        transcript(opened_engine, "python", [*PROMPT, saved("greeting"), saved("other")], username="ann")
+        (model,) = (one.name for one in opened_engine.models)
+
+    def refused(*arguments: str) -> str:
+        done = pie("snapshots", *arguments, *where)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("error[snapshot-missing]")
+        return done.stderr
+
+    assert "did you mean 'greeting', of 'ann'?" in refused("show", model, "greetings")
+    assert "'ann' is a user, who has 'greeting', 'other': give the name of one, and --of ann" in refused("show", model, "ann")
+    assert "there is one of 'ann': name the user with --of USER" in refused("delete", model, "greeting", "--of", "bob")
+    assert "there are 'greeting', 'other', which `pie snapshots list` shows with their users" in refused("show", model, "zzz")
+    assert f"did you mean the model {model!r}?" in refused("show", model + "s", "greeting")
+    assert f"there are those of {model!r}; `pie snapshots list` names them" in refused("show", "default", "greeting")
+    half = pie("snapshots", "show", "default", *where)
+    assert half.returncode == 2
+    assert "Give MODEL and NAME, as `pie snapshots list` shows them" in squeezed(half.stderr)
+    for command in (["list"], ["show", model, "greeting"]):
+        absent = pie("snapshots", *command, "--folder", str(tmp_path / "nope"))
+        assert (absent.returncode, absent.stdout) == (1, "")
+        assert f"there is no folder {tmp_path / 'nope'}" in absent.stderr
+
+
+def test_an_export_writes_over_no_file_unasked(tmp_path: Path) -> None:
+    where = ("--folder", str(tmp_path / "snapshots"))
+    with engine(tmp_path) as opened_engine:
+        transcript(opened_engine, "python", [*PROMPT, saved("a")])
+        (model,) = (one.name for one in opened_engine.models)
+    target = tmp_path / "mine.json"
+    target.write_text("mine")
+    refused = pie("snapshots", "export", model, "a", str(target), *where)
+    assert (refused.returncode, target.read_text()) == (1, "mine")
+    assert "is there already; name another file, or write over it with --force" in refused.stderr
+    assert pie("snapshots", "export", model, "a", str(target), "--force", *where).returncode == 0
+    assert json.loads(target.read_text())["index"]["name"] == "a"
 
 
 def file_of(*parts: bytes) -> bytes:

@@ -22,13 +22,15 @@ from support.verbs import documented, verbs
 
 # Saves a context, leaves a message, tells so, and waits for a message.
 KEEPER = """
-from inferlet import Context, Model, messaging, session
+from inferlet import Adapter, Context, Model, messaging, session
 
 
 async def main(input):
     ctx = Context(Model.load("default")).user("a secret of 1968")
     await ctx.flush()
     ctx.save("vault")
+    if Adapter.open(Model.load("default"), "vault") is None:
+        Adapter.create(Model.load("default"), "vault", rank=1)
     messaging.push("jobs", "a secret of 1969")
     session.send("ready")
     await session.receive()
@@ -115,7 +117,7 @@ class Scene:
     """What the spy was told before vera came."""
 
 
-LOOKS = ("programs", "processes", "snapshots", "topics", "stats")
+LOOKS = ("programs", "processes", "snapshots", "adapters", "topics", "stats")
 
 
 def looked(spy: Raw) -> dict[str, str]:
@@ -225,6 +227,12 @@ OF_NAMES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"model": MODEL, "name": "vault", "user": "vera"},
         {"model": MODEL, "name": "vault", "user": "nobo"},
     ),
+    "delete_adapter": ("delete_adapter", {"model": MODEL, "name": "vault"}, {"model": MODEL, "name": "vaulx"}),
+    "delete_adapter of": (
+        "delete_adapter",
+        {"model": MODEL, "name": "vault", "user": "vera"},
+        {"model": MODEL, "name": "vault", "user": "nobo"},
+    ),
     "unregister_mcp_server": ("unregister_mcp_server", {"name": "files"}, {"name": "filez"}),
     "discard_topic": ("discard_topic", {"topic": "jobs"}, {"topic": "none"}),
     "discard_topic of": ("discard_topic", {"topic": "jobs", "user": "vera"}, {"topic": "jobs", "user": "nobo"}),
@@ -277,6 +285,7 @@ OF_OPERATORS: dict[str, dict[str, Any]] = {
     "programs": {"all_users": True},
     "processes": {"all_users": True},
     "snapshots": {"all_users": True},
+    "adapters": {"all_users": True},
     "topics": {"all_users": True},
     "connections": {},
     "disconnect": {"connection": 1},
@@ -301,6 +310,7 @@ def test_nothing_that_one_may_look_at_tells_of_others(scene: Scene) -> None:
     assert [process["pid"] for process in scene.vera.ok("processes")["processes"]] == [scene.running]
     assert [program["name"] for program in scene.vera.ok("programs")["programs"]] == ["keeper"]
     assert [snapshot["name"] for snapshot in scene.vera.ok("snapshots")["snapshots"]] == ["vault"]
+    assert [adapter["name"] for adapter in scene.vera.ok("adapters")["adapters"]] == ["vault"]
     assert [(topic["topic"], topic["queued"]) for topic in scene.vera.ok("topics")["topics"]] == [("jobs", 2)]
     stats = scene.vera.ok("stats")
     assert (stats["n_live"], stats["n_ended"], stats["models"][MODEL]["n_snapshots"]) == (1, 1, 1)
@@ -321,5 +331,7 @@ def test_what_vera_has_is_as_it_was(scene: Scene) -> None:
         assert logs
     assert scene.vera.ok("outcome", pid=scene.running)["outcome"]["kind"] == "return"
     scene.vera.ok("delete_snapshot", model=MODEL, name="vault")
+    scene.vera.ok("delete_adapter", model=MODEL, name="vault")
+    assert scene.vera.ok("adapters") == {"adapters": []}
     scene.vera.ok("uninstall", name="keeper", version="1.0.0")
     assert scene.vera.ok("discard_topic", topic="jobs")["dropped"] == 2

@@ -67,3 +67,8 @@ def command(arguments: Sequence[str]) -> list[str]:
 def environment() -> dict[str, str]:
     """The environment of the tests, without what would change the output."""
     return {name: value for name, value in os.environ.items() if name not in {"FORCE_COLOR", "PYTHONPATH"}}
+
+
+def squeezed(text: str) -> str:
+    """The text without the lines of boxes, and with one blank for all white space."""
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())

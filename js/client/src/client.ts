@@ -6,8 +6,8 @@ import { Connection, nothing } from './connection.js';
 import { PieError, broken } from './errors.js';
 import { type LastEvent, eventOf, isLast } from './events.js';
 import {
-  type ConnectionInfo, type Logs, type ProcessInfo, type ProgramInfo, type ServerStats, type SnapshotInfo, type TopicInfo,
-  connectionOf, logsOf, processOf, programOf, snapshotOf, topicOf,
+  type AdapterInfo, type ConnectionInfo, type Logs, type ProcessInfo, type ProgramInfo, type ServerStats, type SnapshotInfo,
+  type TopicInfo, adapterOf, connectionOf, logsOf, processOf, programOf, snapshotOf, topicOf,
 } from './info.js';
 import type { McpServer } from './mcp.js';
 import { type Identity, type WebSocketClass, openSocket, platformWebSocket } from './opening.js';
@@ -258,6 +258,22 @@ export class Client {
     const { user, signal } = known('deleteSnapshot', options, OWNER);
     const fields = { model: checks.text('model', model), name: checks.text('name', name), ...of(user) };
     await this.#connection.request('delete_snapshot', fields, nothing, { signal });
+  }
+
+  /** The adapters to which programs of this user gave names, by model and name. */
+  async adapters(options: ListOptions = {}): Promise<AdapterInfo[]> {
+    const { allUsers = false, signal } = known('adapters', options, LIST);
+    return await this.#list('adapters', everybody(allUsers), adapterOf, signal);
+  }
+
+  /**
+   * Takes the name of an adapter; contexts that were computed with it go on. Throws PieError `adapter-missing`, and
+   * `adapter-busy` while a pass is computed with it.
+   */
+  async deleteAdapter(model: string, name: string, options: OwnerOptions = {}): Promise<void> {
+    const { user, signal } = known('deleteAdapter', options, OWNER);
+    const fields = { model: checks.text('model', model), name: checks.text('name', name), ...of(user) };
+    await this.#connection.request('delete_adapter', fields, nothing, { signal });
   }
 
   /** The topics by which programs of this user send to each other, by name. */

@@ -19,7 +19,7 @@ export { type Details, PieError } from './errors.js';
 export type {
   ErrorEvent, FileEvent, LastEvent, MessageEvent, NoticeEvent, ProcessEvent, ReturnEvent, StderrEvent, StdoutEvent,
 } from './events.js';
-export type { ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo } from './info.js';
+export type { AdapterInfo, ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo } from './info.js';
 export type { McpHandler, McpServer, McpTransport } from './mcp.js';
 export type { McpCommand } from './mcp-process.js';
 export type { WebSocketClass, WebSocketLike } from './opening.js';

@@ -1,4 +1,4 @@
-/** What a server tells of what it has: processes, programs, snapshots, topics, connections and logs. */
+/** What a server tells of what it has: processes, programs, snapshots, adapters, topics, connections and logs. */
 
 import { type Fields, fieldsOf, flagOf, numberOf, optionalNumber, optionalText, textOf } from './wire.js';
 
@@ -52,6 +52,16 @@ export interface SnapshotInfo {
   readonly name: string;
   /** Its length. */
   readonly tokens: number;
+  /** Whose it is, in a list of everybody's. */
+  readonly user: string | null;
+}
+
+/** An adapter to which a program gave a name. */
+export interface AdapterInfo {
+  readonly model: string;
+  readonly name: string;
+  /** Of the files of its weights. */
+  readonly bytes: number;
   /** Whose it is, in a list of everybody's. */
   readonly user: string | null;
 }
@@ -147,6 +157,16 @@ export function snapshotOf(fields: Fields): SnapshotInfo {
     model: textOf(fields, 'model'),
     name: textOf(fields, 'name'),
     tokens: numberOf(fields, 'tokens'),
+    user: optionalText(fields, 'user'),
+  };
+}
+
+/** Reads one of a list. */
+export function adapterOf(fields: Fields): AdapterInfo {
+  return {
+    model: textOf(fields, 'model'),
+    name: textOf(fields, 'name'),
+    bytes: numberOf(fields, 'bytes'),
     user: optionalText(fields, 'user'),
   };
 }

@@ -26,7 +26,10 @@ export function rent(ctx: Context): number {
   return host.rent(contextHandle(ctx));
 }
 
-/** Credits that this program got as its last share of the rent, in proportion to what it began with. */
+/**
+ * Credits that this program got as its last share of the rent, in proportion to what it began with. It is 0 until pages
+ * were short while the program ran: nobody pays rent otherwise. From then on it is the share of the last auction.
+ */
 export function dividend(model: Model): number {
   return host.dividend(modelHandle(model));
 }

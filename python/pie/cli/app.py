@@ -25,7 +25,7 @@ from pie.cli.options import (
     config_flags,
     surroundings,
 )
-from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
+from pie.cli.remote import KeyOption, LaunchUserOption, PrivateKeyOption, Server, ServerOption, UserOption, refuse_server_options
 from pie.cli.snapshot_commands import snapshots_app
 
 app = App(name="pie", help="Serve programs that run beside a language model.")
@@ -99,7 +99,7 @@ def run(
     ] = None,
     files: FilesOption = None,
     server: ServerOption = None,
-    user: UserOption = None,
+    user: LaunchUserOption = None,
     key: KeyOption = None,
     private_key: PrivateKeyOption = None,
     port: Annotated[
@@ -164,6 +164,7 @@ def run(
         seed=seed,
         token_budget=token_budget,
         credits=endowment,
+        user=user,
         files=files,
         detach=detach,
         verbose=verbose,
@@ -182,6 +183,7 @@ def run(
 
         here = {"--mount": mount, "--allow-net": allow_net, "--port": port is not None, "--watch": watch}
         raise typer.Exit(run_installed(where, launch, installed, [option for option, given in here.items() if given]))
+    refuse_server_options({"--key": key, "--private-key": private_key})
     if watch:
         from pie.cli.watch_run import watch_program
 
@@ -304,6 +306,7 @@ def doctor(
 
     flags = config_flags(config, model, dummy, limit)
     if server is None:
+        refuse_server_options({"--user": user, "--key": key, "--private-key": private_key})
         raise typer.Exit(examine(flags))
     from pie.cli.remote import talk
 

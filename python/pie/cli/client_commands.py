@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from pie.cli.commands import App
+from pie.cli.commands import App, NamedCommand
 from pie.cli.completing import complete_installed, complete_process, complete_running
 from pie.cli.options import FilesOption, JsonOption
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption, talk
@@ -33,6 +33,7 @@ OfOption = Annotated[str | None, typer.Option("--of", metavar="USER", help="For 
 connection_app = App(help="List and end the connections of a server: for operators.")
 topic_app = App(help="List the topics by which programs send to each other, and drop what waits in them.")
 snapshot_app = App(help="List and delete the contexts that programs saved in a server.")
+adapter_app = App(help="List and delete the adapters to which programs gave names in a server.")
 
 
 def register(app: App) -> None:
@@ -41,6 +42,7 @@ def register(app: App) -> None:
         app.command()(command)
     app.command("kill", help="The same as `pie stop`.")(stop)
     app.add_typer(snapshot_app, name="snapshot")
+    app.add_typer(adapter_app, name="adapter")
     app.add_typer(topic_app, name="topic")
     app.add_typer(connection_app, name="connection")
 
@@ -65,7 +67,7 @@ def list_snapshots(
     _ask(Server(server, user, key, private_key), lambda client: print_snapshots(client, all_users=all_users, as_json=as_json))
 
 
-@snapshot_app.command("delete")
+@snapshot_app.command("delete", cls=NamedCommand)
 def delete_snapshot(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The model whose context it is.", show_default=False)],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name under which it was saved.", show_default=False)],
@@ -77,6 +79,40 @@ def delete_snapshot(
 ) -> None:
     """Delete a snapshot from a server."""
     from pie.cli.snapshots import delete
+
+    _ask(Server(server, user, key, private_key), lambda client: delete(client, model, name, owner))
+
+
+@adapter_app.command("list")
+def list_adapters(
+    all_users: AllUsersOption = False,
+    as_json: JsonOption = False,
+    server: ServerOption = None,
+    user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
+) -> None:
+    """List the adapters to which programs have given names in a server."""
+    from pie.cli.adapters import print_adapters
+
+    _ask(Server(server, user, key, private_key), lambda client: print_adapters(client, all_users=all_users, as_json=as_json))
+
+
+@adapter_app.command("delete", cls=NamedCommand)
+def delete_adapter(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="The model that it changes.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that a program gave it.", show_default=False)],
+    owner: OfOption = None,
+    server: ServerOption = None,
+    user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
+) -> None:
+    """Delete an adapter from a server; one that programs have saved in /scratch stays there.
+
+    Contexts that were computed with it go on.
+    """
+    from pie.cli.adapters import delete
 
     _ask(Server(server, user, key, private_key), lambda client: delete(client, model, name, owner))
 

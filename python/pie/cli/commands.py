@@ -45,6 +45,23 @@ class ProgramCommand(Command):
             raise
 
 
+class NamedCommand(Command):
+    """A command about one thing that a model has under a name.
+
+    Says how both are given, to whoever gives one of them.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments left over, as the library reads them."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if type(error).__name__ == "MissingParameter" and hasattr(error, "message"):
+                listing = f"{ctx.parent.command_path} list" if ctx.parent is not None else "the list"
+                error.message = f"Give MODEL and NAME, as `{listing}` shows them; whose it is follows --of"
+            raise
+
+
 class LocalCommand(Command):
     """A command that has a model on this machine. Says what does the same in a server, to whoever names one."""
 

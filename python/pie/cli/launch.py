@@ -23,6 +23,8 @@ class Launch:
     seed: int | None
     token_budget: int | None
     credits: float | None
+    user: str | None
+    """Whose process it is in an engine of its own; None: `anonymous`. A server is told by the connection."""
     files: Path | None
     detach: bool
     verbose: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pie.cli.tables import age, print_json, print_table
+from pie.cli.tables import age, print_json, print_owned, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,10 +26,7 @@ async def print_topics(client: Client, *, all_users: bool, as_json: bool) -> int
         (one.topic, *(str(n) for n in (one.queued, one.queued_bytes, one.waiting_pushes, one.waiting_pulls, one.subscriptions)))
         for one in topics
     ]
-    if all_users:
-        print_table(("USER", *_TOPIC_COLUMNS), [(one.user or "", *row) for one, row in zip(topics, rows, strict=True)])
-    else:
-        print_table(_TOPIC_COLUMNS, rows)
+    print_owned(_TOPIC_COLUMNS, rows, [one.user for one in topics] if all_users else None)
     return 0
 
 

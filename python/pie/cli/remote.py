@@ -6,7 +6,7 @@ Where the server is, who asks, and how an error or Ctrl-C ends them.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +27,15 @@ ServerOption = Annotated[
 UserOption = Annotated[
     str | None, typer.Option("--user", metavar="NAME", help="The user whose programs and processes they are.", show_default=False)
 ]
-
+LaunchUserOption = Annotated[
+    str | None,
+    typer.Option(
+        "--user",
+        metavar="NAME",
+        help="The user whose process it is, here or in a server: its snapshots, files and topics are theirs; `anonymous` if not given.",
+        show_default=False,
+    ),
+]
 
 KeyOption = Annotated[
     str | None,
@@ -104,6 +112,14 @@ def websocket_address(address: str) -> str:
     if separator:
         return f"{_WEBSOCKET[scheme.lower()]}://{rest}" if scheme.lower() in _WEBSOCKET else address
     return f"ws://{address}" if _HOST_AND_PORT.fullmatch(address) else address
+
+
+def refuse_server_options(options: Mapping[str, object]) -> None:
+    """A usage error for the first of `options`, by name, that has a value: there is no server to tell it to."""
+    for option, given in options.items():
+        if given is not None:
+            message = f"`{option}` only counts with `--server`: it says to a server who asks. Add --server URL, or leave it out"
+            raise typer.BadParameter(message, param_hint=option)
 
 
 def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> int:

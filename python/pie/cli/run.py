@@ -48,6 +48,7 @@ def run_program(launch: Launch, flags: Flags) -> int:
             seed=launch.seed,
             token_budget=launch.token_budget,
             credits=launch.credits,
+            username=launch.user,
             programs=prepared.programs,
             alone=True,
         )

@@ -60,6 +60,7 @@ def serve_program(launch: Launch, flags: Flags, port: int, *, shared: bool) -> i
             seed=launch.seed,
             token_budget=launch.token_budget,
             credits=launch.credits,
+            username=launch.user,
             programs=prepared.programs,
         )
         try:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pie.cli.commands import App
+from pie.cli.commands import App, NamedCommand
 from pie.cli.options import ConfigOption, JsonOption, config_flags
 
 snapshots_app = App(help="Look at the snapshots on disk, also where no engine runs; `pie snapshot` asks a server.")
@@ -25,14 +25,25 @@ OfOption = Annotated[
 
 
 @snapshots_app.command("list")
-def list_(folder: FolderOption = None, as_json: JsonOption = False, config: ConfigOption = None) -> None:
-    """List the snapshots on disk, and what is wrong with those that cannot be opened."""
+def list_(
+    check: Annotated[
+        bool, typer.Option("--check", help="Read every part of each, and compare all checksums; the exit code is 1 where one is damaged.")
+    ] = False,
+    folder: FolderOption = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """List the snapshots on disk, and what is wrong with those that cannot be opened.
+
+    Without --check only the header and the index of each file are read: `header ok` says nothing of the parts behind
+    them.
+    """
     from pie.cli.kept_snapshots import list_kept
 
-    raise typer.Exit(list_kept(folder, config_flags(config, None, False, None), as_json=as_json))
+    raise typer.Exit(list_kept(folder, config_flags(config, None, False, None), checks=check, as_json=as_json))
 
 
-@snapshots_app.command()
+@snapshots_app.command(cls=NamedCommand)
 def show(
     model: ModelArgument, name: NameArgument, owner: OfOption = None, folder: FolderOption = None, config: ConfigOption = None
 ) -> None:
@@ -43,11 +54,12 @@ def show(
     raise typer.Exit(print_one(folder, config_flags(config, None, False, None), Wanted(model, name, owner)))
 
 
-@snapshots_app.command()
+@snapshots_app.command(cls=NamedCommand)
 def export(
     model: ModelArgument,
     name: NameArgument,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to; - is stdout.", show_default=False)] = "-",
+    force: Annotated[bool, typer.Option("--force", help="Write over FILE where it is there.")] = False,
     owner: OfOption = None,
     folder: FolderOption = None,
     config: ConfigOption = None,
@@ -56,10 +68,10 @@ def export(
     from pie.cli.kept_snapshots import Wanted
     from pie.cli.kept_snapshots import export as write
 
-    raise typer.Exit(write(folder, config_flags(config, None, False, None), Wanted(model, name, owner), file))
+    raise typer.Exit(write(folder, config_flags(config, None, False, None), Wanted(model, name, owner), file, replaces=force))
 
 
-@snapshots_app.command()
+@snapshots_app.command(cls=NamedCommand)
 def delete(
     model: ModelArgument, name: NameArgument, owner: OfOption = None, folder: FolderOption = None, config: ConfigOption = None
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pie.cli.tables import print_json, print_table
+from pie.cli.tables import print_json, print_owned
 
 if TYPE_CHECKING:
     from pie.client import Client
@@ -19,10 +19,7 @@ async def print_snapshots(client: Client, *, all_users: bool, as_json: bool) -> 
         print_json(snapshots)
         return 0
     rows = [(snapshot.model, snapshot.name, str(snapshot.tokens)) for snapshot in snapshots]
-    if all_users:
-        print_table(("USER", *_COLUMNS), [(snapshot.user or "", *row) for snapshot, row in zip(snapshots, rows, strict=True)])
-    else:
-        print_table(_COLUMNS, rows)
+    print_owned(_COLUMNS, rows, [snapshot.user for snapshot in snapshots] if all_users else None)
     return 0
 
 

@@ -27,6 +27,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console.print(table)
 
 
+def print_owned(columns: Sequence[str], rows: Sequence[Sequence[str]], users: Sequence[str | None] | None) -> None:
+    """Prints what a server lists, a row each; with `users` whose each is, too, as in a list of everybody's."""
+    if users is None:
+        print_table(columns, rows)
+    else:
+        print_table(("USER", *columns), [(user or "", *row) for user, row in zip(users, rows, strict=True)])
+
+
 def print_json(rows: Iterable[object]) -> None:
     """Prints what a server lists as a JSON array, with the names of the protocol."""
     import msgspec

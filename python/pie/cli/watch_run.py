@@ -151,6 +151,7 @@ class _Runs(threading.Thread):
                 seed=self._launch.seed,
                 token_budget=self._launch.token_budget,
                 credits=self._launch.credits,
+                username=self._launch.user,
                 programs=programs,
                 alone=True,
             )

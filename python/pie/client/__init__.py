@@ -13,13 +13,14 @@ async with pie.client.connect("ws://127.0.0.1:8080") as client:
 
 from pie.client import sync
 from pie.client.client import Client, Connecting, connect
-from pie.client.info import ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo
+from pie.client.info import AdapterInfo, ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo
 from pie.client.process import Events, Process
 from pie.client.signing import PrivateKey
 from pie.errors import PieError
 from pie.events import AnyEvent, Event, LastEvent
 
 __all__ = [
+    "AdapterInfo",
     "AnyEvent",
     "Client",
     "Connecting",

@@ -12,7 +12,7 @@ import msgspec
 
 from pie import checks
 from pie.client.connection import Connection, nothing
-from pie.client.info import ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo
+from pie.client.info import AdapterInfo, ConnectionInfo, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, TopicInfo
 from pie.client.mcp import Command
 from pie.client.opening import Identity
 from pie.client.process import Process
@@ -54,6 +54,10 @@ class _Snapshots(msgspec.Struct, frozen=True):
     snapshots: list[SnapshotInfo]
 
 
+class _Adapters(msgspec.Struct, frozen=True):
+    adapters: list[AdapterInfo]
+
+
 class _Programs(msgspec.Struct, frozen=True):
     programs: list[ProgramInfo]
 
@@ -75,6 +79,7 @@ _attached = msgspec.json.Decoder(_Attached)
 _processes = msgspec.json.Decoder(_Processes)
 _programs = msgspec.json.Decoder(_Programs)
 _snapshots = msgspec.json.Decoder(_Snapshots)
+_adapters = msgspec.json.Decoder(_Adapters)
 _connections = msgspec.json.Decoder(_Connections)
 _topics = msgspec.json.Decoder(_Topics)
 _discarded = msgspec.json.Decoder(_Discarded)
@@ -228,6 +233,22 @@ class Client:
         """Forgets a snapshot of this user; an operator may name another. Raises PieError `snapshot-missing`."""
         fields = {"model": checks.text("model", model), "name": checks.text("name", name)} | _of(user)
         await self._connection.request("delete_snapshot", fields, nothing)
+
+    async def adapters(self, *, all_users: bool = False) -> list[AdapterInfo]:
+        """The adapters to which programs of this user gave names, by model and name.
+
+        For an operator, with `all_users`, those of everybody.
+        """
+        return await self._connection.request("adapters", _everybody(all_users), lambda raw: parse(raw, _adapters).adapters)
+
+    async def delete_adapter(self, model: str, name: str, *, user: str | None = None) -> None:
+        """Takes the name of an adapter of this user; an operator may name another.
+
+        Contexts that were computed with it go on. Raises PieError `adapter-missing`, and `adapter-busy` while a pass is
+        computed with it.
+        """
+        fields = {"model": checks.text("model", model), "name": checks.text("name", name)} | _of(user)
+        await self._connection.request("delete_adapter", fields, nothing)
 
     async def topics(self, *, all_users: bool = False) -> list[TopicInfo]:
         """The topics by which programs of this user send to each other, by name.

@@ -1,4 +1,4 @@
-"""What a server tells of what it has: processes, programs, snapshots, topics, connections, logs and counts."""
+"""What a server tells of what it has: processes, programs, snapshots, adapters, topics, connections, logs, counts."""
 
 from __future__ import annotations
 
@@ -66,6 +66,18 @@ class SnapshotInfo:
     name: str
     tokens: int
     """Its length."""
+    user: str | None = None
+    """Whose it is, in a list of everybody's."""
+
+
+@dataclass(frozen=True)
+class AdapterInfo:
+    """An adapter to which a program gave a name."""
+
+    model: str
+    name: str
+    bytes: int
+    """Of the files of its weights."""
     user: str | None = None
     """Whose it is, in a list of everybody's."""
 

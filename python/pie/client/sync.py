@@ -197,6 +197,8 @@ class Client:
     resolve_version = _client_verb(awaited.Client.resolve_version)
     snapshots = _client_verb(awaited.Client.snapshots)
     delete_snapshot = _client_verb(awaited.Client.delete_snapshot)
+    adapters = _client_verb(awaited.Client.adapters)
+    delete_adapter = _client_verb(awaited.Client.delete_adapter)
     topics = _client_verb(awaited.Client.topics)
     discard_topic = _client_verb(awaited.Client.discard_topic)
     connections = _client_verb(awaited.Client.connections)

@@ -14,15 +14,21 @@ def shortened(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "..."
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The one of `known` that whoever wrote `name` may have meant, in whatever case; None where none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415  # nobody waits for it but who mistyped
+
+    folded = {candidate.lower(): candidate for candidate in known}
+    near = get_close_matches(name.lower()[:_MAX_SHOWN_CHARS], folded, n=1, cutoff=0.5)
+    return folded[near[0]] if near else None
+
+
 def unknown(name: str, known: Iterable[str], where: object, *, what: str, place: str = "") -> PieError:
     """PieError `invalid-config` for `name`, which stands at `where` and is none of the `known` ones.
 
     `place` follows the name.
     """
-    from difflib import get_close_matches  # noqa: PLC0415  # nobody waits for it but who mistyped
-
     names = list(known)
-    folded = {candidate.lower(): candidate for candidate in names}
-    near = get_close_matches(name.lower()[:_MAX_SHOWN_CHARS], folded, n=1, cutoff=0.5)
-    remedy = f"did you mean {folded[near[0]]!r}?" if near else f"there are {', '.join(names)}"
+    near = nearest(name, names)
+    remedy = f"did you mean {near!r}?" if near is not None else f"there are {', '.join(names)}"
     return PieError("invalid-config", f"{where}: there is no {what} {shortened(name)!r}{place}; {remedy}", {"name": name, "known": names})

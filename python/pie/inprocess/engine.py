@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack, cast
 from pie import checks
 from pie.config import Flags, load
 from pie.config.settings import settings as known_settings
-from pie.config.suggest import unknown
+from pie.config.suggest import nearest, unknown
 from pie.engine import Engine as _Engine
 from pie.errors import PieError
 from pie.inprocess.following import Message, OnEvent, followed, followed_async
@@ -267,11 +267,9 @@ def _check_names(callee: str, options: Mapping[str, object], known: Collection[s
     """TypeError for an option that there is not, with the nearest one."""
     for name in options:
         if name not in known:
-            from difflib import get_close_matches  # noqa: PLC0415  # nobody waits for it but who mistyped
-
-            near = get_close_matches(name, known, 1)
+            near = nearest(name, known)
             others = f"its options are {', '.join(sorted(known))}; what a program gets is its input: {callee}(program, {{{name!r}: ...}})"
-            raise TypeError(f"{callee}() has no option {name!r}; " + (f"did you mean {near[0]!r}?" if near else others))
+            raise TypeError(f"{callee}() has no option {name!r}; " + (others if near is None else f"did you mean {near!r}?"))
 
 
 def _close(engine: _Engine) -> None:

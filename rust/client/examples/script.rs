@@ -308,6 +308,9 @@ async fn look(client: &Client, pids: &[u64]) {
     let snapshots = client.snapshots(false).await.unwrap();
     let snapshots: Vec<_> = snapshots.iter().map(|snapshot| &snapshot.name).collect();
     told("snapshots", json!({ "answer": snapshots }));
+    let adapters = client.adapters(false).await.unwrap();
+    let adapters: Vec<_> = adapters.iter().map(|adapter| &adapter.name).collect();
+    told("adapters", json!({ "answer": adapters }));
     let topics = client.topics(false).await.unwrap();
     let topics: Vec<_> = topics.iter().map(|topic| &topic.topic).collect();
     told("topics", json!({ "answer": topics }));
@@ -352,6 +355,11 @@ async fn main() {
     refused(
         "delete_snapshot",
         client.delete_snapshot("default", "absent", None),
+    )
+    .await;
+    refused(
+        "delete_adapter",
+        client.delete_adapter("default", "absent", None),
     )
     .await;
     refused("connections", client.connections()).await;

@@ -12,7 +12,9 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::error_codes::ErrorCode;
 use crate::event::{Outcome, event_of};
-use crate::info::{ConnectionInfo, Logs, ProcessInfo, ProgramInfo, SnapshotInfo, TopicInfo};
+use crate::info::{
+    AdapterInfo, ConnectionInfo, Logs, ProcessInfo, ProgramInfo, SnapshotInfo, TopicInfo,
+};
 use crate::mcp::McpCommand;
 use crate::opening;
 #[cfg(feature = "keys")]
@@ -292,6 +294,29 @@ impl Client {
         let mut asked = json!({ "model": model, "name": name });
         set(&mut asked, "user", user);
         self.ask("delete_snapshot", asked).await.map(drop)
+    }
+
+    /// The adapters to which programs of this user gave names; for an operator, with `all_users`, those of everybody.
+    ///
+    /// # Errors
+    /// `not-permitted`.
+    pub async fn adapters(&self, all_users: bool) -> Result<Vec<AdapterInfo>, Error> {
+        self.list_of("adapters", everybody(all_users)).await
+    }
+
+    /// Takes the name of an adapter; an operator may name another `user`. Contexts that were computed with it go on.
+    ///
+    /// # Errors
+    /// `adapter-missing`; `adapter-busy` while a pass is computed with it.
+    pub async fn delete_adapter(
+        &self,
+        model: &str,
+        name: &str,
+        user: Option<&str>,
+    ) -> Result<(), Error> {
+        let mut asked = json!({ "model": model, "name": name });
+        set(&mut asked, "user", user);
+        self.ask("delete_adapter", asked).await.map(drop)
     }
 
     /// The topics by which programs of this user send to each other; for an operator, with `all_users`, everybody's.

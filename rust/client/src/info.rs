@@ -1,4 +1,4 @@
-//! What a server tells of what it has: processes, programs, snapshots, topics, connections and logs.
+//! What a server tells of what it has: processes, programs, snapshots, adapters, topics, connections and logs.
 
 use std::collections::BTreeMap;
 
@@ -73,6 +73,20 @@ pub struct SnapshotInfo {
     pub name: String,
     /// Its length.
     pub tokens: u64,
+    /// Whose it is, in a list of everybody's.
+    pub user: Option<String>,
+}
+
+/// An adapter to which a program gave a name.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AdapterInfo {
+    /// The name of the model.
+    pub model: String,
+    /// Its name.
+    pub name: String,
+    /// The bytes of the files of its weights.
+    pub bytes: u64,
     /// Whose it is, in a list of everybody's.
     pub user: Option<String>,
 }

@@ -50,7 +50,9 @@ pub use client::{Client, ConnectOptions, DaemonOptions, LaunchOptions};
 pub use error::Error;
 pub use error_codes::ErrorCode;
 pub use event::{Event, Failure, Form, Outcome, Returned};
-pub use info::{ConnectionInfo, Logs, ProcessInfo, ProgramInfo, SnapshotInfo, TopicInfo};
+pub use info::{
+    AdapterInfo, ConnectionInfo, Logs, ProcessInfo, ProgramInfo, SnapshotInfo, TopicInfo,
+};
 pub use mcp::McpCommand;
 #[cfg(feature = "keys")]
 pub use private_key::PrivateKey;

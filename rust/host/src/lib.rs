@@ -54,7 +54,7 @@ pub use mcp::outgoing::McpLine;
 pub use mcp::relay::{McpIncoming, McpRelay};
 pub use model::driver::{Batch, Command, Work};
 pub use model::state::ModelState;
-pub use model::{Model, ModelConfig, SnapshotInfo};
+pub use model::{AdapterInfo, Model, ModelConfig, SnapshotInfo};
 pub use network::allowed::Allowed;
 pub use network::config::NetworkConfig;
 pub use numbering::{KEY_BYTES, Numbering};

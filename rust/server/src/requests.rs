@@ -1,5 +1,6 @@
 //! The requests of one connection, one function each.
 
+mod adapters;
 mod clients;
 mod looking;
 mod mcp;
@@ -132,6 +133,8 @@ impl Session {
             "ping" => request.fields::<incoming::Nothing>().map(|_| json!({})),
             "programs" => return self.programs(request).await,
             "snapshots" => return self.snapshots(request).await,
+            "adapters" => return self.adapters(request).await,
+            "delete_adapter" => self.delete_adapter(&mut request),
             "connections" => return self.connections(request).await,
             "disconnect" => self.disconnect(&mut request),
             "topics" => return self.topics(request).await,

@@ -168,6 +168,7 @@ async function look(client, pids) {
   told('logs', { text: logs.text, next: logs.next, dropped_bytes: logs.droppedBytes, ended: logs.ended });
   told('logs', { text: (await client.logs(pids[0], { after: 5, tailBytes: 4 })).text });
   told('snapshots', { answer: (await client.snapshots()).map(({ name }) => name) });
+  told('adapters', { answer: (await client.adapters()).map(({ name }) => name) });
   told('topics', { answer: (await client.topics()).map(({ topic }) => topic) });
   told('discard_topic', { answer: await client.discardTopic('none') });
   told('stats', { answer: Object.keys(await client.stats()).sort() });
@@ -186,6 +187,7 @@ await refused('launch', client.launch('absent'));
 await refused('launch', client.launch('three', { limits: { riddle: 1 } }));
 await refused('attach', client.attach(1));
 await refused('delete_snapshot', client.deleteSnapshot('default', 'absent'));
+await refused('delete_adapter', client.deleteAdapter('default', 'absent'));
 await refused('connections', client.connections());
 await refused('disconnect', client.disconnect(1));
 for (const version of ['1.9', '1.10']) await client.uninstall('three', version);

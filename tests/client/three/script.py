@@ -178,6 +178,7 @@ async def look(client: Client, pids: list[int]) -> None:
     told("logs", text=logs.text, next=logs.next, dropped_bytes=logs.dropped_bytes, ended=logs.ended)
     told("logs", text=(await client.logs(pids[0], after=5, tail_bytes=4)).text)
     told("snapshots", answer=[snapshot.name for snapshot in await client.snapshots()])
+    told("adapters", answer=[adapter.name for adapter in await client.adapters()])
     told("topics", answer=[topic.topic for topic in await client.topics()])
     told("discard_topic", answer=await client.discard_topic("none"))
     told("stats", answer=sorted(await client.stats()))
@@ -198,6 +199,7 @@ async def main() -> None:
         await refused("launch", client.launch("three", limits={"riddle": 1}))
         await refused("attach", client.attach(1))
         await refused("delete_snapshot", client.delete_snapshot("default", "absent"))
+        await refused("delete_adapter", client.delete_adapter("default", "absent"))
         await refused("connections", client.connections())
         await refused("disconnect", client.disconnect(1))
         for version in ("1.9", "1.10"):

@@ -23,7 +23,7 @@ from support.verbs import verbs
 CLIENT = {"type": "hello", "protocol": 1}
 
 # What only looks, or says what was taken. The audit says nothing of it.
-LOOKS = {"ping", "programs", "processes", "snapshots", "topics", "connections", "logs", "outcome", "stats", "detach"}
+LOOKS = {"ping", "programs", "processes", "snapshots", "adapters", "topics", "connections", "logs", "outcome", "stats", "detach"}
 
 PUSH = """
 from inferlet import messaging
@@ -199,7 +199,7 @@ async def test_roles_bound_what_may_be_asked(closed: Served, keys: dict[str, str
     ):
         program = await install_source(user, tmp_path, ECHO, "echo")
         process = await user.launch(program, detached=True)
-        assert (await reader.list(), await reader.programs(), await reader.snapshots()) == ([], [], [])
+        assert (await reader.list(), await reader.programs(), await reader.snapshots(), await reader.adapters()) == ([], [], [], [])
         assert "server" not in await reader.stats()
         for call in (
             reader.launch("x"),
@@ -207,6 +207,7 @@ async def test_roles_bound_what_may_be_asked(closed: Served, keys: dict[str, str
             reader.terminate(1),
             reader.uninstall("x", "1"),
             reader.delete_snapshot("m", "n"),
+            reader.delete_adapter("m", "n"),
         ):
             assert (await refused(call)).code == "not-permitted"
         for call in (user.list(all_users=True), user.programs(all_users=True), user.snapshots(all_users=True)):
@@ -265,6 +266,7 @@ async def test_the_audit_tells_of_every_verb_that_changes_something(tmp_path: Pa
             await alice.terminate(process.pid)
             await alice.uninstall("echo", "0.1.0")
             assert (await refused(alice.delete_snapshot(MODEL, "none"))).code == "snapshot-missing"
+            assert (await refused(alice.delete_adapter(MODEL, "none"))).code == "adapter-missing"
             assert await alice.discard_topic("jobs") == 0
             await alice.register_mcp_server("files", "unused")
             await alice.unregister_mcp_server("files")
@@ -290,6 +292,7 @@ async def test_the_audit_tells_of_every_verb_that_changes_something(tmp_path: Pa
         ("bob", "terminate", "unknown-process"): 3,
         ("alice", "uninstall", "ok"): 1,
         ("alice", "delete_snapshot", "snapshot-missing"): 1,
+        ("alice", "delete_adapter", "adapter-missing"): 1,
         ("alice", "discard_topic", "ok"): 1,
         ("alice", "register_mcp_server", "ok"): 1,
         ("alice", "unregister_mcp_server", "ok"): 1,

@@ -12,7 +12,7 @@ import pytest
 
 from support.command import PATIENCE_S, command, environment, pie, start
 from support.launching import ROOT
-from support.serving import ECHO, SPIN, Served, client_of, refused, scenario, serving
+from support.serving import ECHO, MODEL, SPIN, Served, client_of, refused, scenario, serving
 
 
 @pytest.mark.parametrize("path", ["examples/python/chat.py", "examples/typescript/chat.ts", "build/programs/chat.wasm"])
@@ -275,3 +275,28 @@ def test_what_run_reports_of_a_remote_run(server: Served, tmp_path: Path) -> Non
     (tmp_path / "p.py").write_text("def main(input):\n    return 1\n")
     done = pie("run", "p.py", "--server", server.url, "--seed", "9", "--verbose", cwd=tmp_path)
     assert json.loads(done.stderr)["launch_seed"] == 9
+
+
+def test_adapters_are_listed_and_deleted(tmp_path: Path) -> None:
+    source = 'from inferlet import Adapter, Model\n\n\ndef main(input):\n    Adapter.create(Model.load("default"), "terse", rank=2)\n'
+    (tmp_path / "make.py").write_text(source)
+    with serving(tmp_path / "served", server__operators="root") as served:
+        ann, root = (("--server", served.url, "--user", user) for user in ("ann", "root"))
+        made = pie("run", "make.py", *ann, cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        columns, row = (line.split() for line in pie("adapter", "list", *ann).stdout.splitlines())
+        assert (columns, row[:2]) == (["MODEL", "NAME", "SIZE"], [MODEL, "terse"])
+        assert json.loads(pie("adapter", "list", "--json", *root).stdout) == []
+        [listed] = json.loads(pie("adapter", "list", "--all-users", "--json", *root).stdout)
+        assert (listed["user"], listed["model"], listed["name"], listed["bytes"] > 0) == ("ann", MODEL, "terse", True)
+        # Of another user it is not there, unless an operator says whose it is.
+        absent = pie("adapter", "delete", MODEL, "terse", *root)
+        assert absent.returncode == 1
+        assert absent.stderr.startswith("error[adapter-missing]")
+        assert "`pie adapter list` names those that there are" in absent.stderr
+        assert pie("adapter", "delete", MODEL, "terse", "--of", "ann", *root).returncode == 0
+        assert json.loads(pie("adapter", "list", "--json", *ann).stdout) == []
+        # The name is free again.
+        assert pie("run", "make.py", *ann, cwd=tmp_path).returncode == 0
+        unknown = pie("adapter", "delete", "nothing", "terse", *ann)
+        assert unknown.stderr.startswith("error[unknown-model]")

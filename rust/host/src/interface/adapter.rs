@@ -204,7 +204,9 @@ impl HostAdapter for Adapters<'_> {
             sigma: SIGMA,
         };
         let made = model.make_version((user, process), recipe, folder, command);
-        model.adapters.name(user, &name, made.await?)?;
+        let made = made.await?;
+        let called = self.record.username.as_str();
+        model.adapters.name((user, called), &name, made)?;
         self.push(model, &name)
     }
 
@@ -230,7 +232,8 @@ impl HostAdapter for Adapters<'_> {
     ) -> CallResult<Resource<AdapterHandle>> {
         let (AdapterHandle { model, .. }, version) = self.found(&this)?;
         self.table.check_room()?;
-        model.adapters.name(self.asker(&model).0, &name, version)?;
+        let asker = (self.asker(&model).0, self.record.username.as_str());
+        model.adapters.name(asker, &name, version)?;
         self.push(model, &name)
     }
 
@@ -279,16 +282,8 @@ impl HostAdapter for Adapters<'_> {
     }
 
     fn destroy(&mut self, this: Resource<AdapterHandle>) -> CallResult<()> {
-        let (AdapterHandle { model, name }, version) = self.found(&this)?;
-        let user = self.asker(&model).0;
-        let n = model.with_engine(|engine| engine.passes_with(user, version.name));
-        if n > 0 {
-            let message = format!(
-                "{n} passes are computed with the adapter {name:?}; take their results first, or drop their contexts"
-            );
-            return Err(Error::new(ErrorCode::AdapterBusy, message).into());
-        }
-        Ok(model.adapters.destroy(user, &name)?)
+        let (AdapterHandle { model, name }, _) = self.found(&this)?;
+        Ok(model.destroy_adapter(self.asker(&model).0, &name)?)
     }
 
     fn drop(&mut self, this: Resource<AdapterHandle>) -> wasmtime::Result<()> {

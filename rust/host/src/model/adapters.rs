@@ -33,6 +33,17 @@ use crate::sync::lock;
 /// The longest name of an adapter, in bytes.
 const MAX_NAME_BYTES: usize = 256;
 
+/// An adapter in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdapterInfo {
+    /// Whose it is.
+    pub user: String,
+    /// The name that a program gave it.
+    pub name: String,
+    /// Of the files of its weights. Names of the same version share them.
+    pub n_bytes: u64,
+}
+
 /// What the weights of an adapter are at one time.
 #[derive(Debug)]
 pub(crate) struct Version {
@@ -83,8 +94,10 @@ struct State {
 }
 
 /// What a user has.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct OfUser {
+    /// What they are called, where an adapter of theirs has a name.
+    called: String,
     n_names: u32,
     n_bytes: u64,
     n_versions: usize,
@@ -224,6 +237,37 @@ impl Adapters {
         names.map(|(_, name)| name.clone()).collect()
     }
 
+    /// The adapters of a user, or of all, by user and name.
+    pub(super) fn list(&self, user: Option<UserId>) -> Vec<AdapterInfo> {
+        let state = lock(&self.state);
+        let wanted = state.named.iter();
+        let wanted = wanted.filter(|((of, _), _)| user.is_none_or(|user| user == *of));
+        let listed = wanted.map(|((of, name), version)| AdapterInfo {
+            user: state
+                .users
+                .get(of)
+                .map_or_else(String::new, |of_user| of_user.called.clone()),
+            name: name.clone(),
+            n_bytes: version.n_bytes(),
+        });
+        let mut listed: Vec<AdapterInfo> = listed.collect();
+        drop(state);
+        listed.sort_by(|one, other| (&one.user, &one.name).cmp(&(&other.user, &other.name)));
+        listed
+    }
+
+    /// How many adapters of a user, or of all, have names.
+    pub(super) fn count(&self, user: Option<UserId>) -> usize {
+        let state = lock(&self.state);
+        match user {
+            Some(user) => {
+                let of_user = state.users.get(&user).map_or(0, |it| it.n_names);
+                usize::try_from(of_user).unwrap_or(usize::MAX)
+            }
+            None => state.named.len(),
+        }
+    }
+
     /// Whether a user may have another adapter of that name.
     ///
     /// # Errors
@@ -269,13 +313,13 @@ impl Adapters {
         Ok(())
     }
 
-    /// Gives a version a name that is new.
+    /// Gives a version a name that is new, of a user who is called so.
     ///
     /// # Errors
     /// As [`Adapters::check_new`].
     pub(crate) fn name(
         &self,
-        user: UserId,
+        (user, called): (UserId, &str),
         name: &str,
         version: Arc<Version>,
     ) -> Result<(), Error> {
@@ -283,7 +327,11 @@ impl Adapters {
         // Where it is refused, the version is dropped behind the lock: arguments outlive locals.
         self.check_new_in(&state, user, name)?;
         state.named.insert((user, name.to_owned()), version);
-        state.users.entry(user).or_default().n_names += 1;
+        let of_user = state.users.entry(user).or_default();
+        of_user.n_names += 1;
+        if of_user.called != called {
+            called.clone_into(&mut of_user.called);
+        }
         Ok(())
     }
 

@@ -20,6 +20,7 @@ pub(crate) mod kept_contexts;
 #[cfg(test)]
 mod kept_contexts_tests;
 mod kept_pages;
+mod named_adapters;
 pub(crate) mod overdue;
 mod overdue_signal;
 pub(crate) mod pass;
@@ -51,6 +52,7 @@ use pie_text::Chat;
 use pie_text::limits::MAX_TEXT_BYTES;
 use tokio::sync::oneshot;
 
+pub use self::adapters::AdapterInfo;
 use self::adapters::Adapters;
 use self::drafters::Drafters;
 use self::inbox::Inbox;

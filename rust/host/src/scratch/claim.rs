@@ -59,9 +59,9 @@ impl Claim {
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(std::fs::TryLockError::WouldBlock) => Err(self.refused(
-                "is used by another engine, and one at a time keeps files of programs there; end that one, give this \
-                 one another folder with engine.data_dir (PIE_ENGINE__DATA_DIR=DIR; pie serve: --data-dir DIR), or keep no \
-                 files with runtime.fs_scope = \"process\"",
+                "is used by another engine, and one at a time keeps files of programs there; run programs in that one, if \
+                 it is a server (pie run --server HOST:PORT), end it, give this one another folder with engine.data_dir \
+                 (PIE_ENGINE__DATA_DIR=DIR; pie serve: --data-dir DIR), or keep no files with runtime.fs_scope = \"process\"",
             )),
             Err(std::fs::TryLockError::Error(error)) => Err(self.unusable(&error)),
         }
@@ -94,6 +94,7 @@ mod tests {
         for part in [
             folder.path().to_str().unwrap(),
             "engine.data_dir",
+            "--server HOST:PORT",
             "fs_scope",
         ] {
             assert!(refused.message.contains(part), "{}", refused.message);

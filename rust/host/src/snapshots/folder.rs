@@ -147,8 +147,9 @@ impl Folder {
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(Error::new(
                     ErrorCode::InvalidConfig,
-                    "the folder of snapshots is used by another engine, and one at a time uses it; end that one, or give this \
-                     one another folder with snapshots.folder or engine.data_dir",
+                    "the folder of snapshots is used by another engine, and one at a time uses it; run programs in that one, \
+                     if it is a server (pie run --server HOST:PORT), end it, or give this one another folder with \
+                     snapshots.folder or engine.data_dir",
                 ));
             }
             Err(fs::TryLockError::Error(error)) => return Err(failed(&error)),

@@ -218,9 +218,10 @@ pub(crate) struct Listing {
     pub(crate) all_users: Option<bool>,
 }
 
+/// What a user has of a model under a name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DeleteSnapshot {
+pub(crate) struct OfModel {
     pub(crate) model: String,
     pub(crate) name: String,
     pub(crate) user: Option<String>,

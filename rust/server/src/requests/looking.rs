@@ -8,7 +8,7 @@ use serde_json::Map;
 
 use super::*;
 use crate::protocol::body::Body;
-use crate::protocol::incoming::{DeleteSnapshot, Listing, Nothing, Processes};
+use crate::protocol::incoming::{Listing, Nothing, OfModel, Processes};
 use crate::protocol::outgoing;
 use crate::state::Phase;
 
@@ -128,18 +128,10 @@ impl Session {
     }
 
     pub(super) async fn delete_snapshot(&self, request: &mut Request) -> Answer {
-        let DeleteSnapshot { model, name, user } = request.fields()?;
+        let OfModel { model, name, user } = request.fields()?;
         let user = permits::user(&self.who, user.as_deref()).map(str::to_owned);
         let object = format!("{}: {model} {name}", user.as_deref().unwrap_or("?"));
-        let found = user.and_then(|user| {
-            let found = self.shared.host.model(&model).ok_or_else(|| {
-                let shown: String = model.chars().take(120).collect();
-                let message =
-                    format!("there is no model {shown:?}; `pie snapshot list` names what there is");
-                Error::new(ErrorCode::UnknownModel, message)
-            })?;
-            Ok((found, user))
-        });
+        let found = user.and_then(|user| Ok((self.model(&model, "pie snapshot list")?, user)));
         let deleted = match found {
             // It may lie on disk.
             Ok((found, user)) => blocking(move || found.delete_snapshot(&user, &name)).await,
@@ -217,7 +209,19 @@ impl Session {
         })
     }
 
-    fn models(&self) -> impl Iterator<Item = (String, Arc<pie_host::Model>)> {
+    /// The model of that name; the command `listing` names what there is.
+    ///
+    /// # Errors
+    /// `unknown-model`.
+    pub(super) fn model(&self, name: &str, listing: &str) -> Result<Arc<pie_host::Model>, Error> {
+        self.shared.host.model(name).ok_or_else(|| {
+            let shown: String = name.chars().take(120).collect();
+            let message = format!("there is no model {shown:?}; `{listing}` names what there is");
+            Error::new(ErrorCode::UnknownModel, message)
+        })
+    }
+
+    pub(super) fn models(&self) -> impl Iterator<Item = (String, Arc<pie_host::Model>)> {
         let host = &self.shared.host;
         let names = host.models().into_iter();
         names.filter_map(|name| host.model(&name).map(|model| (name, model)))

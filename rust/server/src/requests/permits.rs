@@ -5,11 +5,12 @@ use pie_host::Error;
 use crate::auth::{Identity, Role};
 
 /// What only reads things of one's own. Taking events is not that: what was acknowledged is forgotten.
-const LOOKS: [&str; 9] = [
+const LOOKS: [&str; 10] = [
     "ping",
     "programs",
     "processes",
     "snapshots",
+    "adapters",
     "topics",
     "logs",
     "outcome",

@@ -10,6 +10,7 @@ use crate::model::{Model, driver};
 
 const USER: UserId = UserId(1);
 const OTHER: UserId = UserId(2);
+const ANN: (UserId, &str) = (USER, "ann");
 
 /// A version whose weights came about as `made_of` says.
 fn version(model: &Arc<Model>, user: UserId, made_of: &str, folder: &str) -> Arc<Version> {
@@ -53,8 +54,8 @@ fn a_version_is_dropped_once_when_nobody_has_it() {
     let adapters = &model.adapters;
     let made = version(&model, USER, "a", "/1");
     let name = made.name;
-    adapters.name(USER, "one", made.clone()).unwrap();
-    adapters.name(USER, "two", made).unwrap();
+    adapters.name(ANN, "one", made.clone()).unwrap();
+    adapters.name(ANN, "two", made).unwrap();
     assert_eq!(adapters.names(USER), ["one", "two"]);
     let used = adapters.find(USER, "two").unwrap();
     adapters.destroy(USER, "one").unwrap();
@@ -64,6 +65,35 @@ fn a_version_is_dropped_once_when_nobody_has_it() {
     drop(used);
     assert_eq!(adapters.take_dropped(), [name]);
     assert!(adapters.take_dropped().is_empty());
+}
+
+#[test]
+fn a_list_tells_whose_each_is_and_what_its_files_take() {
+    let model = undriven();
+    let adapters = &model.adapters;
+    let [one, other] = [(USER, "/1"), (OTHER, "/2")].map(|(user, at)| {
+        let made = version(&model, user, "a", at);
+        made.charge(7).unwrap();
+        made
+    });
+    // The other user comes first by name, whatever the ids are.
+    adapters.name((USER, "bob"), "b", one.clone()).unwrap();
+    adapters.name((USER, "bob"), "a", one).unwrap();
+    adapters.name((OTHER, "ann"), "c", other).unwrap();
+    let listed = |user| {
+        let each = adapters.list(user).into_iter();
+        let told: Vec<_> = each.map(|it| (it.user, it.name, it.n_bytes)).collect();
+        assert_eq!(told.len(), adapters.count(user));
+        told
+    };
+    let told = |user: &str, name: &str| (user.to_owned(), name.to_owned(), 7);
+    let (a, b, c) = (told("bob", "a"), told("bob", "b"), told("ann", "c"));
+    assert_eq!(listed(None), [c.clone(), a.clone(), b.clone()]);
+    assert_eq!(listed(Some(USER)), [a, b]);
+    adapters.destroy(USER, "a").unwrap();
+    adapters.destroy(USER, "b").unwrap();
+    assert!(listed(Some(USER)).is_empty());
+    assert_eq!(listed(None), [c]);
 }
 
 #[test]
@@ -134,11 +164,11 @@ fn names_are_checked_and_limited() {
     let made = version(&model, USER, "a", "/1");
     let long = "x".repeat(MAX_NAME_BYTES + 1);
     for name in ["", "a\nb", &long] {
-        let refused = adapters.name(USER, name, made.clone());
+        let refused = adapters.name(ANN, name, made.clone());
         assert_eq!(code(refused), Some(ErrorCode::InvalidArgument), "{name:?}");
     }
     for idx in 0..adapters.limits.n_user_names {
-        adapters.name(USER, &idx.to_string(), made.clone()).unwrap();
+        adapters.name(ANN, &idx.to_string(), made.clone()).unwrap();
     }
     assert_eq!(
         code(adapters.check_new(USER, "0")),
@@ -167,7 +197,7 @@ fn a_change_of_what_was_changed_meanwhile_is_refused() {
     let adapters = &model.adapters;
     let [first, second, third] = ["a", "b", "c"].map(|it| version(&model, USER, it, it));
     let names = [first.name, second.name, third.name];
-    adapters.name(USER, "mine", first.clone()).unwrap();
+    adapters.name(ANN, "mine", first.clone()).unwrap();
     adapters
         .replace(USER, "mine", Some(&first), second)
         .unwrap();
