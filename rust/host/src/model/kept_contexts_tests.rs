@@ -151,7 +151,9 @@ fn tokens_of_an_adapter_are_opened_where_the_user_has_it_as_it_was() {
     let (adapters, user) = (&driven.model.adapters, driven.model.user(USER));
     let version = adapter(&driven, b"a");
     let (name, held) = (version.name, Arc::downgrade(&version));
-    adapters.name((user, USER), "mine", version.clone()).unwrap();
+    adapters
+        .name((user, USER), "mine", version.clone())
+        .unwrap();
     let context = driven.context(&account, 300);
     let generator = driven.generator(&context, &account);
     context.hold(version).unwrap();
@@ -175,7 +177,9 @@ fn tokens_of_an_adapter_are_opened_where_the_user_has_it_as_it_was() {
     assert_eq!(next_tokens(&driven, &opened, &account), expected);
     opened.release();
     assert!(held.upgrade().is_none(), "nothing on disk holds it");
-    adapters.name((user, USER), "mine", adapter(&driven, b"b")).unwrap();
+    adapters
+        .name((user, USER), "mine", adapter(&driven, b"b"))
+        .unwrap();
     let refused = open(&driven, &account, true).unwrap_err();
     assert_eq!(refused.code, ErrorCode::SnapshotUnusable);
     adapters
