@@ -37,7 +37,7 @@ def pull(topic: str) -> Coroutine[Any, Any, str]:
 
     Outside of a running event loop it blocks and returns the text itself. Cancelling the wait loses no message.
     """
-    return resolve_or_block(_messaging.pull(_topic(topic)))
+    return resolve_or_block(_messaging.pull(_topic(topic)), name="messaging.pull(...)")
 
 
 def broadcast(topic: str, message: object) -> None:
@@ -76,7 +76,7 @@ class Subscription:
 
         Outside of a running event loop it blocks and returns the text itself. Cancelling the wait loses no message.
         """
-        return resolve_or_block(self._raw.next(), self)
+        return resolve_or_block(self._raw.next(), self, "subscription.next()")
 
     def try_next(self) -> str | None:
         """The next message where one is there, and None otherwise."""
