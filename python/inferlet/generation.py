@@ -36,7 +36,7 @@ class GenerateOptions(TypedDict, total=False):
     """The options of `Context.generate`, by their names."""
 
     max_tokens: int | None
-    """Cap on accepted tokens; None: until a stop token or until the model's context is full."""
+    """Cap on accepted tokens; None: until a stop token or until the model's context is full. At 0 nothing runs."""
     stop: Stops | None
     """Stop tokens and stop texts beside the tokens of the model and the template: `stop="\\n"`, `stop=["END", 7]`.
 

@@ -25,7 +25,7 @@ import { type CollectJsonOptions, JsonCutError, schemaOf, validated } from './ty
 
 /** The options of `ctx.generate`, by their names. */
 export interface GenerateOptions {
-  /** Cap on accepted tokens; without it, until a stop token or until the model's context is full. */
+  /** Cap on accepted tokens; without it, until a stop token or until the model's context is full. At 0 nothing runs. */
   readonly maxTokens?: number | undefined;
   /**
    * Stop tokens and stop texts beside the tokens of the model and the template: `stop: '\n'`, `stop: ['END', 7]`. At
