@@ -102,7 +102,7 @@ def note(coroutine: CoroutineType[Any, Any, Any]) -> None:
 
 def kept_unawaited() -> list[str]:
     """Tells of the coroutines that the program holds and has not begun, of a program that nothing can wake."""
-    found = []
+    found: list[str] = []
     for one in gc.get_objects():
         if len(found) >= _MAX_TOLD:
             break
