@@ -16,7 +16,7 @@ use crate::errors::text_error;
 use crate::model::Model;
 use crate::model::conversation::Context;
 use crate::model::kept_contexts::Opening;
-use crate::model::listing::names_there_are;
+use crate::model::listing::no_snapshot;
 use crate::model::pass::Flush;
 use crate::process::handles::HandleTable;
 use crate::process::joined::Joined;
@@ -203,13 +203,9 @@ impl HostContext for Contexts<'_> {
         if absent.code != ErrorCode::SnapshotMissing {
             return Err(absent.into());
         }
-        // There is nothing to delete, so that saving one first is no remedy.
         let in_memory = model.with_engine(|engine| engine.snapshots(process))?;
         let names = model.all_names(user, in_memory).await?;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let there_are = names_there_are(&name, "snapshots", &names);
-        let message = format!("there is no snapshot {name:?} to delete{there_are}");
-        Err(Error::new(ErrorCode::SnapshotMissing, message).into())
+        Err(no_snapshot(&name, &names).into())
     }
 
     async fn snapshots(&mut self, model: Resource<ModelHandle>) -> CallResult<Vec<String>> {

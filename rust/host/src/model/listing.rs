@@ -1,5 +1,8 @@
 //! What a program is told that names what its user does not have: the names that there are.
 
+use pie_core::ErrorCode;
+
+use crate::Error;
 use crate::program::did_you_mean;
 
 /// Names that a message lists.
@@ -24,6 +27,16 @@ pub(crate) fn names_there_are(absent: &str, things: &str, names: &[&str]) -> Str
     format!(
         "{nearest}; the {things} of this user are {}{more}",
         listed.join(", ")
+    )
+}
+
+/// The error of a snapshot to delete that a user with these names does not have: to save one first would be no remedy.
+pub(crate) fn no_snapshot(name: &str, names: &[String]) -> Error {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let there_are = names_there_are(name, "snapshots", &names);
+    Error::new(
+        ErrorCode::SnapshotMissing,
+        format!("there is no snapshot {name:?} to delete{there_are}"),
     )
 }
 
