@@ -43,6 +43,7 @@ def message(text: str) -> None:
 def receive() -> Coroutine[Any, Any, str]:
     """Awaits the next message or signal of the client; after a disconnect raises `SessionClosed`.
 
+    A program that another one has started has no client: there it raises that at once.
     Outside of a running event loop it blocks and returns the text itself. Cancelling the wait loses no message.
     """
     return resolve_or_block(_session.receive(), name="session.receive()")
