@@ -120,7 +120,7 @@ def _missing_attribute(error: AttributeError) -> str | None:
     if isinstance(owner, CoroutineType):
         return _AWAIT
     if owner is None and error.name is not None:
-        return _nothing_found()
+        return _nothing_found(error.name)
     if isinstance(owner, list) and error.name in _OF_STEPS:
         return _TOKENS_OF_STEPS
     if isinstance(owner, GenStep) and error.name in {*Output.__dataclass_fields__, *vars(Output)}:
@@ -129,18 +129,22 @@ def _missing_attribute(error: AttributeError) -> str | None:
     return _NAMES.get((kind.__name__, error.name or "")) if kind.__module__.startswith(_SDK) else None
 
 
-def _nothing_found() -> str | None:
-    """What to say of None that is used, in a program in which `open` gave it."""
-    if not _absent.found_nothing:
+def _nothing_found(name: str) -> str | None:
+    """What to say of None of which the attribute of this name is used, in a program in which `open` gave None.
+
+    None where what was to be opened has no such attribute: then it comes from elsewhere.
+    """
+    calls = [call for call in _absent.found_nothing if hasattr(getattr(inferlet, call.partition(".")[0]), name)]
+    if not calls:
         return None
-    calls = " and ".join(f"`{call}`" for call in _absent.found_nothing[-_MAX_SHOWN:])
-    return f"{calls} found nothing of that name and gave None; test it by `is None`, and make what is missing"
+    shown = " and ".join(f"`{call}`" for call in calls[-_MAX_SHOWN:])
+    return f"{shown} found nothing of that name and gave None; test it by `is None`, and make what is missing"
 
 
 def _wrong_loop(message: str) -> str | None:
     """What to say of a plain loop or `with` over what is awaited, of the reverse, and of None."""
-    if message.startswith("'NoneType' object ") and (found := _nothing_found()) is not None:
-        return found
+    if message.startswith("'NoneType' object does not support the context manager protocol"):
+        return _nothing_found("__enter__")
     kind = re.match(r"'(?:\w+\.)*(\w+)' object (is not iterable|does not support the (asynchronous )?context manager protocol)", message)
     if kind is not None and kind[2] == "is not iterable":
         return _ASYNC_FOR if kind[1] in _ASYNC_ITERATED else None

@@ -106,10 +106,19 @@ function notAwaited(message: string, place: Place | undefined): string | undefin
   return undefined;
 }
 
-/** What is read of is undefined, in a program in which `open` gave that. */
+/**
+ * What is read of is undefined, in a program in which `open` gave that: says so where what was to be opened has what is
+ * read.
+ */
 function notFound(message: string): string | undefined {
-  if (foundNothing.length === 0) return undefined;
-  const calls = foundNothing.slice(-MAX_SHOWN).map((call) => `\`${call}\``).join(' and ');
+  const name = /propert(?:y|ies) '?([\w$]+)'? of/.exec(message)?.[1];
+  if (name === undefined) return undefined;
+  const found = foundNothing.filter((call) => {
+    const kind = exported[call.split('.')[0]!] as { readonly prototype: object } | undefined;
+    return kind !== undefined && name in kind.prototype;
+  });
+  if (found.length === 0) return undefined;
+  const calls = found.slice(-MAX_SHOWN).map((call) => `\`${call}\``).join(' and ');
   return `${message}; ${calls} found nothing of that name and gave undefined: test it, and make what is missing`;
 }
 
