@@ -7,7 +7,7 @@ import sys
 from asyncio import base_events, events
 from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from concurrent.futures import Executor
-from types import CoroutineType, TracebackType
+from types import CoroutineType, FrameType, TracebackType
 from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack, cast
 
 from componentize_py_types import Err, Ok
@@ -28,6 +28,15 @@ lost_errors: list[BaseException] | None = []
 """The first exception that nothing took, of a task that nobody awaited or of a callback: it is the program's error when
 the program ends. None: all are told at once, on standard error.
 """
+never_awaited: list[str] = []
+"""What is told of coroutines that the program made and lost without awaiting them."""
+kept_unawaited: Callable[[], list[str]] | None = None
+"""Tells of coroutines that the program holds and has not awaited. The runtime of programs puts it here."""
+before_sleep: Callable[[int], None] | None = None
+"""Called before a sleep without an end, with the number of waits, where there is something in `never_awaited`."""
+_told_blocks: set[str] = set()
+"""Places that were told of, where a value is used that was not awaited."""
+_MAX_BLOCKS_TOLD = 8
 
 
 class HostFuture(Protocol[_T]):
@@ -88,14 +97,14 @@ async def failed(error: Exception) -> NoReturn:
     raise error
 
 
-def resolve_or_block(future: HostFuture[_T], owner: object = None) -> Coroutine[Any, Any, _T]:
+def resolve_or_block(future: HostFuture[_T], owner: object = None, name: str = "") -> Coroutine[Any, Any, _T]:
     """Inside a running loop a `Deferred` to await; outside of one blocks and returns the value itself.
 
     So a name that older programs call blocking and newer ones await serves both; its type is that of the newer ones.
-    `owner` as in `resolve`.
+    `owner` as in `resolve`; `name` is the call as programs write it, for messages.
     """
     if in_loop():
-        return Deferred(future, owner)
+        return Deferred(future, owner, name)
     return cast("Coroutine[Any, Any, _T]", block_on(future))
 
 
@@ -103,14 +112,17 @@ class Deferred(Coroutine[Any, Any, _T]):
     """What a call that older programs block in gives inside of a running loop: a coroutine to await.
 
     Older code that was put into `async def main` uses it as the value itself: compares it, prints it, joins it to a
-    text. It blocks the whole program then, until the value is there. What is under way is awaited and nothing else.
+    text. It blocks the whole program then, until the value is there, and says so where that is not at once. What is
+    under way is awaited and nothing else.
     """
 
-    __slots__ = ("_answer", "_awaited", "_future", "_owner")
+    __slots__ = ("_answer", "_awaited", "_future", "_name", "_owner", "_place")
 
-    def __init__(self, future: HostFuture[_T], owner: object) -> None:
+    def __init__(self, future: HostFuture[_T], owner: object, name: str = "") -> None:
         self._future = future
         self._owner = owner
+        self._name = name
+        self._place = _place_of_program() if name else ""
         self._awaited: Coroutine[Any, Any, _T] | None = None
         self._answer: list[_T] = []
 
@@ -140,6 +152,8 @@ class Deferred(Coroutine[Any, Any, _T]):
         if self._awaited is None and not self._answer:
             # The interpreter tells of this one as of any coroutine that was never awaited.
             left = resolve(self._future, self._owner)
+            if self._name:
+                left.__qualname__ = f"{self._place}: {self._name}" if self._place else self._name
             del left
 
     def __repr__(self) -> str:
@@ -193,8 +207,39 @@ class Deferred(Coroutine[Any, Any, _T]):
         if not self._answer:
             if self._awaited is not None:
                 raise RuntimeError("this value of the engine is awaited already; use what the await returns")
+            if self._name:
+                self._tell_of_block()
             self._answer.append(block_on(self._future))
         return self._answer[0]
+
+    def _forgotten(self) -> str:
+        """What is told of it where nothing has awaited it and nothing has used it; empty otherwise."""
+        if self._awaited is not None or self._answer:
+            return ""
+        at = f" at {self._place}" if self._place else ""
+        return f"`{self._name or 'a call of the SDK'}` was called without `await`{at}"
+
+    def _tell_of_block(self) -> None:
+        """Says on standard error that the program stands still until the value is there, unless it is there already.
+
+        Nobody may ever send it: then the program is ended from outside, and nothing else tells of the call.
+        """
+        place = self._place
+        if place in _told_blocks or len(_told_blocks) >= _MAX_BLOCKS_TOLD:
+            return
+        pollable = self._future.pollable()
+        try:
+            if pollable.ready():
+                return
+        finally:
+            pollable.__exit__(None, None, None)
+        _told_blocks.add(place)
+        print(
+            f"warning: {self._forgotten()}, and is used as a value: the whole program stands still until that is there; "
+            f"write `await` before the call",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 async def _told(value: _T) -> _T:
@@ -261,6 +306,8 @@ class _Selector:
             return [pollables[index] for index in sorted(ready) if index < len(pollables)]
         if not pollables:
             raise self._deadlock()
+        if never_awaited and before_sleep is not None:
+            before_sleep(len(pollables))
         if len(pollables) == 1:
             pollables[0].block()
             return pollables
@@ -270,9 +317,11 @@ class _Selector:
         waiting = list(self._tasks())
         tasks = "1 task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
         where = "; ".join(waiting[:_MAX_TASKS_SHOWN]) + ("; ..." if len(waiting) > _MAX_TASKS_SHOWN else "")
+        lost = [*never_awaited, *(kept_unawaited() if kept_unawaited is not None else ())]
+        remedy = "; ".join(lost) if lost else "await something that the engine, a timer or the client can complete"
         return DeadlockError(
             ErrorCode.DEADLOCK,
-            f"nothing can wake this program: {tasks} ({where}); await something that the engine, a timer or the client can complete",
+            f"nothing can wake this program: {tasks} ({where}); {remedy}",
             {"tasks": waiting[:_MAX_TASKS_SHOWN]},
         )
 
@@ -341,6 +390,17 @@ class EventLoop(base_events.BaseEventLoop):
         # Given names end in a number that counts up: shorter ones are older.
         for task in sorted(asyncio.all_tasks(self), key=lambda task: (len(task.get_name()), task.get_name())):
             yield _position(task.get_coro()) or task.get_name()
+
+
+def _place_of_program() -> str:
+    """Where the program calls the SDK, as in `main.py:12`; empty outside of its own lines."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        # The paths of a program are relative, those of the libraries are not.
+        if not frame.f_code.co_filename.startswith(("/", "<")):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
 
 
 def _position(coroutine: object) -> str:

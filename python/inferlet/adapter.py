@@ -8,7 +8,7 @@ from types import TracebackType
 
 from wit_world.imports import adapter as _adapter
 
-from inferlet import _arguments
+from inferlet import _absent, _arguments
 from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, host
 from inferlet.model import Model
 
@@ -54,6 +54,7 @@ class Adapter:
         except InferletError as error:
             if error.code != _MISSING:
                 raise
+            _absent.note("Adapter.open", name)
             return None
 
     @classmethod

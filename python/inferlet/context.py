@@ -13,7 +13,7 @@ from wit_world.imports import context as _context
 from wit_world.imports import model as _model
 from wit_world.imports import tools as _tools
 
-from inferlet import _arguments
+from inferlet import _absent, _arguments
 from inferlet._error_codes import ErrorCode
 from inferlet._wait import resolve_or_block
 from inferlet.errors import InferletError, host
@@ -99,12 +99,12 @@ class Context:
         the program. Errors: `token-budget`, `limit-resources`; `invalid-argument` for a name that is empty or longer
         than 256 bytes.
         """
-        return _of_snapshot(_context.Context.open, model, name)
+        return _of_snapshot("Context.open", _context.Context.open, model, name)
 
     @staticmethod
     def take(model: Model, name: str) -> Context | None:
         """As `open`, and the snapshot is removed: of two programs that take it one gets it, and the other None."""
-        return _of_snapshot(_context.Context.take, model, name)
+        return _of_snapshot("Context.take", _context.Context.take, model, name)
 
     @staticmethod
     def delete(model: Model, name: str) -> None:
@@ -228,7 +228,7 @@ class Context:
         it blocks instead. Errors: `context-busy`, `context-full`, `out-of-pages`, `driver-failed`; the context is as
         before then.
         """
-        return resolve_or_block(self._raw.flush(), self)
+        return resolve_or_block(self._raw.flush(), self, "ctx.flush()")
 
     def truncate(self, n: int) -> None:
         """Drops the last `n` tokens: the pending one first, then those in working pages; the buffer is untouched.
@@ -335,14 +335,18 @@ class _Idle(AbstractContextManager[None]):
         self._raw.end_idle()
 
 
-def _of_snapshot(make: Callable[[_model.Model, str], _context.Context], model: Model, name: str) -> Context | None:
-    """The context that `make` makes from a snapshot; None where there is no such snapshot. Its label is the name."""
+def _of_snapshot(call: str, make: Callable[[_model.Model, str], _context.Context], model: Model, name: str) -> Context | None:
+    """The context that `make` makes from a snapshot; None where there is no such snapshot. Its label is the name.
+
+    `call` is what the program calls, for messages.
+    """
     _arguments.of_type("model", model, Model)
     try:
         raw = host(make, model._raw, _arguments.text("name", name))
     except InferletError as error:
         if error.code != ErrorCode.SNAPSHOT_MISSING:
             raise
+        _absent.note(call, name)
         return None
     context = Context.__new__(Context)
     context._bind(raw, model, name)

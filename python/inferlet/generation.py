@@ -11,7 +11,7 @@ from componentize_py_types import Err
 from wit_world.imports import context as _context
 from wit_world.imports import generation as _generation
 
-from inferlet import _arguments, chat, tools
+from inferlet import _absent, _arguments, chat, tools
 from inferlet._steering import Constrain, Steering, check_speculator, constraints_of
 from inferlet._texts import TextStream
 from inferlet._typed import Typed, is_type
@@ -36,7 +36,7 @@ class GenerateOptions(TypedDict, total=False):
     """The options of `Context.generate`, by their names."""
 
     max_tokens: int | None
-    """Cap on accepted tokens; None: until a stop token or until the model's context is full."""
+    """Cap on accepted tokens; None: until a stop token or until the model's context is full. At 0 nothing runs."""
     stop: Stops | None
     """Stop tokens and stop texts beside the tokens of the model and the template: `stop="\\n"`, `stop=["END", 7]`.
 
@@ -228,6 +228,8 @@ class Generator:
             check_speculator(speculator)
         if adapter is not None:
             raw_adapter("adapter", adapter)
+        elif "adapter" in options:
+            _absent.tell_of_no_adapter()
         if zo_seed is not None:
             _arguments.signed("zo_seed", zo_seed)
         if horizon is not None:

@@ -35,9 +35,10 @@ def push(topic: str, message: object) -> None:
 def pull(topic: str) -> Coroutine[Any, Any, str]:
     """Awaits the next message of the queue of a topic. Messages are taken in the order in which they were pushed.
 
+    It is a text, also where a dict was pushed: `json.loads(await messaging.pull("jobs"))` reads that again.
     Outside of a running event loop it blocks and returns the text itself. Cancelling the wait loses no message.
     """
-    return resolve_or_block(_messaging.pull(_topic(topic)))
+    return resolve_or_block(_messaging.pull(_topic(topic)), name="messaging.pull(...)")
 
 
 def broadcast(topic: str, message: object) -> None:
@@ -74,9 +75,10 @@ class Subscription:
     def next(self) -> Coroutine[Any, Any, str | None]:
         """Awaits the next message; None when the subscription has ended.
 
-        Outside of a running event loop it blocks and returns the text itself. Cancelling the wait loses no message.
+        It is a text, also where a dict was broadcast: `json.loads` reads that again. Outside of a running
+        event loop it blocks and returns the text itself. Cancelling the wait loses no message.
         """
-        return resolve_or_block(self._raw.next(), self)
+        return resolve_or_block(self._raw.next(), self, "subscription.next()")
 
     def try_next(self) -> str | None:
         """The next message where one is there, and None otherwise."""

@@ -10,7 +10,7 @@ from wit_world.imports import runtime as _runtime
 
 from inferlet import _arguments, _json
 from inferlet._wait import block_on, flush_output, in_loop, resolve
-from inferlet.errors import ArgumentTypeError, ErrorCode, host
+from inferlet.errors import ArgumentTypeError, ErrorCode, InferletError, host
 
 __all__ = ["Child", "args", "instance_id", "launch_seed", "models", "spawn", "username", "version"]
 
@@ -82,17 +82,19 @@ def spawn(  # noqa: PLR0913  # keywords of one launch
     arguments = [_arguments.text(f"argv[{index}]", argument) for index, argument in enumerate(argv)]
     text = _json.dumps(args, "args", ErrorCode.INVALID_ARGUMENT)
     flush_output()
-    return Child(host(_runtime.spawn, _arguments.text("program", program), text, arguments, options))
+    return Child(host(_runtime.spawn, _arguments.text("program", program), text, arguments, options), program)
 
 
 class Child:
     """A process that this program has started. Awaiting it gives what it returned, or raises its error.
 
-    It goes on when nobody holds it any more, and ends with this program.
+    It goes on when nobody holds it any more, and ends with this program. Its error has a note that names the child; the
+    traceback of the child stands on standard error, and in `error.details["traceback"]`.
     """
 
-    def __init__(self, raw: _runtime.Child) -> None:
+    def __init__(self, raw: _runtime.Child, program: str) -> None:
         self._raw = raw
+        self._program = program
 
     @property
     def pid(self) -> int:
@@ -105,7 +107,12 @@ class Child:
         Outside of a running event loop it blocks and returns the value itself. Cancelling the wait leaves the child
         running.
         """
-        return self._value() if in_loop() else json.loads(block_on(self._raw.wait()))
+        if in_loop():
+            return self._value()
+        try:
+            return json.loads(block_on(self._raw.wait()))
+        except InferletError as error:
+            raise self._named(error) from None
 
     def cancel(self) -> None:
         """Ends it with the error `cancelled`, unless it has ended before."""
@@ -120,5 +127,13 @@ class Child:
         raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, message)
 
     async def _value(self) -> Any:
-        text: str = await resolve(self._raw.wait(), self)
+        try:
+            text: str = await resolve(self._raw.wait(), self)
+        except InferletError as error:
+            raise self._named(error) from None
         return json.loads(text)
+
+    def _named(self, error: InferletError) -> InferletError:
+        """The error of the child, which says whose it is: of several that a `gather` awaits it is the first."""
+        error.add_note(f"raised by the child {self._program!r}, process {self.pid}")
+        return error

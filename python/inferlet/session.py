@@ -43,9 +43,10 @@ def message(text: str) -> None:
 def receive() -> Coroutine[Any, Any, str]:
     """Awaits the next message or signal of the client; after a disconnect raises `SessionClosed`.
 
+    A program that another one has started has no client: there it raises that at once.
     Outside of a running event loop it blocks and returns the text itself. Cancelling the wait loses no message.
     """
-    return resolve_or_block(_session.receive())
+    return resolve_or_block(_session.receive(), name="session.receive()")
 
 
 receive_signal = receive
@@ -61,4 +62,4 @@ def send_file(data: bytes | bytearray | memoryview) -> None:
 
 def receive_file() -> Coroutine[Any, Any, bytes]:
     """Awaits the next file of the client; files wait in a queue of their own. Else as `receive`."""
-    return resolve_or_block(_session.receive_file())
+    return resolve_or_block(_session.receive_file(), name="session.receive_file()")

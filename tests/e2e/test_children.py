@@ -101,6 +101,44 @@ def test_a_program_that_is_not_there_is_named_with_what_is(dummy: Engine) -> Non
         assert part in (outcome.message or "")
 
 
+def test_the_error_of_one_of_several_children_names_it_and_its_traceback_is_told_once(dummy: Engine) -> None:
+    text = """
+import asyncio
+from inferlet import runtime
+
+async def main(input):
+    if input == "parent":
+        return await asyncio.gather(*(runtime.spawn(".", word) for word in ("good", "bad")))
+    if input == "bad":
+        raise ValueError("no such word")
+    return input
+"""
+    outcome = run(dummy, python_source(text), "parent")
+    told = "".join(outcome.stderr)
+    assert outcome.code == "program-error"
+    assert told.count("ValueError: no such word") == 1
+    assert told.count("InferletError: no such word\nraised by the child '.', process ") == 1
+    assert told.count("Traceback") == 2
+
+
+def test_a_child_that_asks_its_client_is_told_that_it_has_none(dummy: Engine) -> None:
+    text = """
+from inferlet import SessionClosed, runtime, session
+
+async def main(input):
+    if input == "parent":
+        return await runtime.spawn(".", "child")
+    try:
+        await session.receive()
+    except SessionClosed as error:
+        return [error.code, error.message]
+"""
+    code, message = run(dummy, python_source(text), "parent").value
+    assert code == "session-closed"
+    for part in ("was started by another one and has no client", "its input", "`messaging.pull` takes what the parent pushes"):
+        assert part in message
+
+
 def test_what_json_cannot_hold_is_refused_before_anything_starts(dummy: Engine) -> None:
     text = """
 from inferlet import InferletError, runtime

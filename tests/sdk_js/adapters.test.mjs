@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import * as host from './host.mjs';
-import { Adapter, InferletError, Model } from '../../js/inferlet/dist/index.js';
+import { foundNothing } from '../../js/inferlet/dist/absent.js';
+import { Adapter, Context, InferletError, Model, Sampler } from '../../js/inferlet/dist/index.js';
 
 const model = Model.load('tiny');
 
@@ -43,6 +44,21 @@ test('[JS-153..154] destroying asks the engine, which answers later calls, and d
   const names = host.calls.map(([name]) => name);
   assert.equal(names.filter((name) => name === 'adapter.destroy').length, 1);
   assert.throws(() => kept.save('folder'), (error) => error instanceof InferletError && error.code === 'invalid-argument');
+});
+
+test('what open found nothing of is kept, and told where the option of that name is undefined', () => {
+  const ctx = new Context(model);
+  assert.equal(Adapter.open(model, 'absent'), undefined);
+  assert.equal(Context.open(model, 'absent'), undefined);
+  assert.ok(foundNothing.includes('Adapter.open(model, "absent")'));
+  assert.ok(foundNothing.includes('Context.open(model, "absent")'));
+  ctx.generate(Sampler.argmax());
+  const told = () => host.calls.filter(([name]) => name === 'write');
+  assert.deepEqual(told(), []);
+  ctx.generate(Sampler.argmax(), { adapter: undefined });
+  ctx.generate(Sampler.argmax(), { adapter: undefined });
+  assert.equal(told().length, 1);
+  assert.match(told()[0][2], /^warning: `Adapter\.open\(model, "absent"\)` found nothing of that name/);
 });
 
 for (const [call, kind] of [

@@ -6,14 +6,14 @@ import sys
 import warnings
 
 import pytest
-from wit_world.imports import session
+from wit_world.imports import messaging, session
 
 import inferlet
-from inferlet import _wait
+from inferlet import _absent, _wait
 from inferlet._runtime import leftovers, report, stdio
 from inferlet._runtime.bundle import Bundle
 from inferlet._runtime.program import run_program
-from sdk_python.fakes import Clock
+from sdk_python.fakes import Clock, Future
 
 
 @pytest.fixture
@@ -433,6 +433,65 @@ def ending(leftover, monkeypatch):
     monkeypatch.setattr(asyncio, "shield", leftovers._noting_shields(asyncio.shield))
 
 
+class FutureString(Future):
+    """A message, as the engine calls it."""
+
+
+@pytest.fixture
+def jobs(ending, monkeypatch):
+    """A topic with a message that comes after so many milliseconds, in a runtime that tells of what nothing awaits."""
+    clock = Clock(monkeypatch)
+    monkeypatch.setitem(vars(warnings), "_warn_unawaited_coroutine", leftovers.note)
+    monkeypatch.setattr(_wait, "kept_unawaited", leftovers.kept_unawaited)
+    monkeypatch.setattr(_wait, "before_sleep", leftovers.tell_before_sleep)
+    monkeypatch.setattr(_wait, "_told_blocks", set())
+    pull_after = {"ms": 5}
+
+    def pull(topic):
+        return FutureString(clock, topic, clock.now_ns + pull_after["ms"] * 1_000_000, f"of {topic}", None)
+
+    monkeypatch.setattr(messaging, "pull", pull)
+    return pull_after
+
+
+def test_a_deadlock_names_what_was_called_without_await(launch, jobs):
+    source = (
+        "import asyncio\nfrom inferlet import messaging\nasync def produce(event): event.set()\nasync def main():\n"
+        "    job = messaging.pull('jobs')\n    event = asyncio.Event()\n    produce(event)\n    kept = produce(event)\n    await event.wait()"
+    )
+    with pytest.raises(inferlet.DeadlockError) as caught:
+        launch(source)
+    told = str(caught.value)
+    assert told.startswith("nothing can wake this program: 1 task waits (main.py:9 in main); ")
+    assert "main.py:7: produce() was never awaited, so that nothing came of it; write `await` before the call" in told
+    assert "main.py:8: produce() was called without `await`" in told
+    assert "`messaging.pull(...)` was called without `await` at main.py:5" in told
+
+
+def test_what_was_to_send_a_message_and_was_never_awaited_is_told_before_the_wait(launch, jobs, capsys):
+    source = (
+        "from inferlet import messaging\nasync def produce(): messaging.push('jobs', 1)\nasync def main():\n"
+        "    produce()\n    return [await messaging.pull('jobs'), await messaging.pull('jobs')]"
+    )
+    with pytest.raises(RuntimeError, match=r"main\.py:4: produce\(\) was never awaited"):
+        launch(source)
+    assert capsys.readouterr().err.count("warning: main.py:4: produce() was never awaited") == 1
+
+
+@pytest.mark.parametrize(("after_ms", "is_told"), [(5, True), (0, False)])
+def test_a_value_that_is_used_without_await_is_told_of_where_the_program_stands_still(launch, jobs, capsys, after_ms, is_told):
+    jobs["ms"] = after_ms
+    source = "from inferlet import messaging\nasync def main():\n    job = messaging.pull('jobs')\n    return job.upper() + job"
+    assert launch(source) == "OF JOBSof jobs"
+    words = "warning: `messaging.pull(...)` was called without `await` at main.py:3, and is used as a value"
+    assert capsys.readouterr().err.count(words) == is_told
+
+
+def test_a_call_of_the_sdk_that_is_dropped_is_told_by_its_name(launch, jobs):
+    with pytest.raises(RuntimeError, match=r"^main\.py:3: messaging\.pull\(\.\.\.\) was never awaited, so that nothing came of it"):
+        launch("from inferlet import messaging\nasync def main():\n    messaging.pull('jobs')")
+
+
 WORK = "import asyncio\nasync def work(): await asyncio.sleep(60)\nheld = set()\nasync def main():\n"
 
 
@@ -567,6 +626,13 @@ HINTS = {
     "a coroutine as a text": ("async def f(): pass\nc = f()\nc.close()\n'a' + c", "did you forget `await`?"),
     "await in a function that is not asynchronous": ("def main():\n    await f()", "write `async def` in place of the `def` around it"),
     "a function of the SDK with too many arguments": ("from inferlet import session\nsession.send(1, 2)", "session.send takes one value"),
+    "a plain loop over what comes asynchronously": ("async def g(): yield 1\nfor one in g(): pass", "write `async for` in place of `for`"),
+    "an asynchronous loop over a list": (
+        "import asyncio\nasync def f():\n    async for one in [1]: pass\nasyncio.run(f())",
+        "a list is there at once: write `for` in place of `async for`",
+    ),
+    "a plain with": ("import asyncio\nwith asyncio.Lock(): pass", "async with"),
+    "a plain loop over steps": ("[1, 2].execute()", "write `async for step in g`"),
     "an attribute of a coroutine": ("async def f(): pass\nc = f()\nc.close()\nc.tokens", "did you forget `await`?"),
 }
 
@@ -575,6 +641,35 @@ HINTS = {
 def test_a_common_mistake_is_told_with_what_to_do(name):
     source, words = HINTS[name]
     assert words in failure_of(source).message
+
+
+def test_none_that_open_gave_is_told_of_with_its_call(leftover):
+    uses = ("None.user('hi')", "lost = None\nwith lost: pass", "None.seq_len")
+    assert not any("found nothing" in failure_of(use).message for use in uses)
+    _absent.note("Context.open", "notes")
+    for use in uses:
+        assert '`Context.open(model, "notes")` found nothing of that name and gave None; test it by `is None`' in failure_of(use).message
+    # What a context does not have is asked of another None.
+    assert "found nothing" not in failure_of("None.strip()").message
+
+
+def test_whoever_generates_without_the_adapter_that_was_not_found_is_told_once(leftover, capsys):
+    _absent.tell_of_no_adapter()
+    _absent.note("Context.open", "notes")
+    _absent.tell_of_no_adapter()
+    assert capsys.readouterr().err == ""
+    _absent.note("Adapter.open", "poet")
+    for _ in range(2):
+        _absent.tell_of_no_adapter()
+    told = capsys.readouterr().err
+    assert told.startswith('warning: `Adapter.open(model, "poet")` found nothing of that name, and `adapter=None` computes without')
+    assert told.count("\n") == 1
+
+
+def test_names_that_were_looked_for_are_kept_up_to_a_bound(leftover):
+    for number in range(100):
+        _absent.note("Context.open", str(number))
+    assert len(_absent.found_nothing) == 8
 
 
 def test_a_function_of_the_program_that_is_called_as_one_of_the_sdk_is_told_as_it_is():

@@ -1,6 +1,7 @@
 /** Adapters: small changes of a model's weights (LoRA), by name. */
 
 import * as host from 'pie:host';
+import { noteNothingFound } from './absent.js';
 import { show, toCount, toNumber, toText, toZoSeed, type Seed } from './arguments.js';
 import { InferletError, wrongType } from './errors.js';
 import { modelHandle, type Model } from './model.js';
@@ -72,8 +73,9 @@ export class Adapter implements Disposable {
     try {
       return new Adapter(host.adapterOpen(modelHandle(model), toText(name, 'name')));
     } catch (error) {
-      if (error instanceof InferletError && error.code === MISSING) return undefined;
-      throw error;
+      if (!(error instanceof InferletError) || error.code !== MISSING) throw error;
+      noteNothingFound('Adapter.open', name);
+      return undefined;
     }
   }
 

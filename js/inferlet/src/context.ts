@@ -1,6 +1,7 @@
 /** Contexts: sequences of tokens with their keys and values in pages. */
 
 import * as host from 'pie:host';
+import { noteNothingFound } from './absent.js';
 import { show, toCount, toNumber, toText, toTokens, type Tokens } from './arguments.js';
 import { InferletError, wrongType } from './errors.js';
 import { Forward } from './forward.js';
@@ -57,12 +58,12 @@ export class Context implements Disposable {
    * 256 bytes.
    */
   static open(model: Model, name: string): Context | undefined {
-    return opened(model, name, host.contextOpen);
+    return opened('Context.open', model, name, host.contextOpen);
   }
 
   /** As `open`, and the snapshot is removed: of two programs that take it one gets it, the other `undefined`. */
   static take(model: Model, name: string): Context | undefined {
-    return opened(model, name, host.contextTake);
+    return opened('Context.take', model, name, host.contextTake);
   }
 
   /**
@@ -276,11 +277,13 @@ export class Context implements Disposable {
 
 refuseInJson(Context, 'keep it by ctx.save(name), or send the text or the tokens that came of it');
 
-function opened(model: Model, name: string, open: typeof host.contextOpen): Context | undefined {
+/** `call` is what the program calls, for messages. */
+function opened(call: string, model: Model, name: string, open: typeof host.contextOpen): Context | undefined {
   try {
     return new Context(model, open(modelHandle(model), toText(name, 'name')));
   } catch (error) {
-    if (error instanceof InferletError && error.code === 'snapshot-missing') return undefined;
-    throw error;
+    if (!(error instanceof InferletError) || error.code !== 'snapshot-missing') throw error;
+    noteNothingFound(call, name);
+    return undefined;
   }
 }

@@ -1,6 +1,7 @@
 /** Generators: what turns a context into tokens. */
 
 import * as host from 'pie:host';
+import { tellOfNoAdapter } from './absent.js';
 import { adapterHandle, type Adapter } from './adapter.js';
 import {
   checkOptions, toBoolean, toCount, toRuns, toSeed, toStops, toText, toTokens, toZoSeed, type Brle, type Seed, type Stops, type Tokens,
@@ -24,7 +25,7 @@ import { type CollectJsonOptions, JsonCutError, schemaOf, validated } from './ty
 
 /** The options of `ctx.generate`, by their names. */
 export interface GenerateOptions {
-  /** Cap on accepted tokens; without it, until a stop token or until the model's context is full. */
+  /** Cap on accepted tokens; without it, until a stop token or until the model's context is full. At 0 nothing runs. */
   readonly maxTokens?: number | undefined;
   /**
    * Stop tokens and stop texts beside the tokens of the model and the template: `stop: '\n'`, `stop: ['END', 7]`. At
@@ -489,6 +490,7 @@ export function newGenerator(
   const chosen = given(options.toolChoice, (choice) => toChoiceConstraints(context, model, choice));
   const speculator = given(options.speculator, toSpeculator);
   const adapter = given(options.adapter, adapterHandle);
+  if (adapter === undefined && 'adapter' in options) tellOfNoAdapter();
   const zoSeed = given(options.zoSeed, (seed) => toZoSeed(seed, 'zoSeed'));
   const horizon = given(options.horizon, (n) => toCount(n, 'horizon'));
   const rebids = given(options.rebidEachStep, (rebid) => toBoolean(rebid, 'rebidEachStep'));

@@ -22,7 +22,7 @@ export function push(topic: string, message: unknown): void {
 
 /**
  * Waits for the next message of the queue of a topic. Messages are taken in the order in which they were pushed. A pull
- * that is given up takes none.
+ * that is given up takes none. It is a text, also where an object was pushed: `JSON.parse` reads that again.
  */
 export function pull(topic: string): Promise<string> {
   const name = toText(topic, 'topic');
@@ -60,7 +60,10 @@ export class Subscription implements AsyncIterable<string>, Disposable {
     return Number(this.#raw.lagged());
   }
 
-  /** Waits for the next message; undefined when the subscription has ended. A wait that is given up takes none. */
+  /**
+   * Waits for the next message; undefined when the subscription has ended. A wait that is given up takes none. It is a
+   * text, also where an object was broadcast: `JSON.parse` reads that again.
+   */
   next(): Promise<string | undefined> {
     return new Pending((settle: host.Settle<string | undefined>) => this.#raw.next(settle), (text) => text);
   }

@@ -30,7 +30,7 @@ export function message(text: string): void {
 /**
  * Waits for the next message or signal. What was sent before the program asks is kept. A wait that is given up takes
  * none.
- * @throws SessionClosed after a disconnect.
+ * @throws SessionClosed after a disconnect, and at once in a program that another one has started: it has no client.
  */
 export function receive(): Promise<string> {
   return new Pending((settle: host.Settle<string>) => host.receive(settle), (text) => text);

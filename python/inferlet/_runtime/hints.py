@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from types import CoroutineType, FrameType, TracebackType
 
 import inferlet
+from inferlet import _absent
 from inferlet.generation import Generator, GenStep
 from inferlet.output import Output
 
@@ -69,6 +70,19 @@ _NO_FILES = (
     "a program has no files of the machine but in folders given by `pie run --mount DIR=/data`; it keeps its own below /scratch, "
     "and gets others by its input or from its client (inferlet.session.receive_file)"
 )
+_ASYNC_FOR = "write `async for` in place of `for`, in an `async def`: what comes has to be awaited"
+_ASYNC_ITERATED = frozenset({"Request", "async_generator"})
+"""Types of what only `async for` reads; generators and streams of texts are read by both."""
+_ASYNC_WITH = frozenset({"Condition", "Lock", "Semaphore", "TaskGroup", "Timeout"})
+"""Types that only `async with` enters."""
+_OF_STEPS = frozenset({"clear_sampler", "execute", "finish_reason", "tokens"})
+"""What steps and their outputs have, and a list does not."""
+_TOKENS_OF_STEPS = (
+    "a plain `for` over a generator gives the tokens of each step and blocks the program; write `async for step in g` and "
+    "`out = await step.execute()`"
+)
+_MAX_SHOWN = 2
+"""Calls that a message names."""
 _SCRATCH = "/scratch"
 _SDK = "inferlet"
 _COMPILED = frozenset(
@@ -91,7 +105,7 @@ def hint(error: BaseException, files: Collection[str]) -> str | None:
     if isinstance(error, AttributeError):
         return _missing_attribute(error)
     if isinstance(error, TypeError):
-        return _hidden_input(error) or _wrong_type(str(error)) or _wrong_call(error)
+        return _hidden_input(error) or _wrong_type(str(error)) or _wrong_loop(str(error)) or _wrong_call(error)
     if isinstance(error, SyntaxError):
         return _outside_async(error.msg or "")
     if isinstance(error, FileNotFoundError | PermissionError):
@@ -105,10 +119,41 @@ def _missing_attribute(error: AttributeError) -> str | None:
     owner = error.obj
     if isinstance(owner, CoroutineType):
         return _AWAIT
+    if owner is None and error.name is not None:
+        return _nothing_found(error.name)
+    if isinstance(owner, list) and error.name in _OF_STEPS:
+        return _TOKENS_OF_STEPS
     if isinstance(owner, GenStep) and error.name in {*Output.__dataclass_fields__, *vars(Output)}:
         return _EXECUTE
     kind = owner if isinstance(owner, type) else type(owner)
     return _NAMES.get((kind.__name__, error.name or "")) if kind.__module__.startswith(_SDK) else None
+
+
+def _nothing_found(name: str) -> str | None:
+    """What to say of None of which the attribute of this name is used, in a program in which `open` gave None.
+
+    None where what was to be opened has no such attribute: then it comes from elsewhere.
+    """
+    calls = [call for call in _absent.found_nothing if hasattr(getattr(inferlet, call.partition(".")[0]), name)]
+    if not calls:
+        return None
+    shown = " and ".join(f"`{call}`" for call in calls[-_MAX_SHOWN:])
+    return f"{shown} found nothing of that name and gave None; test it by `is None`, and make what is missing"
+
+
+def _wrong_loop(message: str) -> str | None:
+    """What to say of a plain loop or `with` over what is awaited, of the reverse, and of None."""
+    if message.startswith("'NoneType' object does not support the context manager protocol"):
+        return _nothing_found("__enter__")
+    kind = re.match(r"'(?:\w+\.)*(\w+)' object (is not iterable|does not support the (asynchronous )?context manager protocol)", message)
+    if kind is not None and kind[2] == "is not iterable":
+        return _ASYNC_FOR if kind[1] in _ASYNC_ITERATED else None
+    if kind is not None and kind[3] and "Did you mean" not in message:
+        return "write `with` in place of `async with`" if hasattr(getattr(inferlet, kind[1], None), "__enter__") else None
+    if kind is not None and kind[3] is None:
+        return "write `async with` in place of `with`" if kind[1] in _ASYNC_WITH and "Did you mean" not in message else None
+    plain = re.match(r"'async for' requires an object with __aiter__ method, got (list|tuple|dict|set|range|str|generator)$", message)
+    return None if plain is None else f"a {plain[1]} is there at once: write `for` in place of `async for`"
 
 
 def _hidden_input(error: TypeError) -> str | None:

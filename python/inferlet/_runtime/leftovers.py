@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, 
 from types import CoroutineType, FrameType
 from typing import Any
 
-from inferlet import _wait, messaging
+from inferlet import _absent, _wait, messaging
 from inferlet._runtime.bundle import Bundle
 
 # What coroutines of the SDK are called in programs, by their names here.
@@ -52,7 +52,9 @@ _MESSAGES = frozenset({"FutureString", "FutureBlob", "FutureMessage"})
 _MAX_TOLD = 8
 _MAX_PLACES = 3
 
-_never_awaited: list[str] = []
+_never_awaited = _wait.never_awaited
+_told_before_sleep: list[str] = []
+"""What was told before the program slept, where only a message could wake it."""
 _unfinished: list[str] = []
 _waited_for: weakref.WeakSet[asyncio.Future[Any]] = weakref.WeakSet()
 """What `asyncio.wait`, `as_completed` and `shield` were given: they leave what is not done to whoever called them."""
@@ -67,6 +69,8 @@ def install() -> None:
     Has a loop that ends hand over the tasks that it cancels, which it would not tell of at all.
     """
     vars(warnings)["_warn_unawaited_coroutine"] = note
+    _wait.kept_unawaited = kept_unawaited
+    _wait.before_sleep = tell_before_sleep
     cancel: Callable[[asyncio.AbstractEventLoop], None] | None = vars(runners).get("_cancel_all_tasks")
     if cancel is not None:
         vars(runners)["_cancel_all_tasks"] = _noting_tasks(cancel)
@@ -80,15 +84,51 @@ def note(coroutine: CoroutineType[Any, Any, Any]) -> None:
     if not _told_at_once and len(_never_awaited) >= _MAX_TOLD:
         return
     qualified = coroutine.__qualname__
-    name = _CALLS.get(qualified, f"{qualified}()")
     place, is_of_module = _place()
-    place = place or _calls_of(coroutine)
+    if qualified.endswith(")"):
+        # A call of the SDK, which says where it was made and what it is called.
+        made_at, _, name = qualified.rpartition(": ")
+        place = f"{made_at}: " if made_at else place
+    else:
+        name = _CALLS.get(qualified, f"{qualified}()")
+        place = place or _calls_of(coroutine)
     remedy = _OWN_MAIN if is_of_module and qualified == "main" else _AT_TOP if is_of_module else "write `await` before the call"
     message = f"{place}{name} was never awaited, so that nothing came of it; {remedy}"
     if _told_at_once:
         print(f"warning: {message}", file=sys.stderr)
     else:
         _never_awaited.append(message)
+
+
+def kept_unawaited() -> list[str]:
+    """Tells of the coroutines that the program holds and has not begun, of a program that nothing can wake."""
+    found: list[str] = []
+    for one in gc.get_objects():
+        if len(found) >= _MAX_TOLD:
+            break
+        # The types themselves: what a program has may lie about its class.
+        if type(one) is _wait.Deferred:
+            found.append(one._forgotten())
+        elif type(one) is CoroutineType and inspect.getcoroutinestate(one) == inspect.CORO_CREATED:
+            name = _CALLS.get(one.__qualname__, f"{one.__qualname__}()")
+            found.append(f"{_calls_of(one)}{name} was called without `await`")
+    return [told for told in found if told]
+
+
+def tell_before_sleep(n_waits: int) -> None:
+    """Tells of coroutines that were never awaited, before a program sleeps that only messages can wake.
+
+    What was to send them may be such a coroutine, and then the program is ended from outside, before it could tell.
+    """
+    untold = [message for message in _never_awaited if message not in _told_before_sleep]
+    if not untold:
+        return
+    innermost = [_innermost(task.get_coro()) for task in asyncio.all_tasks()]
+    if sum(map(_waits_for_message, innermost)) < n_waits:
+        return
+    _told_before_sleep.extend(untold)
+    for message in untold:
+        print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
 def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
@@ -132,6 +172,13 @@ def _is_awaited(future: asyncio.Future[Any]) -> bool:
 
 def _listens(coroutine: object) -> bool:
     """Whether a coroutine waits for a message: of the client, of a topic, or of another task."""
+    innermost = _innermost(coroutine)
+    is_queue = isinstance(innermost, CoroutineType) and innermost.cr_frame is not None and innermost.__qualname__ in _LISTENING
+    return is_queue or _waits_for_message(innermost)
+
+
+def _innermost(coroutine: object) -> object:
+    """What a coroutine waits in: the last of its chain of awaits."""
     innermost = awaited = coroutine._begun() if isinstance(coroutine, _wait.Deferred) else coroutine
     while awaited is not None:
         if type(awaited).__name__ == "coroutine_wrapper":
@@ -139,10 +186,15 @@ def _listens(coroutine: object) -> bool:
             awaited = next(iter(gc.get_referents(awaited)), None)
             continue
         innermost, awaited = (awaited, awaited.cr_await) if isinstance(awaited, CoroutineType) else (innermost, None)
+    return innermost
+
+
+def _waits_for_message(innermost: object) -> bool:
+    """Whether a coroutine waits for a message of the client or of a topic."""
     if not isinstance(innermost, CoroutineType) or innermost.cr_frame is None:
         return False
     if innermost.cr_code is not _wait.resolve.__code__:
-        return innermost.__qualname__ in _LISTENING
+        return False
     names = innermost.cr_frame.f_locals
     return type(names["future"]).__name__ in _MESSAGES and isinstance(names["owner"], messaging.Subscription | None)
 
@@ -207,6 +259,10 @@ def forget() -> None:
         _wait.lost_errors.clear()
     if _never_awaited:
         _never_awaited.clear()
+    if _told_before_sleep:
+        _told_before_sleep.clear()
+    if _absent.found_nothing:
+        _absent.forget()
     if _unfinished:
         _unfinished.clear()
     if _calls:

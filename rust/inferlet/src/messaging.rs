@@ -23,7 +23,8 @@ use crate::Result;
 use crate::bindings::pie::core::messaging as raw;
 /// The next message of the queue of a topic, as a future to await by [`FutureStringExt`](crate::FutureStringExt).
 /// Messages are taken in the order in which they were pushed. A pull that is dropped takes none. What is wrong with the
-/// topic makes it none.
+/// topic makes it none. What a program in Python or TypeScript pushed as JSON is the text of it: `serde_json::from_str`
+/// reads that.
 pub use crate::bindings::pie::core::messaging::pull;
 use crate::bindings::wasi::io::poll::Pollable;
 use crate::kept::Keeper;

@@ -60,9 +60,9 @@ pub fn send_file(data: &[u8]) {
 
 /// Awaits a [`FutureString`], as `receive` returns it.
 pub trait FutureStringExt {
-    /// The text, or none once its source is closed: after the client has disconnected. Dropping the wait loses no
-    /// message. Another error gives none too, and fails the program at its end; see
-    /// [`FutureStringExt::try_wait_async`].
+    /// The text, or none once its source is closed: after the client has disconnected, and at once in a child, which
+    /// has no client. Dropping the wait loses no message. Another error gives none too, and fails the program at its
+    /// end; see [`FutureStringExt::try_wait_async`].
     fn wait_async(self) -> impl Future<Output = Option<String>>;
 
     /// The text, as a fallible call.

@@ -4,6 +4,7 @@
  */
 
 import * as host from 'pie:host';
+import { foundNothing } from 'pie:inferlet/absent.js';
 import * as sdk from 'pie:inferlet/index.js';
 import { callees, declares, giverIn, giverOf, isPlain } from './calls.js';
 import { inSource, nearest, type Place } from './nearest.js';
@@ -16,12 +17,15 @@ const KNOWN: readonly (readonly [RegExp, (found: RegExpExecArray, place: Place |
   [/^(?:[\w$.]+ is )?not a function$/, (_, place) => notAFunction(place)],
   [/^'?([\w$]+)'? is not defined$/, ([, name]) => notDefined(name!)],
   [/^Could not find export '(.+)' in module '(.+)'$/, ([, name, module]) => notExported(name!, module!)],
-  [/^cannot read propert(?:y|ies) .*\bundefined$/, ([message], place) => notAwaited(message!, place)],
+  [/^cannot read propert(?:y|ies) .*\bundefined$/, ([message], place) => notAwaited(message!, place) ?? notFound(message!)],
   [/^value is not iterable$/, (_, place) => notIterable(place)],
 ];
 
 /** Longer messages and lines are no common mistakes. */
 const MAX_CHARS = 2000;
+
+/** Calls that a message names. */
+const MAX_SHOWN = 2;
 
 /** The whole message that stands in place of `message`; undefined where that says enough. */
 export function explained(message: string, frames: string): string | undefined {
@@ -102,6 +106,22 @@ function notAwaited(message: string, place: Place | undefined): string | undefin
   return undefined;
 }
 
+/**
+ * What is read of is undefined, in a program in which `open` gave that: says so where what was to be opened has what is
+ * read.
+ */
+function notFound(message: string): string | undefined {
+  const name = /propert(?:y|ies) '?([\w$]+)'? of/.exec(message)?.[1];
+  if (name === undefined) return undefined;
+  const found = foundNothing.filter((call) => {
+    const kind = exported[call.split('.')[0]!] as { readonly prototype: object } | undefined;
+    return kind !== undefined && name in kind.prototype;
+  });
+  if (found.length === 0) return undefined;
+  const calls = found.slice(-MAX_SHOWN).map((call) => `\`${call}\``).join(' and ');
+  return `${message}; ${calls} found nothing of that name and gave undefined: test it, and make what is missing`;
+}
+
 /** What a loop or a spread reads is a promise, or is read by `for await`. */
 function notIterable(place: Place | undefined): string | undefined {
   if (place === undefined || place.line.length > MAX_CHARS) return undefined;
@@ -113,8 +133,18 @@ function notIterable(place: Place | undefined): string | undefined {
     if (given !== undefined) return `value is not iterable: ${given}(...) gives a promise; write \`await\` before it`;
     const giver = giverOf(name, begin, place.text);
     if (giver !== undefined) return `value is not iterable: ${awaitFor(name, giver)}`;
+    const stream = streamAt(place.text, begin);
+    if (stream !== undefined) return `value is not iterable: ${stream} gives one after the other, as they come; write \`for await (... of ...)\``;
   }
   return undefined;
+}
+
+/** What the expression at an offset is, where only `for await` reads it: a body, or what an async generator gives. */
+function streamAt(text: string, begin: number): string | undefined {
+  const expression = /^[\w$.]+(?:\(\))?/.exec(text.slice(begin))![0]!;
+  if (/\.body$/.test(expression)) return expression;
+  const name = /^([\w$]+)/.exec(expression)![1]!;
+  return new RegExp(`\\basync\\s+function\\s*\\*\\s*${name.replaceAll('$', '\\$')}\\b`).test(text) ? `${name}(...)` : undefined;
 }
 
 function awaitFor(name: string, giver: string): string {

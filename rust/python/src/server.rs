@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use pie_host::{Error, ErrorCode, Host};
 use pie_server::{LogWriter, MountedProgram, PROCESS_LOG, PROGRAM_LOG, Server, ServerConfig};
 use pyo3::prelude::*;
-use tracing::Level;
+use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::writer::MakeWriterExt as _;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -95,7 +95,8 @@ pub(crate) fn check_access(
 
 /// See the stub.
 ///
-/// What tells of a fault is written at once. All else is more, and waits for nobody.
+/// What tells of a fault is written at once. All else is more, and waits for nobody: so do the lines of programs,
+/// whatever their level.
 #[pyfunction]
 #[pyo3(signature = (level, *, programs = true))]
 pub(crate) fn init_logging(py: Python<'_>, level: &str, programs: bool) -> PyResult<()> {
@@ -117,12 +118,17 @@ pub(crate) fn init_logging(py: Python<'_>, level: &str, programs: bool) -> PyRes
     })?;
     let waiting = log.clone();
     let writer = std::io::stderr
-        .with_max_level(Level::WARN)
+        .with_filter(|of: &Metadata<'_>| *of.level() <= Level::WARN && of.target() != PROGRAM_LOG)
         .or_else(move || waiting.clone());
+    let of_stderr = if programs {
+        of_programs
+    } else {
+        LevelFilter::OFF
+    };
     let filter = Targets::new()
         .with_default(level)
         .with_target(PROCESS_LOG, of_programs)
-        .with_target(PROGRAM_LOG, of_programs);
+        .with_target(PROGRAM_LOG, of_stderr);
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level.max(of_programs))
         .with_writer(writer)

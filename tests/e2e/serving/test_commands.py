@@ -87,7 +87,9 @@ def test_standard_error_reaches_the_terminal_and_the_log_of_the_server(tmp_path:
         for where in (["--dummy"], ["--server", served.url]):
             done = pie("run", "warn.py", *where, "--seed", "1", cwd=tmp_path)
             assert (done.returncode, done.stdout, done.stderr) == (0, "on stdout\n", "mind the gap\n")
-        assert 'program="warn.py (sha256:' in served.logged("mind the gap")
+        line = served.logged("mind the gap")
+        assert 'program="warn.py (sha256:' in line
+        assert " WARN pie::program: " in line
 
 
 def test_a_server_tells_of_each_launch_and_each_end(tmp_path: Path) -> None:

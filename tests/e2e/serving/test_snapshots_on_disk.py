@@ -127,7 +127,9 @@ async def test_a_server_that_was_killed_comes_back_with_what_was_saved(tmp_path:
             assert await client.snapshots() == listed
             assert await (await client.launch("open", input="hello")).result() == expected
             await client.delete_snapshot(MODEL, "hello")
-            assert (await refused(client.delete_snapshot(MODEL, "hello"))).code == "snapshot-missing"
+            gone = await refused(client.delete_snapshot(MODEL, "hello"))
+            assert gone.code == "snapshot-missing"
+            assert gone.message == 'there is no snapshot "hello" to delete; the snapshots of this user are "again"'
             assert await (await client.launch("open", input="hello")).result() is None
     with keeping(tmp_path) as served:
         async with client_of(served) as client:

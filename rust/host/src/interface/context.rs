@@ -16,6 +16,7 @@ use crate::errors::text_error;
 use crate::model::Model;
 use crate::model::conversation::Context;
 use crate::model::kept_contexts::Opening;
+use crate::model::listing::no_snapshot;
 use crate::model::pass::Flush;
 use crate::process::handles::HandleTable;
 use crate::process::joined::Joined;
@@ -189,13 +190,22 @@ impl HostContext for Contexts<'_> {
     async fn delete(&mut self, model: Resource<ModelHandle>, name: String) -> CallResult<()> {
         let (model, process) = self.joined(&model)?;
         let deleted = model.with_engine(|engine| engine.delete_snapshot(process, &name));
-        match deleted {
+        let user = &self.record.username;
+        let deleted = match deleted {
             Err(absent) if absent.code == ErrorCode::SnapshotMissing => {
-                let user = &self.record.username;
-                Ok(model.delete_kept(user, name, absent).await?)
+                model.delete_kept(user, name.clone(), absent).await
             }
-            deleted => Ok(deleted?),
+            deleted => deleted,
+        };
+        let Err(absent) = deleted else {
+            return Ok(());
+        };
+        if absent.code != ErrorCode::SnapshotMissing {
+            return Err(absent.into());
         }
+        let in_memory = model.with_engine(|engine| engine.snapshots(process))?;
+        let names = model.all_names(user, in_memory).await?;
+        Err(no_snapshot(&name, &names).into())
     }
 
     async fn snapshots(&mut self, model: Resource<ModelHandle>) -> CallResult<Vec<String>> {

@@ -27,6 +27,7 @@ use pie_core::{AdapterName, Engine, EngineConfig, ErrorCode, UserId};
 use sha2::{Digest as _, Sha256};
 
 use super::adapter_folders::{AdapterFolder, AdapterFolders};
+use super::listing::names_there_are;
 use crate::Error;
 use crate::sync::lock;
 
@@ -196,7 +197,7 @@ impl Adapters {
     pub(crate) fn find(&self, user: UserId, name: &str) -> Result<Arc<Version>, Error> {
         let state = lock(&self.state);
         let found = state.named.get(&(user, name.to_owned()));
-        found.cloned().ok_or_else(|| missing(name))
+        found.cloned().ok_or_else(|| state.missing(user, name))
     }
 
     /// A version of a user, before its weights are there.
@@ -233,8 +234,7 @@ impl Adapters {
     /// The names of a user, sorted.
     pub(crate) fn names(&self, user: UserId) -> Vec<String> {
         let state = lock(&self.state);
-        let names = state.named.keys().filter(|(of, _)| *of == user);
-        names.map(|(_, name)| name.clone()).collect()
+        state.names(user).map(str::to_owned).collect()
     }
 
     /// The adapters of a user, or of all, by user and name.
@@ -282,7 +282,7 @@ impl Adapters {
             return Err(Error::new(
                 ErrorCode::AdapterExists,
                 format!(
-                    "there is an adapter {name:?} already; open it, destroy it first, or take another name"
+                    "there is an adapter {name:?} already; open it, delete it first (`Adapter.delete(model, name)` in Python, `adapter.destroy()` in JavaScript and Rust), or take another name"
                 ),
             ));
         }
@@ -305,7 +305,7 @@ impl Adapters {
             if n >= limit {
                 return Err(Error::with_values(
                     ErrorCode::LimitAdapters,
-                    format!("{n} {whose} at most {limit}; destroy some, or raise {setting}"),
+                    format!("{n} {whose} at most {limit}; delete some, or raise {setting}"),
                     &[("adapters", u64::from(n)), ("limit", u64::from(limit))],
                 ));
             }
@@ -348,7 +348,7 @@ impl Adapters {
     ) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let Some(place) = state.named.get_mut(&(user, name.to_owned())) else {
-            return Err(missing(name));
+            return Err(state.missing(user, name));
         };
         if former.is_some_and(|former| !Arc::ptr_eq(former, place)) {
             return Err(Error::new(
@@ -369,7 +369,7 @@ impl Adapters {
     pub(crate) fn destroy(&self, user: UserId, name: &str) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let Some(version) = state.named.remove(&(user, name.to_owned())) else {
-            return Err(missing(name));
+            return Err(state.missing(user, name));
         };
         if let Some(of_user) = state.users.get_mut(&user) {
             of_user.n_names -= 1;
@@ -399,7 +399,7 @@ impl Adapters {
             ErrorCode::LimitAdapters,
             format!(
                 "the adapters of the user take {taken} bytes, and {n_bytes} more would be more than \
-                 max_user_adapter_bytes = {limit}; destroy some, drop contexts that were computed with them, or raise \
+                 max_user_adapter_bytes = {limit}; delete some, drop contexts that were computed with them, or raise \
                  the limit"
             ),
             &[("bytes", taken.saturating_add(n_bytes)), ("limit", limit)],
@@ -408,6 +408,23 @@ impl Adapters {
 }
 
 impl State {
+    /// The names of a user, sorted.
+    fn names(&self, user: UserId) -> impl Iterator<Item = &str> {
+        let of_user = self.named.range((user, String::new())..);
+        let of_user = of_user.take_while(move |((of, _), _)| *of == user);
+        of_user.map(|((_, name), _)| name.as_str())
+    }
+
+    /// The error of a name that the user has no adapter of.
+    fn missing(&self, user: UserId, name: &str) -> Error {
+        let names: Vec<&str> = self.names(user).collect();
+        let there_are = names_there_are(name, "adapters", &names);
+        Error::new(
+            ErrorCode::AdapterMissing,
+            format!("there is no adapter {name:?}{there_are}"),
+        )
+    }
+
     /// Users who have nothing are not kept.
     fn forget_idle(&mut self, user: UserId) {
         let of_user = self.users.get(&user);
@@ -495,13 +512,6 @@ fn check_name(name: &str) -> Result<(), Error> {
         )
     };
     Err(Error::new(ErrorCode::InvalidArgument, message))
-}
-
-fn missing(name: &str) -> Error {
-    Error::new(
-        ErrorCode::AdapterMissing,
-        format!("there is no adapter {name:?}; create it first"),
-    )
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub(crate) mod kept_contexts;
 #[cfg(test)]
 mod kept_contexts_tests;
 mod kept_pages;
+pub(crate) mod listing;
 mod named_adapters;
 pub(crate) mod overdue;
 mod overdue_signal;

@@ -4,6 +4,7 @@ use pie_core::ErrorCode;
 
 use super::Model;
 use super::conversation::SavedConversation;
+use super::listing::no_snapshot;
 use crate::Error;
 
 /// A snapshot in a list.
@@ -63,12 +64,22 @@ impl Model {
     pub fn delete_snapshot(&self, user: &str, name: &str) -> Result<(), Error> {
         let id = self.user(user);
         let deleted = self.with_engine(|engine| engine.delete_snapshot_of(id, name));
-        match (deleted, &self.keeping) {
+        let deleted = match (deleted, &self.keeping) {
             (Err(absent), Some(keeping)) if absent.code == ErrorCode::SnapshotMissing => {
                 let is_there = keeping.store.named(user, name).delete()?;
                 is_there.then_some(()).ok_or(absent)
             }
             (deleted, _) => deleted,
+        };
+        match deleted {
+            Err(absent) if absent.code == ErrorCode::SnapshotMissing => {
+                let there_are = self.snapshots(Some(user))?.into_iter();
+                let mut names: Vec<String> = there_are.map(|snapshot| snapshot.name).collect();
+                names.sort_unstable();
+                names.dedup();
+                Err(no_snapshot(name, &names))
+            }
+            deleted => deleted,
         }
     }
 

@@ -18,6 +18,11 @@ use crate::futures::{Future, Operation};
 use crate::stepped_charge::SteppedCharge;
 use crate::sync::lock;
 
+/// What `receive` says once the client has gone.
+pub(crate) const DISCONNECTED: &str = "the client has disconnected; no further message will come";
+/// The same in a child, which never had one.
+pub(crate) const NO_CLIENT: &str = "this program was started by another one and has no client, so that no message will come; it gets values by its input, which the parent gives to `spawn`, and by a topic: `messaging.pull` takes what the parent pushes";
+
 /// What one message carries.
 pub trait Payload: AsRef<[u8]> + std::fmt::Debug + Send + 'static {
     /// What people call such messages: one, and several.
@@ -61,7 +66,8 @@ struct State<P> {
     untaken_bytes: usize,
     /// What they are charged with.
     holding: SteppedCharge,
-    closed: bool,
+    /// Why no more will come; none while some may.
+    closed: Option<&'static str>,
 }
 
 impl<P: Payload> Mailbox<P> {
@@ -77,7 +83,7 @@ impl<P: Payload> Mailbox<P> {
                 n_untaken: 0,
                 untaken_bytes: 0,
                 holding,
-                closed: false,
+                closed: None,
             }),
             room: Condvar::new(),
         }
@@ -101,7 +107,7 @@ impl<P: Payload> Mailbox<P> {
             ));
         }
         let mut state = lock(&self.state);
-        if state.closed {
+        if state.closed.is_some() {
             return Err(Error::new(
                 ErrorCode::SessionClosed,
                 "the input of the process was closed; nothing can be sent to it",
@@ -135,27 +141,28 @@ impl<P: Payload> Mailbox<P> {
 
     /// Waits at most `timeout` until a message can be added, or will never be; false when the time is over.
     pub(crate) fn wait_for_room(&self, timeout: Duration) -> bool {
-        let full = |state: &mut State<P>| !state.closed && self.is_full(state);
+        let full = |state: &mut State<P>| state.closed.is_none() && self.is_full(state);
         let waited = self
             .room
             .wait_timeout_while(lock(&self.state), timeout, full);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// The client has gone: after what waits, every `receive` answers `session-closed`.
-    pub(crate) fn close(&self) {
+    /// The client has gone, or there never was one: after what waits, every `receive` answers `session-closed` with
+    /// `why`. The first reason stays.
+    pub(crate) fn close(&self, why: &'static str) {
         let mut state = lock(&self.state);
-        state.closed = true;
+        let why = *state.closed.get_or_insert(why);
         self.room.notify_all();
         for waiter in state.waiters.drain(..) {
             // A waiter that is gone needs no answer.
-            drop(waiter.send(Err(disconnected())));
+            drop(waiter.send(Err(closed(why))));
         }
     }
 
     /// The program has gone: what waits for it is dropped, and nothing more can be sent.
     pub(crate) fn discard(&self) {
-        self.close();
+        self.close(DISCONNECTED);
         let mut state = lock(&self.state);
         state.messages = VecDeque::new();
         state.holding.shrink(0);
@@ -165,10 +172,10 @@ impl<P: Payload> Mailbox<P> {
     fn receive(&self) -> oneshot::Receiver<Result<Message<P>, Error>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = lock(&self.state);
-        let answer = match state.messages.pop_front() {
-            Some(message) => Ok(message),
-            None if state.closed => Err(disconnected()),
-            None => {
+        let answer = match (state.messages.pop_front(), state.closed) {
+            (Some(message), _) => Ok(message),
+            (None, Some(why)) => Err(closed(why)),
+            (None, None) => {
                 state.waiters.retain(|waiter| !waiter.is_closed());
                 state.waiters.push_back(sender);
                 return receiver;
@@ -240,11 +247,8 @@ impl<P: Payload> Operation for Receive<P> {
     }
 }
 
-fn disconnected() -> Error {
-    Error::new(
-        ErrorCode::SessionClosed,
-        "the client has disconnected; no further message will come",
-    )
+fn closed(why: &'static str) -> Error {
+    Error::new(ErrorCode::SessionClosed, why)
 }
 
 #[cfg(test)]
@@ -327,10 +331,23 @@ mod tests {
     fn after_a_disconnect_what_waits_is_still_received() {
         let mailbox = mailbox();
         send(&mailbox, "a").unwrap();
-        mailbox.close();
+        mailbox.close(DISCONNECTED);
         assert_eq!(got(receive(&mailbox)), text("a"));
         assert_eq!(got(receive(&mailbox)), Some(Err(ErrorCode::SessionClosed)));
         assert_eq!(send(&mailbox, "b"), Err(ErrorCode::SessionClosed));
+    }
+
+    #[test]
+    fn whoever_has_no_client_is_told_of_what_there_is_instead() {
+        let mailbox = mailbox();
+        let waiting = receive(&mailbox);
+        mailbox.close(NO_CLIENT);
+        mailbox.close(DISCONNECTED);
+        for mut future in [waiting, receive(&mailbox)] {
+            let told = future.take().unwrap().unwrap_err();
+            assert_eq!(told.code, ErrorCode::SessionClosed);
+            assert!(told.message.contains("messaging.pull"), "{told}");
+        }
     }
 
     #[test]

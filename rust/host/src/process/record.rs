@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::ending::Ending;
 use super::kin::Kin;
 use super::launch::Launch;
-use super::mailbox::Mailbox;
+use super::mailbox::{DISCONNECTED, Mailbox, NO_CLIENT};
 use super::mistakes::{Mistake, Mistakes};
 use super::queue::{Capacity, EventQueue};
 use super::reading::Reading;
@@ -276,10 +276,12 @@ impl ProcessRecord {
         stopped.collect()
     }
 
-    /// The client has disconnected: nothing more will reach the program.
+    /// The client has disconnected, or the program is a child, which has none: nothing more will reach the program.
     pub(crate) fn close_input(&self) {
-        self.mailbox.close();
-        self.files.close();
+        let is_child = self.kin.lineage.depth > 0;
+        let why = if is_child { NO_CLIENT } else { DISCONNECTED };
+        self.mailbox.close(why);
+        self.files.close(why);
     }
 
     /// Ends the process with `reason`, unless it was told to end before.

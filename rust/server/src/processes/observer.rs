@@ -38,11 +38,12 @@ impl ProcessObserver {
 
 impl pie_host::Observer for ProcessObserver {
     fn stderr(&self, pid: u64, text: &str) {
-        if tracing::enabled!(target: PROGRAM_LOG, tracing::Level::INFO) {
+        if tracing::enabled!(target: PROGRAM_LOG, tracing::Level::WARN) {
             let now = Instant::now();
             self.pacing.lines(text, now, |line| {
                 self.common.lines(line, now, |line| {
-                    tracing::info!(target: PROGRAM_LOG, pid, program = self.shown, "{line}");
+                    // Errors of handlers come by here, and the host cannot tell them from other lines.
+                    tracing::warn!(target: PROGRAM_LOG, pid, program = self.shown, "{line}");
                 });
             });
         }

@@ -18,6 +18,7 @@ pub(crate) async fn run(snippet: &str, server: &str, model: &Model, ctx: &mut Co
         "steps/2" => steps_2(server, model, ctx).await,
         "steps/3" => steps_3(server, model, ctx).await,
         "steps/4" => steps_4(server, model, ctx).await,
+        "steps/5" => steps_5(server, model, ctx).await,
         "passes/1" => passes_1(server, model, ctx).await,
         "passes/2" => passes_2(server, model, ctx).await,
         "passes/3" => passes_3(server, model, ctx).await,
@@ -229,6 +230,22 @@ async fn steps_3(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
 }
 
 async fn steps_4(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::sample::Distribution;
+
+    let mut g = ctx.generate(Sampler::argmax()).max_tokens(8);
+    while let Some(mut step) = g.next()? {
+        step.clear_sampler();
+        let top = step.probe(0, Distribution { temperature: 1.0, k: 20 });
+        let out = step.execute().await?;
+        let (ids, weights) = out.distribution(top).unwrap_or_default();
+        // The least likely of those that are half as likely as the first.
+        let n = weights.iter().take_while(|weight| **weight >= weights[0] / 2.0).count();
+        g.accept(&ids[n.saturating_sub(1)..n]);
+    }
+    Ok(())
+}
+
+async fn steps_5(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     /// Proposes that the text goes on as it did after the same token before.
     struct Repeat {
         start: u32,
@@ -337,6 +354,8 @@ async fn adapters_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()
     terse.save("adapters/terse")?;
     let again = terse.fork("terse-too");
     again.load("adapters/terse")?;
+    assert!(Adapter::names(model)?.contains(&"terse".to_owned()));
+    assert!(Adapter::open(model, "terse").is_some() && Adapter::open(model, "poet").is_none());
     terse.destroy();
     again.destroy();
     Ok(())
