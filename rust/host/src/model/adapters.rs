@@ -29,6 +29,7 @@ use sha2::{Digest as _, Sha256};
 use super::adapter_folders::{AdapterFolder, AdapterFolders};
 use super::listing::names_there_are;
 use crate::Error;
+use crate::program::shown;
 use crate::sync::lock;
 
 /// The longest name of an adapter, in bytes.
@@ -421,7 +422,7 @@ impl State {
         let there_are = names_there_are(name, "adapters", &names);
         Error::new(
             ErrorCode::AdapterMissing,
-            format!("there is no adapter {name:?}{there_are}"),
+            format!("there is no adapter {:?}{there_are}", shown(name)),
         )
     }
 

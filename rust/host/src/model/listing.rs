@@ -3,7 +3,7 @@
 use pie_core::ErrorCode;
 
 use crate::Error;
-use crate::program::did_you_mean;
+use crate::program::{did_you_mean, shown};
 
 /// Names that a message lists.
 const LISTED: usize = 8;
@@ -36,7 +36,10 @@ pub(crate) fn no_snapshot(name: &str, names: &[String]) -> Error {
     let there_are = names_there_are(name, "snapshots", &names);
     Error::new(
         ErrorCode::SnapshotMissing,
-        format!("there is no snapshot {name:?} to delete{there_are}"),
+        format!(
+            "there is no snapshot {:?} to delete{there_are}",
+            shown(name)
+        ),
     )
 }
 

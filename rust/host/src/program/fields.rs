@@ -206,7 +206,10 @@ fn json(value: &DeValue<'_>) -> Result<Value, &'static str> {
 
 /// What may be meant by a name that is not known.
 pub fn did_you_mean(name: &str, known: &[&str]) -> String {
-    let likeness = |known: &str| strsim::jaro_winkler(&name.to_lowercase(), known);
+    // A name of megabytes is like none, and is not compared as a whole.
+    let name = name.chars().take(MAX_SHOWN_CHARS);
+    let name: String = name.flat_map(char::to_lowercase).collect();
+    let likeness = |known: &str| strsim::jaro_winkler(&name, known);
     let nearest = known
         .iter()
         .map(|known| (likeness(known), known))
