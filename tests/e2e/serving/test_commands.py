@@ -294,8 +294,9 @@ def test_adapters_are_listed_and_deleted(tmp_path: Path) -> None:
         # Of another user it is not there, unless an operator says whose it is.
         absent = pie("adapter", "delete", MODEL, "terse", *root)
         assert absent.returncode == 1
-        assert absent.stderr.startswith("error[adapter-missing]")
-        assert "`pie adapter list` names those that there are" in absent.stderr
+        assert absent.stderr == 'error[adapter-missing]: there is no adapter "terse"; this user has no adapters of this model\n'
+        mistyped = pie("adapter", "delete", MODEL, "tarse", *ann)
+        assert 'did you mean "terse"?; the adapters of this user are "terse"' in mistyped.stderr
         assert pie("adapter", "delete", MODEL, "terse", "--of", "ann", *root).returncode == 0
         assert json.loads(pie("adapter", "list", "--json", *ann).stdout) == []
         # The name is free again.

@@ -197,15 +197,14 @@ impl HostContext for Contexts<'_> {
             }
             deleted => deleted,
         };
-        let Err(absent) = deleted else {
-            return Ok(());
-        };
-        if absent.code != ErrorCode::SnapshotMissing {
-            return Err(absent.into());
+        match deleted {
+            Err(absent) if absent.code == ErrorCode::SnapshotMissing => {
+                let in_memory = model.with_engine(|engine| engine.snapshots(process))?;
+                let names = model.all_names(user, in_memory).await?;
+                Err(no_snapshot(&name, &names).into())
+            }
+            deleted => Ok(deleted?),
         }
-        let in_memory = model.with_engine(|engine| engine.snapshots(process))?;
-        let names = model.all_names(user, in_memory).await?;
-        Err(no_snapshot(&name, &names).into())
     }
 
     async fn snapshots(&mut self, model: Resource<ModelHandle>) -> CallResult<Vec<String>> {

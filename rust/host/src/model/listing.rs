@@ -8,7 +8,7 @@ use crate::program::{did_you_mean, shown};
 /// Names that a message lists.
 const LISTED: usize = 8;
 
-/// Says which names a user has beside one that is absent, the nearest first: what follows the absent one in a message.
+/// Says which names a user has beside one that is absent, the nearest first. It follows the absent one in a message.
 /// `things` is what they are names of, in the plural.
 pub(crate) fn names_there_are(absent: &str, things: &str, names: &[&str]) -> String {
     if names.is_empty() {
@@ -56,7 +56,12 @@ mod tests {
             told(&["b", "hello"]),
             "; did you mean \"hello\"?; the snapshots of this user are \"b\", \"hello\""
         );
-        let many = ["b"; 11];
-        assert!(told(&many).ends_with("\"b\" and 3 more"));
+        let mut many = ["b"; 200];
+        assert!(told(&many).ends_with("\"b\" and 192 more"));
+        // Of so many not all are compared: a program may ask again and again.
+        many[150] = "hello";
+        assert!(!told(&many).contains("did you mean"));
+        many[50] = "hello";
+        assert!(told(&many).starts_with("; did you mean \"hello\"?"));
     }
 }

@@ -22,17 +22,7 @@ impl Model {
     /// # Errors
     /// `adapter-missing`; `adapter-busy` while a pass is computed with it.
     pub fn delete_adapter(&self, user: &str, name: &str) -> Result<(), Error> {
-        let deleted = self.destroy_adapter(self.user(user), name);
-        deleted.map_err(|error| match error.code {
-            ErrorCode::AdapterMissing => {
-                let shown: String = name.chars().take(120).collect();
-                let message = format!(
-                    "there is no adapter {shown:?}; `pie adapter list` names those that there are"
-                );
-                Error::new(ErrorCode::AdapterMissing, message)
-            }
-            _ => error,
-        })
+        self.destroy_adapter(self.user(user), name)
     }
 
     /// The same for a program of a user.

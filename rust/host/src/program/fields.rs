@@ -12,6 +12,8 @@ use crate::Error;
 
 /// The longest value that a message shows, in characters.
 const MAX_SHOWN_CHARS: usize = 80;
+/// Names that are compared with one that is not known: a user may have ten thousand.
+const MAX_COMPARED: usize = 100;
 /// Names that are at least so much alike (Jaro-Winkler, 0 to 1) may be meant for each other.
 const ALIKE: f64 = 0.75;
 
@@ -204,14 +206,15 @@ fn json(value: &DeValue<'_>) -> Result<Value, &'static str> {
     }
 }
 
-/// What may be meant by a name that is not known.
+/// What may be meant by a name that is not known, of the first hundred that are.
 pub fn did_you_mean(name: &str, known: &[&str]) -> String {
-    // A name of megabytes is like none, and is not compared as a whole.
+    // A name of megabytes is not compared as a whole.
     let name = name.chars().take(MAX_SHOWN_CHARS);
     let name: String = name.flat_map(char::to_lowercase).collect();
     let likeness = |known: &str| strsim::jaro_winkler(&name, known);
     let nearest = known
         .iter()
+        .take(MAX_COMPARED)
         .map(|known| (likeness(known), known))
         .filter(|(likeness, _)| *likeness >= ALIKE)
         .max_by(|one, other| one.0.total_cmp(&other.0));

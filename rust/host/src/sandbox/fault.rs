@@ -255,26 +255,32 @@ fn functions(error: &wasmtime::Error) -> String {
         .frames()
         .iter()
         .filter_map(|frame| frame.func_name())
-        .map(|name| format!("{:#}", rustc_demangle::demangle(name)));
+        .map(beginning);
     shown_functions(&names.collect::<Vec<_>>())
+}
+
+/// The beginning of the name of a function: a few bytes that are demangled may become a million.
+fn beginning(name: &str) -> String {
+    const LONGEST: usize = 120;
+    let whole = format!("{:#}", rustc_demangle::demangle(name));
+    whole.chars().take(LONGEST).collect()
 }
 
 /// The first of these functions, one a line. Those of the standard library of Rust are left out, as the dozen that a
 /// panic goes through: they say nothing of the program. They are shown where there are no others.
 fn shown_functions(names: &[String]) -> String {
     const SHOWN: usize = 8;
-    const LONGEST: usize = 120;
     let are_all_of_library = names.iter().all(|name| is_of_library(name));
     names
         .iter()
         .filter(|name| are_all_of_library || !is_of_library(name))
         .take(SHOWN)
-        .map(|name| format!("  in {}\n", name.chars().take(LONGEST).collect::<String>()))
+        .map(|name| format!("  in {name}\n"))
         .collect()
 }
 
 /// Whether a function is one of the standard library of Rust, by its name. A method of a trait of the library that the
-/// program implements is none: its name begins with the type.
+/// program implements is not one: its name begins with the type.
 fn is_of_library(name: &str) -> bool {
     const CRATES: [&str; 5] = ["std::", "core::", "alloc::", "panic_abort::", "dlmalloc::"];
     const SYMBOLS: [&str; 3] = ["__rust", "__rdl_", "__rg_"];
@@ -326,7 +332,7 @@ mod tests {
 
     #[test]
     fn many_functions_and_long_names_are_cut() {
-        let long = "f".repeat(500);
+        let long = beginning(&"f".repeat(500));
         let text = shown(&[long.as_str(); 20]);
         assert_eq!(text.lines().count(), 8);
         assert!(text.lines().all(|line| line.len() < 130));
