@@ -6,18 +6,22 @@ import json
 import sys
 
 _MAX_CALLS = 8
-"""More calls are not kept: a program may look for names without an end."""
+"""Older calls are not kept: a program may look for names without an end."""
+_MAX_SHOWN_CHARS = 60
 
 found_nothing: list[str] = []
-"""The calls that gave None, the oldest first, as in `Context.open(model, "notes")`."""
+"""The last calls that gave None, the oldest first, as in `Context.open(model, "notes")`."""
 _told: list[str] = []
 
 
 def note(call: str, name: str) -> None:
     """Notes that a call of `open` or `take` found nothing of a name."""
-    whole = f"{call}(model, {json.dumps(name, ensure_ascii=False)})"
-    if len(found_nothing) < _MAX_CALLS and whole not in found_nothing:
-        found_nothing.append(whole)
+    shown = name if len(name) <= _MAX_SHOWN_CHARS else name[:_MAX_SHOWN_CHARS] + "..."
+    whole = f"{call}(model, {json.dumps(shown, ensure_ascii=False)})"
+    if whole in found_nothing:
+        found_nothing.remove(whole)
+    found_nothing.append(whole)
+    del found_nothing[:-_MAX_CALLS]
 
 
 def tell_of_no_adapter() -> None:

@@ -34,7 +34,7 @@ kept_unawaited: Callable[[], list[str]] | None = None
 """Tells of coroutines that the program holds and has not awaited. The runtime of programs puts it here."""
 before_sleep: Callable[[int], None] | None = None
 """Called before a sleep without an end, with the number of waits, where there is something in `never_awaited`."""
-_told_blocks: set[str] = set()
+told_blocks: set[str] = set()
 """Places that were told of, where a value is used that was not awaited."""
 _MAX_BLOCKS_TOLD = 8
 
@@ -225,7 +225,7 @@ class Deferred(Coroutine[Any, Any, _T]):
         Nobody may ever send it: then the program is ended from outside, and nothing else tells of the call.
         """
         place = self._place
-        if place in _told_blocks or len(_told_blocks) >= _MAX_BLOCKS_TOLD:
+        if place in told_blocks or len(told_blocks) >= _MAX_BLOCKS_TOLD:
             return
         pollable = self._future.pollable()
         try:
@@ -233,7 +233,7 @@ class Deferred(Coroutine[Any, Any, _T]):
                 return
         finally:
             pollable.__exit__(None, None, None)
-        _told_blocks.add(place)
+        told_blocks.add(place)
         print(
             f"warning: {self._forgotten()}, and is used as a value: the whole program stands still until that is there; "
             f"write `await` before the call",

@@ -21,7 +21,8 @@ struct Input {
     /// The name: of a person.
     full_name: Option<String>,
     #[serde(default)]
-    n: u32,
+    n: u32, // The count: of the words.
+    r#type: u8,
     words: Vec<String>,
 }
 
@@ -47,6 +48,7 @@ def test_the_fields_of_the_input_are_those_of_its_struct(tmp_path: Path, manifes
         f"{title}"
         "  --full-name  Option<String>  (may be left out)\n"
         "  --n          u32             (may be left out)\n"
+        "  --type       u8              (required)\n"
         "  --words      Vec<String>     (required)\n"
     )
 
@@ -57,6 +59,9 @@ def test_the_fields_of_the_input_are_those_of_its_struct(tmp_path: Path, manifes
         ("#[inferlet::main]\nasync fn main() -> Result<()> { Ok(()) }\n", "It takes any input."),
         ("#[inferlet::main]\nfn main(words: Vec<String>) -> Result<()> { Ok(()) }\n", "Its main takes a Vec<String>, as JSON"),
         (TYPED.replace("#[derive", '#[serde(rename_all = "camelCase")]\n#[derive'), "Its main takes a Input, as JSON"),
+        (TYPED.replace("struct", '#[serde(rename_all = "camelCase")]\n/// What it takes.\nstruct'), "Its main takes a Input, as JSON"),
+        ("#[inferlet::main]\nfn main(\n    words: Vec<u8>,\n) -> Result<()> { Ok(()) }\n", "Its main takes a Vec<u8>, as JSON"),
+        (TYPED.replace("struct", "pub(crate) struct"), "--full-name"),
         ("#[inferlet::main]\nfn main(pair: (u8, u8)) -> Result<()> { Ok(()) }\n", "Its manifest does not say what it takes."),
         ("// no entry\n", "Its manifest does not say what it takes."),
     ],
@@ -65,6 +70,13 @@ def test_another_input_is_told_as_far_as_the_files_say_it(tmp_path: Path, text: 
     folder = tmp_path / "poet"
     write(folder, {"Cargo.toml": CRATE, "src/lib.rs": text})
     assert says in help_of(folder)
+
+
+def test_a_file_that_is_not_rust_holds_nobody_up(tmp_path: Path) -> None:
+    folder = tmp_path / "poet"
+    for text in ("#[inferlet::main]\nfn main(x:" + " " * 100_000 + "y", "#[inferlet::main]" * 50_000):
+        write(folder, {"Cargo.toml": CRATE, "src/lib.rs": text})
+        assert "Its manifest does not say what it takes." in help_of(folder)
 
 
 def test_a_built_program_is_told_that_nothing_says_what_it_takes(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import * as host from './host.mjs';
-import { foundNothing } from '../../js/inferlet/dist/absent.js';
+import { foundNothing, noteNothingFound } from '../../js/inferlet/dist/absent.js';
 import { Adapter, Context, InferletError, Model, Sampler } from '../../js/inferlet/dist/index.js';
 
 const model = Model.load('tiny');
@@ -59,6 +59,11 @@ test('what open found nothing of is kept, and told where the option of that name
   ctx.generate(Sampler.argmax(), { adapter: undefined });
   assert.equal(told().length, 1);
   assert.match(told()[0][2], /^warning: `Adapter\.open\(model, "absent"\)` found nothing of that name/);
+  // The last eight are kept, each once, and as much of a name as tells which it is.
+  for (const n of [1, 2, 3, 4, 5, 6, 7, 8, 9, 5]) noteNothingFound('Context.open', `absent${n}`);
+  assert.deepEqual(foundNothing, [2, 3, 4, 6, 7, 8, 9, 5].map((n) => `Context.open(model, "absent${n}")`));
+  noteNothingFound('Adapter.open', 'x'.repeat(1e6));
+  assert.ok(foundNothing.at(-1).length < 100);
 });
 
 for (const [call, kind] of [

@@ -328,7 +328,7 @@ export class Client {
   async attach(pid: number, options: AttachOptions = {}): Promise<Process> {
     const { afterSeq = 0, windowBytes, signal } = known('attach', options, ATTACH);
     const after = checks.whole('afterSeq', afterSeq);
-    // Servers of before do not know the field, and need none where there is nothing to pass over.
+    // Older servers do not know the field, and need none where there is nothing to pass over.
     const passed = after > 0n ? { after_seq: after } : {};
     const fields = { ...ofProcess(pid), ...windowOf(windowBytes), ...passed };
     return await this.#connection.request(

@@ -1,12 +1,13 @@
 /** What `open` found nothing of. A program that goes on with `undefined` is told of that where it fails. */
 
 import * as host from 'pie:host';
+import { show } from './arguments.js';
 
-/** More calls are not kept: a program may look for names without an end. */
+/** Older calls are not kept: a program may look for names without an end. */
 const MAX_CALLS = 8;
 
 /**
- * The calls that gave `undefined`, the oldest first, as in `Context.open(model, "notes")`.
+ * The last calls that gave `undefined`, the oldest first, as in `Context.open(model, "notes")`.
  * @internal
  */
 export const foundNothing: string[] = [];
@@ -18,8 +19,11 @@ let isTold = false;
  * @internal
  */
 export function noteNothingFound(call: string, name: string): void {
-  const whole = `${call}(model, ${JSON.stringify(name)})`;
-  if (foundNothing.length < MAX_CALLS && !foundNothing.includes(whole)) foundNothing.push(whole);
+  const whole = `${call}(model, ${show(name)})`;
+  const place = foundNothing.indexOf(whole);
+  if (place >= 0) foundNothing.splice(place, 1);
+  foundNothing.push(whole);
+  if (foundNothing.length > MAX_CALLS) foundNothing.shift();
 }
 
 /**

@@ -108,11 +108,12 @@ def kept_unawaited() -> list[str]:
             break
         # The types themselves: what a program has may lie about its class.
         if type(one) is _wait.Deferred:
-            found.append(one._forgotten())
+            if told := one._forgotten():
+                found.append(told)
         elif type(one) is CoroutineType and inspect.getcoroutinestate(one) == inspect.CORO_CREATED:
             name = _CALLS.get(one.__qualname__, f"{one.__qualname__}()")
             found.append(f"{_calls_of(one)}{name} was called without `await`")
-    return [told for told in found if told]
+    return found
 
 
 def tell_before_sleep(n_waits: int) -> None:
@@ -261,6 +262,8 @@ def forget() -> None:
         _never_awaited.clear()
     if _told_before_sleep:
         _told_before_sleep.clear()
+    if _wait.told_blocks:
+        _wait.told_blocks.clear()
     if _absent.found_nothing:
         _absent.forget()
     if _unfinished:

@@ -16,10 +16,9 @@ _SOURCES = PurePosixPath("src")
 _READS_ARGUMENTS = re.compile(rb'(?<![.\w])args\(\)|\bparse_args\(|\bargs_os\(|\bhelp\s*:|"help"')
 # The name of a function of the engine, or of the system, as a built program imports it; it imports only what it calls.
 _IMPORTS_ARGUMENTS = (b"\x04args", b"get-arguments")
-_MAIN = re.compile(
-    r"#\[(?:inferlet::)?main\]\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?(?:async\s+)?fn\s+\w+\s*\(\s*(?:[^:()]*:\s*(?P<type>[^()]*?))?\s*,?\s*\)"
-)
-_FIELD = re.compile(r"(?:pub(?:\([^)]*\))?\s+)?(?P<name>\w+)\s*:\s*(?P<type>.+?),?")
+# At most eight attributes between the two: without a bound, a file of nothing else takes minutes.
+_MAIN = re.compile(r"#\[(?:inferlet::)?main\]\s*(?:#\[[^\]]*\]\s*){0,8}(?:pub\s+)?(?:async\s+)?fn\s+\w+\s*\((?P<parameter>[^()]*)\)")
+_FIELD = re.compile(r"(?:pub(?:\([^)]*\))?\s+)?(?:r#)?(?P<name>\w+)\s*:\s*(?P<type>.+?),?")
 _WORD = re.compile(r"\w+")
 
 
@@ -47,7 +46,7 @@ def of_crate(folder: Path) -> list[str] | None:
     taken = next((found for text in texts if (found := _MAIN.search(text)) is not None), None)
     if taken is None:
         return ["Its manifest does not say what it takes."]
-    kind = taken["type"]
+    kind = taken["parameter"].partition(":")[2].strip().removesuffix(",").rstrip()
     if not kind:
         return ["It takes any input."]
     return _fields(kind, texts) or [f"Its main takes a {kind}, as JSON; its manifest does not say more."]
@@ -69,20 +68,20 @@ def _fields(name: str, texts: list[str]) -> list[str]:
     """The fields of the struct of a name, a line each; none where it is no plain struct of the crate."""
     if _WORD.fullmatch(name) is None:
         return []
-    struct = re.compile(rf"^(?:pub\s+)?struct\s+{name}\s*\{{", re.MULTILINE)
+    struct = re.compile(rf"^(?:pub(?:\([^)]*\))?\s+)?struct\s+{name}\s*\{{", re.MULTILINE)
     found = next((found for text in texts if (found := struct.search(text)) is not None), None)
     if found is None:
         return []
     body = found.string[found.end() :].partition("\n}")[0]
-    before = takewhile(lambda line: line.startswith("#["), reversed(found.string[: found.start()].splitlines()))
-    own = "".join(before)
+    before = takewhile(lambda line: line.startswith(("#[", "//")), reversed(found.string[: found.start()].splitlines()))
+    own = "".join(line for line in before if line.startswith("#["))
     if any(word in text for word in ("rename", "flatten") for text in (own, body)):
         return []
     rows, attributes = [], ""
     for line in map(str.strip, body.splitlines()):
         if line.startswith("#["):
             attributes += line
-        elif (field := _FIELD.fullmatch(line)) is not None and not line.startswith("//"):
+        elif (field := _FIELD.fullmatch(line.partition("//")[0].rstrip())) is not None:
             may_miss = "default" in own + attributes or field["type"].startswith("Option<")
             words = "(may be left out)" if may_miss else "(required)"
             rows.append((f"--{field['name'].replace('_', '-')}", field["type"], words))

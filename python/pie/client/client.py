@@ -312,11 +312,11 @@ class Client:
             if number is not None:
                 fields[name] = checks.whole(name, number)
         if credits is not None:
-            fields["credits"] = checks.amount("credits", credits)  # servers of before know no such field
+            fields["credits"] = checks.amount("credits", credits)  # older servers do not know the field
         if limits is not None:
             fields["limits"] = checks.limits("limits", limits)
         if programs is not None and checks.programs("programs", programs):
-            fields["programs"] = dict(programs)  # servers of before know no such field
+            fields["programs"] = dict(programs)  # older servers do not know the field
         if window_bytes is not None:
             fields["window_bytes"] = checks.whole("window_bytes", window_bytes, least=1)
 
@@ -388,7 +388,7 @@ class Client:
         fields = _pid(pid) | ({} if window_bytes is None else {"window_bytes": checks.whole("window_bytes", window_bytes, least=1)})
         after_seq = checks.whole("after_seq", after_seq)
         if after_seq:
-            # Servers of before do not know the field, and need none where there is nothing to pass over.
+            # Older servers do not know the field, and need none where there is nothing to pass over.
             fields["after_seq"] = after_seq
 
         def accept(raw: msgspec.Raw) -> Process:
@@ -545,7 +545,7 @@ def _pid(pid: int) -> dict[str, int]:
 
 
 def _everybody(all_users: bool) -> dict[str, bool]:
-    """Nothing where it is not asked for: servers of before know no such field."""
+    """Nothing where it is not asked for: older servers do not know the field."""
     return {"all_users": True} if checks.flag("all_users", all_users) else {}
 
 

@@ -385,7 +385,7 @@ impl Client {
     ) -> Result<Process, Error> {
         let mut asked = json!({ "pid": pid });
         set(&mut asked, "window_bytes", window_bytes);
-        // Servers of before do not know the field, and need none where there is nothing to pass over.
+        // Older servers do not know the field, and need none where there is nothing to pass over.
         set(
             &mut asked,
             "after_seq",

@@ -157,6 +157,7 @@ export function declares(name: string, text: string): boolean {
   return new RegExp(`\\bfunction\\s*\\*?\\s*${word}\\b|\\b${word}\\s*=\\s*(?:async\\b|function\\b|\\(|[\\w$]+\\s*=>)|\\bimport\\b[^;'"]*\\b${word}\\b`).test(text);
 }
 
-function escaped(name: string): string {
+/** A name in a regular expression. */
+export function escaped(name: string): string {
   return name.replaceAll('$', '\\$');
 }

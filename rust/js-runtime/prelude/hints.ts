@@ -6,7 +6,7 @@
 import * as host from 'pie:host';
 import { foundNothing } from 'pie:inferlet/absent.js';
 import * as sdk from 'pie:inferlet/index.js';
-import { callees, declares, giverIn, giverOf, isPlain } from './calls.js';
+import { callees, declares, escaped, giverIn, giverOf, isPlain } from './calls.js';
 import { inSource, nearest, type Place } from './nearest.js';
 
 /** What programs import from `inferlet`, by name. */
@@ -133,18 +133,20 @@ function notIterable(place: Place | undefined): string | undefined {
     if (given !== undefined) return `value is not iterable: ${given}(...) gives a promise; write \`await\` before it`;
     const giver = giverOf(name, begin, place.text);
     if (giver !== undefined) return `value is not iterable: ${awaitFor(name, giver)}`;
-    const stream = streamAt(place.text, begin);
+    const stream = streamAt(place.text, begin, name);
     if (stream !== undefined) return `value is not iterable: ${stream} gives one after the other, as they come; write \`for await (... of ...)\``;
   }
   return undefined;
 }
 
-/** What the expression at an offset is, where only `for await` reads it: a body, or what an async generator gives. */
-function streamAt(text: string, begin: number): string | undefined {
-  const expression = /^[\w$.]+(?:\(\))?/.exec(text.slice(begin))![0]!;
-  if (/\.body$/.test(expression)) return expression;
-  const name = /^([\w$]+)/.exec(expression)![1]!;
-  return new RegExp(`\\basync\\s+function\\s*\\*\\s*${name.replaceAll('$', '\\$')}\\b`).test(text) ? `${name}(...)` : undefined;
+/**
+ * What the expression at an offset is, which begins with a name, where only `for await` reads it: a body, or what an
+ * async generator gives.
+ */
+function streamAt(text: string, begin: number, name: string): string | undefined {
+  const expression = /^[\w$.]+/.exec(text.slice(begin))![0]!;
+  if (expression.endsWith('.body')) return expression;
+  return new RegExp(`\\basync\\s+function\\s*\\*\\s*${escaped(name)}\\b`).test(text) ? `${name}(...)` : undefined;
 }
 
 function awaitFor(name: string, giver: string): string {
