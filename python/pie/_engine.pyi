@@ -79,11 +79,12 @@ def init_logging(level: str, *, programs: bool = True) -> None:
 
     Levels are `off`, `error`, `warn`, `info`, `debug` and `trace`; another one is PieError `invalid-config`. With
     `programs`, a server has a line for each launch and each end, and what programs write to stderr, at `warn` too;
-    without, it has none of them at any level. Lines below `warn` are left out, and counted, where stderr is not read.
+    without, it has none of them at any level. Lines below `warn`, and those of programs whatever their level, are left
+    out, and counted, where stderr is not read.
     """
 
 def drain_log(patience_s: float) -> bool:
-    """Waits until the lines below `warn` that were logged before are written to stderr.
+    """Waits until the lines that wait for stderr, those below `warn` and those of programs, are written to it.
 
     False where some are not within `patience_s` seconds, as where stderr is not read. A time that is negative or not
     finite is PieError `invalid-argument`.

@@ -32,7 +32,7 @@ LaunchUserOption = Annotated[
     typer.Option(
         "--user",
         metavar="NAME",
-        help="The user whose process it is, here or in a server: its snapshots, files and topics are theirs; `anonymous` if not given.",
+        help="The user whose process, snapshots, files and topics they are, here or in a server; else that of the key, or `anonymous`.",
         show_default=False,
     ),
 ]
