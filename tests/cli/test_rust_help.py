@@ -12,7 +12,7 @@ from support.folders import write
 
 CRATE = '[package]\nname = "poet"\nversion = "0.1.0"\n'
 MANIFEST = '[package]\nname = "poet"\nversion = "1.2.3"\ndescription = "writes"\n'
-COMPONENT = b"\0asm\x0d\0\x01\0"
+COMPONENT = b"\0asm\x0d\0\x01\0" + b"\0\x05\x04name"
 TYPED = """use inferlet::prelude::*;
 use serde::Deserialize;
 

@@ -306,9 +306,11 @@ async def test_uploads_of_one_user_leave_room_for_others(served: Served, alone: 
         digest = "sha256:" + sha256(data).hexdigest()
         await honest.send(binary({"id": 1, "type": "upload", "digest": digest, "bytes": 5, "offset": 0, "last": True}, data))
         assert (await honest.answer(1))["ok"] == {"digest": digest, "bytes": 5}
-        # What found no room was refused, and what stands still is given up, so that nothing is held for ever.
-        codes = [(await raw.answer(1))["error"]["code"] for raw in raws]
-        assert set(codes) == {"limit-engine-memory", "upload-damaged"}, codes
+        # What found no room was refused, which may be all that asked at the same moment, and what stands still is given
+        # up, so that nothing is held for ever.
+        codes = {(await raw.answer(1))["error"]["code"] for raw in raws}
+        assert "limit-engine-memory" in codes, codes
+        assert codes <= {"limit-engine-memory", "upload-damaged"}, codes
 
 
 @scenario

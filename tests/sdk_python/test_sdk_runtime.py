@@ -647,11 +647,12 @@ def test_a_common_mistake_is_told_with_what_to_do(name):
 def test_none_that_open_gave_is_told_of_with_its_call(leftover):
     uses = ("None.user('hi')", "lost = None\nwith lost: pass", "None.seq_len")
     assert not any("found nothing" in failure_of(use).message for use in uses)
-    _absent.note("Context.open", "notes")
+    opened = "from inferlet import _absent\n_absent.note('Context.open', 'notes')\n"
     for use in uses:
-        assert '`Context.open(model, "notes")` found nothing of that name and gave None; test it by `is None`' in failure_of(use).message
+        told = failure_of(opened + use).message
+        assert '`Context.open(model, "notes")` found nothing of that name and gave None; test it by `is None`' in told
     # What a context does not have is asked of another None.
-    assert "found nothing" not in failure_of("None.strip()").message
+    assert "found nothing" not in failure_of(f"{opened}None.strip()").message
 
 
 def test_whoever_generates_without_the_adapter_that_was_not_found_is_told_once(leftover, capsys):

@@ -22,7 +22,8 @@ pub fn rent(context: &impl AsRef<RawContext>) -> f64 {
 }
 
 /// Credits that this program got as its last share of the rent, in proportion to what it began with. It is 0 until
-/// pages were short while the program ran: nobody pays rent otherwise. From then on it is the share of the last auction.
+/// pages were short while the program ran: nobody pays rent otherwise. From then on it is the share of the last
+/// auction.
 pub fn dividend(model: &Model) -> f64 {
     scheduling::dividend(model.raw())
 }

@@ -195,7 +195,8 @@ async def test_a_program_that_is_called_by_its_file_is_told_of_uploads(server: S
 @scenario
 async def test_an_upload_that_is_not_built_is_told_of_pie_build(server: Served) -> None:
     async with client_of(server) as client:
-        error = await refused(client.launch(await client.upload(b"def main(input):\n    return 1\n")))
+        process = await client.launch(await client.upload(b"def main(input):\n    return 1\n"))
+        error = await refused(process.result())
     assert error.code == "invalid-program"
     assert "is not WebAssembly" in error.message
     assert "give what `pie build` makes of a program" in error.message
