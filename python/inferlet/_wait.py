@@ -151,7 +151,7 @@ class Deferred(Coroutine[Any, Any, _T]):
     def __del__(self) -> None:
         if self._awaited is None and not self._answer:
             # The interpreter tells of this one as of any coroutine that was never awaited.
-            left = resolve(self._future, self._owner)
+            left = cast("CoroutineType[Any, Any, _T]", resolve(self._future, self._owner))
             if self._name:
                 left.__qualname__ = f"{self._place}: {self._name}" if self._place else self._name
             del left
