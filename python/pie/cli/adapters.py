@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pie.cli.tables import print_json, print_owned, size
+from pie.cli.tables import print_owned, size
 
 if TYPE_CHECKING:
     from pie.client import Client
@@ -15,12 +15,7 @@ _COLUMNS = ("MODEL", "NAME", "SIZE")
 async def print_adapters(client: Client, *, all_users: bool, as_json: bool) -> int:
     """Prints a line for each adapter of the user, or of everybody."""
     adapters = await client.adapters(all_users=all_users)
-    if as_json:
-        print_json(adapters)
-        return 0
-    rows = [(adapter.model, adapter.name, size(adapter.bytes)) for adapter in adapters]
-    print_owned(_COLUMNS, rows, [adapter.user for adapter in adapters] if all_users else None)
-    return 0
+    return print_owned(_COLUMNS, adapters, lambda one: (one.model, one.name, size(one.bytes)), all_users=all_users, as_json=as_json)
 
 
 async def delete(client: Client, model: str, name: str, owner: str | None) -> int:

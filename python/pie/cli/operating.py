@@ -10,7 +10,7 @@ from pie.cli.tables import age, print_json, print_owned, print_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pie.client import Client
+    from pie.client import Client, TopicInfo
 
 _TOPIC_COLUMNS = ("TOPIC", "MESSAGES", "BYTES", "PUSHES", "PULLS", "SUBSCRIPTIONS")
 _CONNECTION_COLUMNS = ("CONNECTION", "USER", "ROLE", "KEY", "ADDRESS", "CLIENT", "SINCE")
@@ -19,15 +19,12 @@ _CONNECTION_COLUMNS = ("CONNECTION", "USER", "ROLE", "KEY", "ADDRESS", "CLIENT",
 async def print_topics(client: Client, *, all_users: bool, as_json: bool) -> int:
     """Prints a line for each topic of the user, or of everybody."""
     topics = await client.topics(all_users=all_users)
-    if as_json:
-        print_json(topics)
-        return 0
-    rows = [
-        (one.topic, *(str(n) for n in (one.queued, one.queued_bytes, one.waiting_pushes, one.waiting_pulls, one.subscriptions)))
-        for one in topics
-    ]
-    print_owned(_TOPIC_COLUMNS, rows, [one.user for one in topics] if all_users else None)
-    return 0
+    return print_owned(_TOPIC_COLUMNS, topics, _topic_row, all_users=all_users, as_json=as_json)
+
+
+def _topic_row(one: TopicInfo) -> tuple[str, ...]:
+    counts = (one.queued, one.queued_bytes, one.waiting_pushes, one.waiting_pulls, one.subscriptions)
+    return (one.topic, *map(str, counts))
 
 
 async def discard(client: Client, topic: str, owner: str | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pie.cli.tables import print_json, print_owned
+from pie.cli.tables import print_owned
 
 if TYPE_CHECKING:
     from pie.client import Client
@@ -15,12 +15,7 @@ _COLUMNS = ("MODEL", "NAME", "TOKENS")
 async def print_snapshots(client: Client, *, all_users: bool, as_json: bool) -> int:
     """Prints a line for each snapshot of the user, or of everybody."""
     snapshots = await client.snapshots(all_users=all_users)
-    if as_json:
-        print_json(snapshots)
-        return 0
-    rows = [(snapshot.model, snapshot.name, str(snapshot.tokens)) for snapshot in snapshots]
-    print_owned(_COLUMNS, rows, [snapshot.user for snapshot in snapshots] if all_users else None)
-    return 0
+    return print_owned(_COLUMNS, snapshots, lambda one: (one.model, one.name, str(one.tokens)), all_users=all_users, as_json=as_json)
 
 
 async def delete(client: Client, model: str, name: str, owner: str | None) -> int:

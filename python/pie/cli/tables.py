@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from pie.cli.terminal import plain
 
@@ -12,6 +13,17 @@ _DIGEST = "sha256:"
 _DIGEST_CHARS = len(_DIGEST) + 12
 _PIPED_WIDTH = 1 << 10
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
+
+
+class Owned(Protocol):
+    """What a server lists of a user."""
+
+    @property
+    def user(self) -> str | None:
+        """Whose it is, in a list of everybody's."""
+
+
+_T = TypeVar("_T", bound=Owned)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -27,12 +39,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console.print(table)
 
 
-def print_owned(columns: Sequence[str], rows: Sequence[Sequence[str]], users: Sequence[str | None] | None) -> None:
-    """Prints what a server lists, a row each; with `users` whose each is, too, as in a list of everybody's."""
-    if users is None:
-        print_table(columns, rows)
+def print_owned(columns: Sequence[str], listed: Sequence[_T], row: Callable[[_T], Sequence[str]], *, all_users: bool, as_json: bool) -> int:
+    """Prints what a server lists, by `row` or as JSON; in a list of everybody's also whose each is.
+
+    Returns the exit code.
+    """
+    if as_json:
+        print_json(listed)
+    elif all_users:
+        print_table(("USER", *columns), [(one.user or "", *row(one)) for one in listed])
     else:
-        print_table(("USER", *columns), [(user or "", *row) for user, row in zip(users, rows, strict=True)])
+        print_table(columns, map(row, listed))
+    return 0
 
 
 def print_json(rows: Iterable[object]) -> None:

@@ -231,8 +231,7 @@ class Client:
 
     async def delete_snapshot(self, model: str, name: str, *, user: str | None = None) -> None:
         """Forgets a snapshot of this user; an operator may name another. Raises PieError `snapshot-missing`."""
-        fields = {"model": checks.text("model", model), "name": checks.text("name", name)} | _of(user)
-        await self._connection.request("delete_snapshot", fields, nothing)
+        await self._connection.request("delete_snapshot", _of_model(model, name, user), nothing)
 
     async def adapters(self, *, all_users: bool = False) -> list[AdapterInfo]:
         """The adapters to which programs of this user gave names, by model and name.
@@ -247,8 +246,7 @@ class Client:
         Contexts that were computed with it go on. Raises PieError `adapter-missing`, and `adapter-busy` while a pass is
         computed with it.
         """
-        fields = {"model": checks.text("model", model), "name": checks.text("name", name)} | _of(user)
-        await self._connection.request("delete_adapter", fields, nothing)
+        await self._connection.request("delete_adapter", _of_model(model, name, user), nothing)
 
     async def topics(self, *, all_users: bool = False) -> list[TopicInfo]:
         """The topics by which programs of this user send to each other, by name.
@@ -551,6 +549,11 @@ def _everybody(all_users: bool) -> dict[str, bool]:
 
 def _of(user: str | None) -> dict[str, str]:
     return {} if user is None else {"user": checks.text("user", user)}
+
+
+def _of_model(model: str, name: str, user: str | None) -> dict[str, str]:
+    """What a user has of a model under a name."""
+    return {"model": checks.text("model", model), "name": checks.text("name", name)} | _of(user)
 
 
 def _variables_of_server(given: Mapping[str, str]) -> dict[str, str]:
