@@ -9,7 +9,7 @@ from types import TracebackType
 from wit_world.imports import adapter as _adapter
 
 from inferlet import _absent, _arguments
-from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, host
+from inferlet.errors import ArgumentTypeError, ErrorCode, InferletError, InvalidArgumentError, host
 from inferlet.model import Model
 
 __all__ = ["Adapter"]
@@ -17,6 +17,13 @@ __all__ = ["Adapter"]
 _MISSING = "adapter-missing"
 _MAX_CHANGES = 1 << 16
 """More at once are refused by the engine."""
+_WRITTEN = {
+    "change": "Adapter.open(model, name).change(changes)",
+    "fork": "Adapter.open(model, name).fork(new_name)",
+    "load": "Adapter.create(model, name).load(folder)",
+    "save": "Adapter.open(model, name).save(folder)",
+}
+"""How the methods are written."""
 
 
 class Adapter:
@@ -79,7 +86,7 @@ class Adapter:
 
         Errors: as of `create`.
         """
-        return Adapter(host(self._raw.fork, _arguments.text("new_name", new_name)))
+        return Adapter(host(_instance(self, "fork").fork, _arguments.text("new_name", new_name)))
 
     def save(self, path: str) -> None:
         """Writes it to a folder in `/scratch`, in the format of PEFT.
@@ -88,7 +95,7 @@ class Adapter:
         path that does not begin with `/` is one in `/scratch`. Errors: `invalid-argument` for a path that lies
         elsewhere, `files-off`, `limit-files`, `disk-full`.
         """
-        host(self._raw.save, _arguments.text("path", path))
+        host(_instance(self, "save").save, _arguments.text("path", path))
 
     def load(self, path: str) -> None:
         """Puts the LoRA adapter of a folder in its place, which PEFT or `save` wrote there.
@@ -96,7 +103,7 @@ class Adapter:
         Errors: `invalid-adapter` where it does not fit the model, is damaged, or asks for what is not supported, and
         nothing changes then; `limit-adapters`; those of `save`.
         """
-        host(self._raw.load, _arguments.text("path", path))
+        host(_instance(self, "load").load, _arguments.text("path", path))
 
     def change(self, changes: Iterable[tuple[int, float]] = (), *, sigma: float | None = None) -> None:
         """Adds noise to its weights: of each seed, times a factor.
@@ -105,10 +112,11 @@ class Adapter:
         sigma (0.02 at first). `sigma` sets another one. `inferlet.zo.Optimizer` calls this. Errors: `adapter-busy`
         where another program changes it meanwhile; `invalid-adapter` where the weights would not be finite.
         """
+        raw = _instance(self, "change")
         # What has no end is not read to its end: more than the engine takes is refused there.
         given = list(islice(changes, _MAX_CHANGES + 1))
         listed = [_change(index, change) for index, change in enumerate(given)]
-        host(self._raw.change, listed, None if sigma is None else _arguments.number("sigma", sigma))
+        host(raw.change, listed, None if sigma is None else _arguments.number("sigma", sigma))
 
     @property
     def _raw(self) -> _adapter.Adapter:
@@ -123,6 +131,13 @@ class Adapter:
         held, self._held = self._held, None
         if held is not None:
             held.__exit__(kind, error, traceback)
+
+
+def _instance(given: object, method: str) -> _adapter.Adapter:
+    """The engine's adapter of what a method was called on, which is a model in `Adapter.load(model, folder)`."""
+    if not isinstance(given, Adapter):
+        raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"{method} is a method of an adapter: `{_WRITTEN[method]}`")
+    return given._raw
 
 
 def _change(index: int, change: tuple[int, float]) -> _adapter.Change:

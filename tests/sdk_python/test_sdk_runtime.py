@@ -634,6 +634,17 @@ HINTS = {
     ),
     "a plain with": ("import asyncio\nwith asyncio.Lock(): pass", "async with"),
     "a plain loop over steps": ("[1, 2].execute()", "write `async for step in g`"),
+    "a method of an adapter that the class is asked for": (
+        "from inferlet import Adapter\nAdapter.load(object(), 'adapters/zebra')",
+        "load is a method of an adapter: `Adapter.create(model, name).load(folder)`",
+    ),
+    "an adapter that is to destroy itself": (
+        "from inferlet import Adapter\nAdapter('raw').destroy()",
+        "`Adapter.delete(model, name)` deletes an adapter",
+    ),
+    "a snapshot that is to be loaded": ("from inferlet import Context\nContext.load", "`Context.open(model, name)` opens a snapshot"),
+    "a snapshot without its model": ("from inferlet import Context\nContext.open('notes')", "the model comes first, also where"),
+    "a program that is to be called": ("from inferlet import runtime\nruntime.call", "`child = runtime.spawn(program, args)` starts"),
     "an attribute of a coroutine": ("async def f(): pass\nc = f()\nc.close()\nc.tokens", "did you forget `await`?"),
 }
 

@@ -8,7 +8,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Collection, Iterator
-from types import CoroutineType, FrameType, TracebackType
+from types import CoroutineType, FrameType, ModuleType, TracebackType
 
 import inferlet
 from inferlet import _absent
@@ -25,12 +25,17 @@ _SAMPLERS = "make one by Sampler.argmax(), Sampler.top_p(temperature, p), Sample
 _NAMES = {
     ("Context", "chat"): "ask the model by `answer = await ctx.ask(text)`",
     ("Context", "complete"): "ask the model by `answer = await ctx.ask(text)`",
+    ("Adapter", "destroy"): "`Adapter.delete(model, name)` deletes an adapter",
+    ("Context", "load"): "`Context.open(model, name)` opens a snapshot",
     ("Context", "assistant_text"): "`ctx.assistant(text)` adds what the model is to have said",
     ("Sampler", "nucleus"): "it is called top_p: Sampler.top_p(temperature, p)",
     ("Sampler", "temperature"): _SAMPLERS,
     ("Generator", "stream"): _WHOLE_TEXT,
 }
 """What is looked for under other names, by the class and the name."""
+_SPAWN = "`child = runtime.spawn(program, args)` starts another program, and `await child` gives what it returned"
+_FUNCTIONS = {("inferlet.runtime", name): _SPAWN for name in ("call", "launch", "run", "start")}
+"""The same of functions, by the module and the name."""
 _CALLS = (
     (
         r"missing 1 required positional argument: 'sampler'",
@@ -41,6 +46,8 @@ _CALLS = (
         r"collect_json\(\) got an unexpected keyword argument",
         "it takes schema=... and parse=...; options such as max_tokens are those of generate",
     ),
+    (r"^Context\.(open|take|delete)\(\) missing", "the model comes first, also where a context calls it: Context.open(model, name)"),
+    (r"^Adapter\.(open|create|delete)\(\) missing", "the model comes first: Adapter.open(model, name)"),
     (r"^Sampler(\.__init__)?\(\) ", _SAMPLERS),
     (r"^Response(\.__init__|\.json)?\(\) takes ", "the status and the headers have names: Response(body, status=404, headers={...})"),
     (r"^Response(\.__init__|\.json)?\(\) got an unexpected", "it takes a body, status=... and headers=..."),
@@ -125,6 +132,8 @@ def _missing_attribute(error: AttributeError) -> str | None:
         return _TOKENS_OF_STEPS
     if isinstance(owner, GenStep) and error.name in {*Output.__dataclass_fields__, *vars(Output)}:
         return _EXECUTE
+    if isinstance(owner, ModuleType):
+        return _FUNCTIONS.get((owner.__name__, error.name or ""))
     kind = owner if isinstance(owner, type) else type(owner)
     return _NAMES.get((kind.__name__, error.name or "")) if kind.__module__.startswith(_SDK) else None
 
