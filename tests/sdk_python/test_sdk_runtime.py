@@ -479,13 +479,28 @@ def test_what_was_to_send_a_message_and_was_never_awaited_is_told_before_the_wai
     assert capsys.readouterr().err.count("warning: main.py:4: produce() was never awaited") == 1
 
 
-@pytest.mark.parametrize(("after_ms", "is_told"), [(5, True), (0, False)])
-def test_a_value_that_is_used_without_await_is_told_of_where_the_program_stands_still(launch, jobs, capsys, after_ms, is_told):
+@pytest.mark.parametrize("after_ms", [5, 0])
+def test_a_value_that_is_used_without_await_is_told_of(launch, jobs, capsys, after_ms):
     jobs["ms"] = after_ms
     source = "from inferlet import messaging\nasync def main():\n    job = messaging.pull('jobs')\n    return job.upper() + job"
     assert launch(source) == "OF JOBSof jobs"
     words = "warning: `messaging.pull(...)` was called without `await` at main.py:3, and is used as a value"
-    assert capsys.readouterr().err.count(words) == is_told
+    assert capsys.readouterr().err.count(words) == 1
+
+
+@pytest.mark.parametrize("use", ["job == 'of jobs'", "f'{job}' == 'of jobs'", "str(job) == 'of jobs'"])
+def test_a_value_that_is_there_already_is_told_of_where_it_is_compared_or_written(launch, jobs, capsys, use):
+    source = f"from inferlet import messaging\nasync def main():\n    job = messaging.pull('jobs')\n    return {use}"
+    assert launch(source) is True
+    assert "warning: `messaging.pull(...)` was called without `await` at main.py:3, and is used as a value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("use", ["json.loads(job)", "int(job)"])
+def test_a_value_that_a_function_refuses_for_want_of_await_is_told_with_its_line(jobs, use):
+    source = f"import json\nfrom inferlet import messaging\nasync def main():\n    job = messaging.pull('jobs')\n    return {use}"
+    told = failure_of(source).message
+    assert "Deferred" in told
+    assert "did you forget `await`? `messaging.pull(...)` was called without `await` at main.py:4" in told
 
 
 def test_a_call_of_the_sdk_that_is_dropped_is_told_by_its_name(launch, jobs):

@@ -12,6 +12,7 @@ from types import CoroutineType, FrameType, ModuleType, TracebackType
 
 import inferlet
 from inferlet import _absent
+from inferlet._wait import Deferred, never_awaited
 from inferlet.generation import Generator, GenStep
 from inferlet.output import Output
 
@@ -90,6 +91,8 @@ _TOKENS_OF_STEPS = (
 )
 _MAX_SHOWN = 2
 """Calls that a message names."""
+_MAX_FRAMES = 32
+"""Innermost frames of an error whose variables are looked through."""
 _SCRATCH = "/scratch"
 _SDK = "inferlet"
 _COMPILED = frozenset(
@@ -112,7 +115,7 @@ def hint(error: BaseException, files: Collection[str]) -> str | None:
     if isinstance(error, AttributeError):
         return _missing_attribute(error)
     if isinstance(error, TypeError):
-        return _hidden_input(error) or _wrong_type(str(error)) or _wrong_loop(str(error)) or _wrong_call(error)
+        return _hidden_input(error) or _not_awaited(error) or _wrong_type(str(error)) or _wrong_loop(str(error)) or _wrong_call(error)
     if isinstance(error, SyntaxError):
         return _outside_async(error.msg or "")
     if isinstance(error, FileNotFoundError | PermissionError):
@@ -174,6 +177,23 @@ def _hidden_input(error: TypeError) -> str | None:
     if callable(hidden) or str(error) != f"'{type(hidden).__name__}' object is not callable":
         return None
     return f"`input` is the parameter of {frame.f_code.co_name} here; a client is asked by `await inferlet.session.receive()`"
+
+
+def _not_awaited(error: TypeError) -> str | None:
+    """What to say where a call of the SDK was not awaited, and what it gave is used as the value."""
+    if re.search(rf"\b{Deferred.__name__}\b", str(error)) is None:
+        return None
+    step = error.__traceback__
+    frames: list[FrameType] = []
+    while step is not None:
+        frames.append(step.tb_frame)
+        step = step.tb_next
+    for frame in reversed(frames[-_MAX_FRAMES:]):
+        for value in tuple(frame.f_locals.values()):
+            # The type itself: what a program has may lie about its class.
+            if type(value) is Deferred and (told := value._forgotten()):
+                return f"did you forget `await`? {told}"
+    return f"did you forget `await`? {never_awaited[-1]}" if never_awaited else _AWAIT
 
 
 def _wrong_type(message: str) -> str | None:
