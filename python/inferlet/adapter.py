@@ -61,7 +61,7 @@ class Adapter:
         except InferletError as error:
             if error.code != _MISSING:
                 raise
-            _absent.note("Adapter.open", name)
+            _absent.note("Adapter.open", name, lambda: cls.names(model))
             return None
 
     @classmethod

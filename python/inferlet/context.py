@@ -373,7 +373,7 @@ def _of_snapshot(call: str, make: Callable[[_model.Model, str], _context.Context
     except InferletError as error:
         if error.code != ErrorCode.SNAPSHOT_MISSING:
             raise
-        _absent.note(call, name)
+        _absent.note(call, name, lambda: Context.snapshots(model))
         return None
     context = Context.__new__(Context)
     context._bind(raw, model, name)

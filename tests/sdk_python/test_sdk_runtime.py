@@ -681,6 +681,21 @@ def test_none_that_open_gave_is_told_of_with_its_call(leftover):
     assert "found nothing" not in failure_of(f"{opened}None.strip()").message
 
 
+@pytest.mark.parametrize(
+    ("names", "end"),
+    [
+        (["b", "notes"], '; did you mean "notes"? The snapshots of this user are "b", "notes"'),
+        (["b"], '. The snapshots of this user are "b"'),
+        ([f"b{number}" for number in range(5000)], '"b7" and 4992 more'),
+        ([], ". This user has no snapshots of this model"),
+    ],
+)
+def test_none_that_open_gave_is_told_of_with_the_names_that_there_are(leftover, names, end):
+    told = failure_of(f"from inferlet import _absent\n_absent.note('Context.open', 'nots', lambda: {names})\nNone.user('hi')").message
+    assert "make what is missing" in told
+    assert told.endswith(end)
+
+
 def test_whoever_generates_without_the_adapter_that_was_not_found_is_told_once(leftover, capsys):
     _absent.tell_of_no_adapter()
     _absent.note("Context.open", "notes")

@@ -74,7 +74,7 @@ export class Adapter implements Disposable {
       return new Adapter(host.adapterOpen(modelHandle(model), toText(name, 'name')));
     } catch (error) {
       if (!(error instanceof InferletError) || error.code !== MISSING) throw error;
-      noteNothingFound('Adapter.open', name);
+      noteNothingFound('Adapter.open', name, () => Adapter.names(model));
       return undefined;
     }
   }

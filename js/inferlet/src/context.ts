@@ -298,7 +298,7 @@ function opened(call: string, model: Model, name: string, open: typeof host.cont
     return new Context(model, open(modelHandle(model), toText(name, 'name')));
   } catch (error) {
     if (!(error instanceof InferletError) || error.code !== 'snapshot-missing') throw error;
-    noteNothingFound(call, name);
+    noteNothingFound(call, name, () => Context.snapshots(model));
     return undefined;
   }
 }

@@ -150,7 +150,7 @@ def _nothing_found(name: str) -> str | None:
     if not calls:
         return None
     shown = " and ".join(f"`{call}`" for call in calls[-_MAX_SHOWN:])
-    return f"{shown} found nothing of that name and gave None; test it by `is None`, and make what is missing"
+    return f"{shown} found nothing of that name and gave None; test it by `is None`, and make what is missing{_absent.there_are(calls[-1])}"
 
 
 def _wrong_loop(message: str) -> str | None:

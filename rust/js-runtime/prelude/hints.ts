@@ -4,7 +4,7 @@
  */
 
 import * as host from 'pie:host';
-import { foundNothing } from 'pie:inferlet/absent.js';
+import { foundNothing, namesThereAre } from 'pie:inferlet/absent.js';
 import * as sdk from 'pie:inferlet/index.js';
 import { callees, declares, escaped, giverIn, giverOf, isPlain } from './calls.js';
 import { inSource, nearest, type Place } from './nearest.js';
@@ -137,7 +137,7 @@ function notFound(message: string): string | undefined {
   });
   if (found.length === 0) return undefined;
   const calls = found.slice(-MAX_SHOWN).map((call) => `\`${call}\``).join(' and ');
-  return `${message}; ${calls} found nothing of that name and gave undefined: test it, and make what is missing`;
+  return `${message}; ${calls} found nothing of that name and gave undefined: test it, and make what is missing${namesThereAre(found.at(-1)!)}`;
 }
 
 /** What a loop or a spread reads is a promise, or is read by `for await`. */
