@@ -649,6 +649,15 @@ HINTS = {
     ),
     "a plain with": ("import asyncio\nwith asyncio.Lock(): pass", "async with"),
     "a plain loop over steps": ("[1, 2].execute()", "write `async for step in g`"),
+    "a number that is awaited": ("async def main(input): await len('x')", "this call gives its value at once: leave `await` out"),
+    "an adapter that is awaited": (
+        "from inferlet import Adapter\nasync def main(input): await Adapter('raw')",
+        "this call gives the adapter at once: leave `await` out",
+    ),
+    "a child that is awaited twice": (
+        "from inferlet import runtime\nruntime.awaited.append('count')\n'three'.wait()",
+        "`await runtime.spawn('count')` gives what the child returned; leave the first `await` out",
+    ),
     "a method of an adapter that the class is asked for": (
         "from inferlet import Adapter\nAdapter.load(object(), 'adapters/zebra')",
         "load is a method of an adapter: `Adapter.create(model, name).load(folder)`",

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from types import CoroutineType, FrameType, ModuleType, TracebackType
 
 import inferlet
-from inferlet import _absent
+from inferlet import _absent, runtime
 from inferlet._wait import Deferred, never_awaited
 from inferlet.generation import Generator, GenStep
 from inferlet.output import Output
@@ -59,7 +59,11 @@ _CALLS = (
     (r"^send\(\) takes ", "session.send takes one value: a text, a list or a dict"),
 )
 """What functions of the SDK are called with by mistake: a pattern of what CPython says, and what to write."""
+_AT_ONCE = "this call gives its value at once: leave `await` out"
 _AWAITED = {
+    **dict.fromkeys(("bool", "bytes", "dict", "float", "int", "str", "tuple"), _AT_ONCE),
+    **dict.fromkeys(("Ebnf", "Forward", "Grammar", "JsonSchema", "Regex", "Sampler", "Subscription", "Tokenizer"), _AT_ONCE),
+    "Adapter": "this call gives the adapter at once: leave `await` out",
     "NoneType": "this call is done when it returns: leave `await` out",
     "Model": "Model.load gives the model at once: leave `await` out",
     "Context": "this call gives the context at once: leave `await` out",
@@ -67,7 +71,7 @@ _AWAITED = {
     "EventStream": "loop over it: `async for event in ...`",
     "method": "the call lacks its parentheses: write `()` behind the name",
     "function": "the call lacks its parentheses: write `()` behind the name",
-    "list": "await each of them, as by `await asyncio.gather(*them)`",
+    "list": "await each of them, as by `await asyncio.gather(*them)`; a list of plain values is there at once: leave `await` out",
     "async_generator": "loop over it: `async for one in ...`",
 }
 """What to do where a value is awaited that cannot be, by its type."""
@@ -83,6 +87,8 @@ _ASYNC_ITERATED = frozenset({"Request", "async_generator"})
 """Types of what only `async for` reads; generators and streams of texts are read by both."""
 _ASYNC_WITH = frozenset({"Condition", "Lock", "Semaphore", "TaskGroup", "Timeout"})
 """Types that only `async with` enters."""
+_OF_CHILDREN = frozenset({"cancel", "pid", "wait"})
+"""What children have, and what they return does not."""
 _OF_STEPS = frozenset({"clear_sampler", "execute", "finish_reason", "tokens"})
 """What steps and their outputs have, and a list does not."""
 _TOKENS_OF_STEPS = (
@@ -129,8 +135,10 @@ def _missing_attribute(error: AttributeError) -> str | None:
     owner = error.obj
     if isinstance(owner, CoroutineType):
         return _AWAIT
-    if owner is None and error.name is not None:
-        return _nothing_found(error.name)
+    if owner is None and (lost := _nothing_found(error.name or "")):
+        return lost
+    if error.name in _OF_CHILDREN and not isinstance(owner, type) and (spawned := _awaited_child(owner)):
+        return spawned
     if isinstance(owner, list) and error.name in _OF_STEPS:
         return _TOKENS_OF_STEPS
     if isinstance(owner, GenStep) and error.name in {*Output.__dataclass_fields__, *vars(Output)}:
@@ -139,6 +147,16 @@ def _missing_attribute(error: AttributeError) -> str | None:
         return _FUNCTIONS.get((owner.__name__, error.name or ""))
     kind = owner if isinstance(owner, type) else type(owner)
     return _NAMES.get((kind.__name__, error.name or "")) if kind.__module__.startswith(_SDK) else None
+
+
+def _awaited_child(owner: object) -> str | None:
+    """What to say of a value that is used as a child, in a program that has awaited one where it started it."""
+    if type(owner).__module__.startswith(_SDK) or not runtime.awaited:
+        return None
+    return (
+        f"`await runtime.spawn({runtime.awaited[-1]!r})` gives what the child returned; leave the first `await` out, as in "
+        "`child = runtime.spawn(...)`, and then `await child`"
+    )
 
 
 def _nothing_found(name: str) -> str | None:

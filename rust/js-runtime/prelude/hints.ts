@@ -195,6 +195,9 @@ function notAFunction(place: Place | undefined): string | undefined {
     if (giver !== undefined) {
       return `${whole} is not a function; ${owner === '..' ? awaitIn(giver, `.${name}(...)`) : awaitFor(owner, giver)}`;
     }
+    if (CHILD_METHODS.test(name) && isAwaitedChild(owner, place.text)) {
+      return `${whole} is not a function; \`await runtime.spawn(...)\` gives what the child returned: leave that \`await\` out`;
+    }
     const mayBeContext = /\bContext\b/.test(place.text) && !declares(owner, place.text);
     const ofClass = mayBeContext && Object.hasOwn(OF_CLASSES, name) ? OF_CLASSES[name] : undefined;
     if (ofClass !== undefined) fallback ??= `${whole} is not a function; ${ofClass}`;
@@ -202,6 +205,14 @@ function notAFunction(place: Place | undefined): string | undefined {
     else if (isNear && !isPlain(owner, begin, place.text)) guess ??= `${whole} is not a function; where ${plainOwner(owner)} is a promise, write \`await\` before the call that gives it`;
   }
   return fallback ?? guess;
+}
+
+/** Methods of a child, which what it returns does not have. */
+const CHILD_METHODS = /^(?:cancel|wait)$/;
+
+/** Whether a name holds what a child returned, as it is awaited where it is started. */
+function isAwaitedChild(owner: string, text: string): boolean {
+  return new RegExp(`(?<![\\w$])${escaped(owner)}\\s*=\\s*await\\s+(?:runtime\\s*\\.\\s*)?spawn\\s*\\(`).test(text);
 }
 
 /** What stands before the dot, in words. */
