@@ -212,7 +212,7 @@ const CHILD_METHODS = /^(?:cancel|wait)$/;
 
 /** Whether a name holds what a child returned, as it is awaited where it is started. */
 function isAwaitedChild(owner: string, text: string): boolean {
-  return new RegExp(`(?<![\\w$])${escaped(owner)}\\s*=\\s*await\\s+(?:runtime\\s*\\.\\s*)?spawn\\s*\\(`).test(text);
+  return /^[\w$]+$/.test(owner) && new RegExp(`(?<![\\w$])${escaped(owner)}\\s*=\\s*await\\s+(?:runtime\\s*\\.\\s*)?spawn\\s*\\(`).test(text);
 }
 
 /** What stands before the dot, in words. */
