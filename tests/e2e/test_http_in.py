@@ -22,7 +22,7 @@ from pie.config import Config, EngineConfig, ModelConfig, ServerConfig
 from pie.engine import Engine, Program
 from pie.programs import load_program
 from support.asking import Answer, ask, connect
-from support.command import pie, start
+from support.command import pie, squeezed, start
 from support.engines import started
 from support.launching import LANGUAGES, PATIENCE_S, ROOT
 
@@ -452,6 +452,17 @@ def test_options_that_do_not_fit_are_refused(arguments: tuple[str, ...], said: s
     done = pie(*arguments)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_arguments_that_no_handler_reads_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "api.py").write_text(
+        "from inferlet.http_server import Request, Response\nasync def fetch(request: Request) -> Response:\n    return Response('hi')\n"
+    )
+    done = pie("run", "api.py", "--dummy", "--port", "0", "--", "--name", "Ada", cwd=tmp_path)
+    assert done.returncode == 2
+    said = squeezed(done.stderr)
+    assert squeezed("Invalid value for -- --name: `fetch` is not given them") in said, done.stderr
+    assert squeezed("leave them out with --port") in said, done.stderr
 
 
 HANDLER = ROOT / "build/programs/wasi_server.wasm"
