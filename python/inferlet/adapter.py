@@ -15,6 +15,7 @@ from inferlet.model import Model
 __all__ = ["Adapter"]
 
 _MISSING = "adapter-missing"
+_MAX_SHOWN_CHARS = 60
 _MAX_CHANGES = 1 << 16
 """More at once are refused by the engine."""
 _WRITTEN = {
@@ -149,7 +150,10 @@ def _change(index: int, change: tuple[int, float]) -> _adapter.Change:
     return _adapter.Change(seed=_arguments.signed(name, seed), factor=_arguments.number(name, factor))
 
 
-def raw_adapter(name: str, given: Adapter) -> _adapter.Adapter:
-    """The engine's adapter behind the argument of that name."""
+def raw_adapter(name: str, given: Adapter | str) -> _adapter.Adapter:
+    """The engine's adapter behind the argument of that name; what is not one is refused."""
+    if isinstance(given, str):
+        shown = repr(given) if len(given) <= _MAX_SHOWN_CHARS else "name"
+        _arguments.refuse(name, given, f"an Adapter, such as Adapter.open(model, {shown})")
     _arguments.of_type(name, given, Adapter)
     return given._raw

@@ -23,7 +23,7 @@ from inferlet.events import Decoder, Event, EventStream
 from inferlet.forward import Forward
 from inferlet.generation import GenerateOptions, Generator, TokenStream, check_options
 from inferlet.model import Model
-from inferlet.sampler import Sampler
+from inferlet.sampler import Sampler, check_sampler
 from inferlet.tools import Schema as ToolSchema
 from inferlet.tools import Tool, answer_text, call_id, schema_texts
 
@@ -302,6 +302,8 @@ class Context:
         the options are those of `generate`.
         """
         # What is refused leaves the context without the message.
+        if callable(sampler):
+            check_sampler(sampler)
         if sampler is not None and not isinstance(sampler, Sampler):
             _arguments.refuse("sampler", sampler, "a Sampler; options have names, as in ask(text, max_tokens=64)")
         check_options(options, "ask()")

@@ -23,7 +23,7 @@ from inferlet.grammar import AnyJson, GrammarConstraint, JsonSchema
 from inferlet.model import Model
 from inferlet.output import FinishReason, Output, ProbeHandle, StepSlots
 from inferlet.probe import Probe
-from inferlet.sampler import Sampler
+from inferlet.sampler import Sampler, check_sampler
 from inferlet.spec import Speculator
 
 __all__ = ["FinishReason", "GenStep", "GenerateOptions", "Generator", "Output", "Stops", "TextStream", "TokenStream"]
@@ -218,7 +218,7 @@ class Generator:
         if isinstance(sampler, Probe):
             remedy = "a Sampler: a probe draws nothing, give it to probe_each_step or Forward.sample"
             _arguments.refuse("sampler", sampler, remedy)
-        _arguments.of_type("sampler", sampler, Sampler)
+        check_sampler(sampler)
         raw_options = _raw_options(options)
         # A generator that is made retires the one before: nothing is refused behind that.
         speculator, adapter = options.get("speculator"), options.get("adapter")
