@@ -106,6 +106,11 @@ test('[JS-092..097] a handle of another kind or another pass gives undefined', a
   assert.deepEqual(given(sampler), ['token', 'tokensAt']);
   assert.deepEqual(given(entropy), ['entropy']);
   assert.deepEqual(given(foreign), []);
+  // A handle of another kind is told of, each mistake once; one of another pass is not.
+  const told = () => host.calls.filter(([name]) => name === 'write').map(([, , text]) => text);
+  const entropyAsLogits = 'warning: `out.logits(...)` gives undefined for the handle of a probe of the kind entropy; `out.entropy(...)` reads that one\n';
+  given(entropy);
+  assert.equal(told().filter((text) => text === entropyAsLogits).length, 1);
   for (const handle of [0, 'a', {}, null, undefined]) {
     assert.throws(() => out.token(handle), (error) => error instanceof TypeError && error.code === 'invalid-argument', String(handle));
   }

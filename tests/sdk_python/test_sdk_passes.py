@@ -24,6 +24,7 @@ from inferlet import (
     _arguments,
     brle,
 )
+from inferlet import output as outputs
 from inferlet._wait import EventLoop
 from inferlet.adapter import Adapter
 from inferlet.output import ProbeHandle, SampleHandle
@@ -120,6 +121,18 @@ def test_each_handle_has_the_accessors_of_its_kind_and_no_others(monkeypatch):
     assert (out.tokens, out.finish_reason, out.auto_sampler) == ([], None, None)
     assert out.raw.slots is made.slots
     assert (out.raw.speculative.drafted, out.raw.speculative.accepted) == (0, 0)
+
+
+def test_a_handle_of_another_kind_is_told_of_once(monkeypatch, capsys):
+    monkeypatch.setattr(outputs, "told_kinds", set())
+    fwd, _ = new_forward(monkeypatch)
+    fwd.sample([0, 1], Sampler.argmax())
+    fwd.probe(0, Logits())
+    top = fwd.probe(0, Distribution(1.0, 2))
+    out = run(fwd.execute())
+    assert [out.entropy(top), out.entropy(top)] == [None, None]
+    told = "warning: `out.entropy(...)` gives None for the handle of a probe of the kind distribution; `out.distribution(...)` reads that one\n"
+    assert capsys.readouterr().err == told
 
 
 @pytest.mark.rows("PY-088..093 PY-096")
