@@ -233,7 +233,7 @@ class Generator:
         if zo_seed is not None:
             _arguments.signed("zo_seed", zo_seed)
         if horizon is not None:
-            _arguments.count("horizon", horizon)
+            _arguments.horizon("horizon", horizon)
         constraints = constraints_of(options.get("constrain"), owner.model)
         constraints += tools.constraints_of_choice(context, owner.model, options.get("tool_choice"))
         raw = host(_generation.Generator.create, context, sampler._raw, raw_options)
@@ -321,7 +321,7 @@ class Generator:
 
     def horizon(self, n: int) -> Generator:
         """How long the text is thought to become, at least 1: the bid by default follows from it. It ends nothing."""
-        host(self._raw.set_horizon, _arguments.count("n", n))
+        host(self._raw.set_horizon, _arguments.horizon("n", n))
         return self
 
     def rebid_each_step(self, rebid: bool = True) -> Generator:

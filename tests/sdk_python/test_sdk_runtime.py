@@ -103,6 +103,11 @@ def test_an_input_that_does_not_fit_the_parameters_is_refused(launch, value, mes
     [
         ("main = 5", "invalid-program", "main in 'main.py' is of type int; it must be a function"),
         ("def main(): return {'a': [set()]}", "invalid-output", "what main returned at a[0] is of type set"),
+        (
+            "from inferlet import runtime\ndef main(): runtime.spawn('p', {'what': set()})",
+            "invalid-argument",
+            "args.what is of type set",
+        ),
     ],
 )
 def test_a_main_that_cannot_be(launch, source, code, message):

@@ -297,7 +297,7 @@ def test_adapters_are_listed_and_deleted(tmp_path: Path) -> None:
         assert absent.returncode == 1
         assert absent.stderr == 'error[adapter-missing]: there is no adapter "terse"; this user has no adapters of this model\n'
         mistyped = pie("adapter", "delete", MODEL, "tarse", *ann)
-        assert 'did you mean "terse"?; the adapters of this user are "terse"' in mistyped.stderr
+        assert 'did you mean "terse"? The adapters of this user are "terse"' in mistyped.stderr
         assert pie("adapter", "delete", MODEL, "terse", "--of", "ann", *root).returncode == 0
         assert json.loads(pie("adapter", "list", "--json", *ann).stdout) == []
         # The name is free again.

@@ -116,7 +116,7 @@ impl Spawner for HostState {
 fn not_kept() -> Error {
     Error::new(
         ErrorCode::Unsupported,
-        "a detached child lives on in a server, and this engine is not one; run the program by `pie serve`, or leave `detached` out",
+        "a detached child lives on in a server, and this engine is not one; run the program in a server, as by `pie run PROGRAM --server URL`, or leave `detached` out",
     )
 }
 
