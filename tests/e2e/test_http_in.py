@@ -8,7 +8,7 @@ import signal
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPResponse, IncompleteRead
 from pathlib import Path
@@ -406,6 +406,23 @@ def test_what_a_handler_raises_is_told_with_the_lines_of_the_program(tmp_path: P
     assert 'File "failing.py", line 3, in fetch' in errors
     assert "invalid-argument" in errors or "it must be a Model" in errors
     assert "http_server.py" not in errors
+
+
+def test_a_stream_that_fails_is_told_once_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "streaming.py").write_text(
+        "from inferlet.http_server import Response\nasync def word(): return 'b'\n"
+        "async def words():\n    yield 'a'\n    yield 'a' + word()\n"
+        "async def fetch(request):\n    return Response(words())\n"
+    )
+    with start(["run", "streaming.py", "--dummy", "--port", "0"], tmp_path) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().strip().strip("/").rpartition(":")[2])
+        with suppress(IncompleteRead, OSError):
+            ask(port, "/")
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert "did you forget `await`?" in errors
+    assert errors.count("can only concatenate str") == 1, errors
 
 
 def test_a_program_is_served_beside_a_server_that_keeps_files(tmp_path: Path) -> None:

@@ -684,6 +684,16 @@ def test_a_common_mistake_is_told_with_what_to_do(name):
     assert words in failure_of(source).message
 
 
+def test_a_failure_of_a_handler_is_told_in_one_line_with_what_to_do():
+    bundle = Bundle({"main.py": b"async def f(): pass\nc = f()\nc.close()\n'a' + c"}, "main.py")
+    bundle.remember_lines()
+    with pytest.raises(TypeError) as caught:
+        run_program(bundle, "null")
+    told = report.told(caught.value, {"main.py"})
+    assert told.count("TypeError: ") == 1
+    assert told.splitlines()[-1].startswith('TypeError: can only concatenate str (not "coroutine") to str: did you forget `await`?')
+
+
 def test_none_that_open_gave_is_told_of_with_its_call(leftover):
     uses = ("None.user('hi')", "lost = None\nwith lost: pass", "None.seq_len")
     assert not any("found nothing" in failure_of(use).message for use in uses)
