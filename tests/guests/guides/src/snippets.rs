@@ -352,11 +352,16 @@ async fn adapters_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()
     let g = fork.generate(Sampler::Argmax).max_tokens(8).adapter(&terse);
     println!("{}", g.collect_text().await?);
     terse.save("adapters/terse")?;
-    let again = terse.fork("terse-too");
+    let copy = terse.fork("terse-copy");
+    let again = match Adapter::open(model, "terse-too") {
+        Some(there) => there,
+        None => Adapter::create(model, "terse-too")?,
+    };
     again.load("adapters/terse")?;
     assert!(Adapter::names(model)?.contains(&"terse".to_owned()));
     assert!(Adapter::open(model, "terse").is_some() && Adapter::open(model, "poet").is_none());
     terse.destroy();
+    copy.destroy();
     again.destroy();
     Ok(())
 }
