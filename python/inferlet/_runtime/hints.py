@@ -7,6 +7,7 @@ import os
 import posixpath
 import re
 import sys
+from collections import deque
 from collections.abc import Collection, Iterator
 from types import CoroutineType, FrameType, ModuleType, TracebackType
 
@@ -202,11 +203,11 @@ def _not_awaited(error: TypeError) -> str | None:
     if re.search(rf"\b{Deferred.__name__}\b", str(error)) is None:
         return None
     step = error.__traceback__
-    frames: list[FrameType] = []
+    frames: deque[FrameType] = deque(maxlen=_MAX_FRAMES)
     while step is not None:
         frames.append(step.tb_frame)
         step = step.tb_next
-    for frame in reversed(frames[-_MAX_FRAMES:]):
+    for frame in reversed(frames):
         for value in tuple(frame.f_locals.values()):
             # The type itself: what a program has may lie about its class.
             if type(value) is Deferred and (told := value._forgotten()):
