@@ -16,7 +16,7 @@ export interface SamplerOptions {
  */
 export let samplerRecord: (sampler: Sampler) => SamplerRecord;
 
-/** What to do with a function in the place of a sampler: one of `Sampler` is called, and another chooses tokens itself. */
+/** What to do with a function in the place of a sampler: one of `Sampler` is called, another one chooses by itself. */
 function ownSampler(given: unknown): string {
   if (typeof given !== 'function') return '';
   const isOfSampler = (Sampler as unknown as Record<string, unknown>)[given.name] === given;
