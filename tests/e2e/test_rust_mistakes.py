@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -45,6 +46,9 @@ def test_a_mistake_has_its_code_and_its_message(tiny: Engine, mistake: Any, code
 def test_a_panic_tells_its_message_and_its_line(tiny: Engine) -> None:
     outcome = run(tiny, load_program(ROOT / "build/programs/mistakes.wasm"), {"panic": {"index": 7}})
     assert outcome.code == "trap"
+    assert outcome.message is not None
+    words = r"the program panicked at (\S+/)?src/lib\.rs:\d+:\d+: index out of bounds: the len is 3 but the index is 7"
+    assert re.fullmatch(words, outcome.message), outcome.message
     said = "".join(outcome.stderr)
     assert "index out of bounds" in said
     assert "src/lib.rs:" in said

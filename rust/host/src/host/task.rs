@@ -191,6 +191,7 @@ async fn execute(
                 stack_bytes,
                 refused,
                 is_source,
+                panic: outputs[1].panic(),
             };
             Err(fault::describe(&error, &record.limits, ended))
         }
@@ -224,6 +225,7 @@ async fn examine(
         stack_bytes,
         refused: refused.clone(),
         is_source: true,
+        panic: None,
     };
     let fault = |error| fault::describe(&error, &record.limits, ended);
     match (result.map_err(fault)?, refused) {
