@@ -52,6 +52,8 @@ def test_a_panic_tells_its_message_and_its_line(tiny: Engine) -> None:
     said = "".join(outcome.stderr)
     assert "index out of bounds" in said
     assert "src/lib.rs:" in said
+    # Rust writes it in a dozen pieces.
+    assert [piece for piece in outcome.stderr if not piece.endswith("\n")] == []
     # Of the functions that led there, those of the program, and not those that every panic goes through.
     functions = outcome.traceback.splitlines()
     assert functions

@@ -9,7 +9,7 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-use super::queue::writable;
+use super::queue::{EventQueue, writable};
 use super::record::ProcessRecord;
 use crate::event::{Event, EventKind};
 use crate::limits::STREAM_BYTES;
@@ -108,7 +108,7 @@ fn whole_characters(pending: &mut Vec<u8>) -> String {
 #[async_trait]
 impl Pollable for Output {
     async fn ready(&mut self) {
-        writable(&*self.record.events, self.kind).await;
+        writable(&self.record.events, self.kind).await;
     }
 }
 
