@@ -34,9 +34,7 @@ impl ProcessObserver {
             common,
         }
     }
-}
 
-impl ProcessObserver {
     /// Logs a line, unless all programs together have too many.
     fn log(&self, pid: u64, line: &str, now: Instant) {
         self.common.lines(line, now, |line| {
