@@ -32,7 +32,9 @@ def test_a_detached_process_is_attached_to_and_gets_lines(server: Served, tmp_pa
     assert (done.returncode, done.stdout, done.stderr) == (0, "ready<one><zwei ü>\n2\n", "")
     done = pie("attach", pid, *to)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"error[session-closed]: process {pid} has ended and its events were taken; `pie logs {pid} --server {server.url}`")
+    assert done.stderr.startswith(
+        f"error[session-closed]: process {pid} has ended and its events were taken; `pie logs {pid} --server {server.url}`"
+    )
     assert f"`outcome({pid})`" in done.stderr
     assert pie("logs", pid, *to).stdout == "ready<one><zwei ü>\n2\n"
     assert pie("logs", pid, "--follow", *to).stdout == "ready<one><zwei ü>\n2\n"
