@@ -340,6 +340,21 @@ def test_a_future_that_rust_drops_is_told_with_its_line(tmp_path: Path) -> None:
     assert "src/lib.rs:6" in error.value.message
 
 
+def test_a_wait_of_the_sdk_that_rust_drops_is_told_too(tmp_path: Path) -> None:
+    said = "futures do nothing unless you `.await` or poll them"
+    warning = {
+        "code": {"code": "unused_must_use"},
+        "message": "unused return value of `session::receive` that must be used",
+        "rendered": "warning: unused return value\n --> src/lib.rs:6",
+        "children": [{"level": "note", "message": said}],
+    }
+    of_cargo = {"reason": "compiler-message", "manifest_path": str(tmp_path / "Cargo.toml")}
+    dropped = list(cargo._dropped_futures(json.dumps({**of_cargo, "message": warning}), tmp_path))
+    assert dropped == ["warning: unused return value\n --> src/lib.rs:6"]
+    other = {**warning, "message": "unused return value of `trim`", "children": [{"level": "note", "message": "it returns a new text"}]}
+    assert list(cargo._dropped_futures(json.dumps({**of_cargo, "message": other}), tmp_path)) == []
+
+
 def test_what_a_macro_prints_is_no_message_of_cargo() -> None:
     said = '{"reason": "one"}\n{ printed\n' + "[" * 100_000 + '\n5\n[1]\n{"reason": "two"}\n'
     assert [message["reason"] for message in cargo._messages(said)] == ["one", "two"]
