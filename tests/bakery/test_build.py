@@ -252,6 +252,7 @@ def test_without_node_npm_dependencies_are_a_clear_error(tmp_path: Path, monkeyp
         ({"main.py": "", "pyproject.toml": "#" * 300_000}, "invalid-program", "more than the 262144"),
         ({"main.py": "", "pyproject.toml": "[project]\ndependencies = [' --pre']"}, "build-failed", "is an option of the installer"),
         ({"notes.txt": ""}, "invalid-program", "holds no program"),
+        ({"lib.rs": ""}, "invalid-program", "`pie new NAME --rust` makes one"),
     ],
 )
 def test_a_project_that_cannot_be_built_says_why(tmp_path: Path, files: dict[str, str], code: str, expected: str) -> None:

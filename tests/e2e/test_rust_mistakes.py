@@ -22,6 +22,8 @@ CASES: list[tuple[Any, str, tuple[str, ...]]] = [
     ({"unmet_wait": {"topic": "a\0b"}}, "invalid-argument", ("is not a name",)),
     ("late_option", "invalid-argument", ("a token mask comes after the first step was opened",)),
     ("released", "generator-retired", ("the release of its context",)),
+    ({"exit": {"status": 3}}, "program-error", ("exited as one that failed", "; return an error from `main`")),
+    ({"exit": {"status": 0}}, "program-error", ("exited as one that succeeded", ", or return an error from `main`")),
     ("deadlock", "deadlock", ("nothing can wake it",)),
     ("output", "invalid-output", ("Answer", "string")),
     ("nan_output", "invalid-output", ("what main returned at scores[1] is the number NaN", "finite")),

@@ -72,7 +72,7 @@ fn reason(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Error {
         panic,
     } = ended;
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        return exited(exit.0);
+        return exited(exit.0, is_source);
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref::<ResourceTableError>() {
         return handles_limit(limits);
@@ -126,14 +126,20 @@ fn trapped(error: &wasmtime::Error, is_source: bool, panic: Option<String>) -> E
 }
 
 /// The system interface of programs says whether they failed, and not by which status.
-fn exited(status: i32) -> Error {
-    let message = match status {
-        0 => {
-            "the program exited as one that succeeded, without returning a value; return from `main`, or raise an exception"
-        }
-        _ => {
-            "the program exited as one that failed, without saying why (its status is not known outside of it); raise an exception"
-        }
+fn exited(status: i32, is_source: bool) -> Error {
+    let failing = if is_source {
+        "raise an exception"
+    } else {
+        "return an error from `main`"
+    };
+    let message = if status == 0 {
+        format!(
+            "the program exited as one that succeeded, without returning a value; return from `main`, or {failing}"
+        )
+    } else {
+        format!(
+            "the program exited as one that failed, without saying why (its status is not known outside of it); {failing}"
+        )
     };
     Error::new(ErrorCode::ProgramError, message)
 }
