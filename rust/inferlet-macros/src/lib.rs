@@ -10,7 +10,8 @@ use proc_macro::TokenStream;
 /// The function may be `async` or not, takes nothing or one argument, and returns `inferlet::Result<T>`, or a `Result`
 /// whose error can be displayed. The launch input, a JSON value, is deserialized into the argument; a `String` gets the
 /// text itself: that of a JSON string, that of `{"input": text}`, else the input as it stands. The answer is serialized
-/// to JSON. An error text that begins with `[code] ` gives the failure that code.
+/// to JSON. An error text that begins with `[code] ` gives the failure that code, where it is a code of the engine; with
+/// any other word in brackets the text stays as it is, and the code is `program-error`.
 ///
 /// ```ignore
 /// #[derive(serde::Deserialize)]
