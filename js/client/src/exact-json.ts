@@ -10,8 +10,8 @@ export function parseExactly(text: string): unknown {
 }
 
 /**
- * A text that is JSON, with each wide number as the text `n` and its digits, and with an `s` before each other text; keys
- * are left alone. Null where there is no wide number.
+ * A text that is JSON, with each wide number as the text `n` and its digits, and with an `s` before each other text;
+ * keys are left alone. Null where there is no wide number.
  */
 function mark(text: string): string | null {
   const starts = /["\d]/g;

@@ -47,7 +47,7 @@ pub(crate) async fn open(
     within: Duration,
 ) -> Result<(Socket, Hello), Error> {
     let address = with_scheme(address);
-    let address = address.as_ref();
+    let address: &str = &address;
     let opening = async {
         let (mut socket, host) = connect(address).await?;
         let hello = greet(&mut socket, address, &host, who).await?;
@@ -73,7 +73,7 @@ pub(crate) async fn open(
 fn with_scheme(address: &str) -> Cow<'_, str> {
     let place = address.split('/').next().unwrap_or_default();
     let is_place = place.rsplit_once(':').is_some_and(|(host, port)| {
-        let is_port = (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
+        let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
         is_port && !host.is_empty()
     });
     if is_place {

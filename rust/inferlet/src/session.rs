@@ -57,8 +57,8 @@ pub fn send_file(data: &[u8]) {
 
 /// The next message or signal of the client: `session::receive().await` is its text, or none after a disconnect, and at
 /// once in a program that another one has started, which has no client. What was sent before the program asks is kept.
-/// Dropping the wait loses no message. [`FutureStringExt::try_wait_async`] gives the error `session-closed` in the place
-/// of none.
+/// Dropping the wait loses no message. [`FutureStringExt::try_wait_async`] gives the error `session-closed` in place of
+/// none.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub fn receive() -> FutureString {
     raw::receive()

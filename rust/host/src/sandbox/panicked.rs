@@ -84,10 +84,16 @@ fn append(kept: &mut String, text: &str) {
     kept.push_str(&text[..text.floor_char_boundary(room)]);
 }
 
-/// The place that the first line of a panic names: `thread 'main' (1) panicked at src/lib.rs:41:20:`.
+/// The place that the first line of a panic names: `panicked at src/lib.rs:41:20:` as the SDK writes it, and the standard
+/// library with the thread in front, `thread 'main' (1) `.
 fn place_of(line: &str) -> Option<&str> {
-    let (_, place) = line.strip_prefix("thread '")?.split_once(" panicked at ")?;
-    let place = place.strip_suffix(':')?;
+    const SAYS: &str = "panicked at ";
+    let place = match line.strip_prefix("thread '") {
+        Some(thread) => thread.split_once(SAYS)?.1,
+        None => line.strip_prefix(SAYS)?,
+    };
+    // Where there is no message, there is no colon.
+    let place = place.strip_suffix(':').unwrap_or(place);
     let mut numbers = place.rsplitn(3, ':').take(2);
     let is_number = |text: &str| text.parse::<u32>().is_ok();
     (numbers.all(is_number) && place.matches(':').count() >= 2).then_some(place)
@@ -133,6 +139,14 @@ mod tests {
         let open = "thread 'main' panicked at a.rs:1:2:\ntwo\nlines";
         let expected = "the program panicked at a.rs:1:2: two\nlines";
         assert_eq!(told(&[open]).as_deref(), Some(expected));
+        let of_sdk = ["panicked at src/lib.rs:41:20:\n", "oh no: ", "7\n"];
+        let expected = "the program panicked at src/lib.rs:41:20: oh no: 7";
+        assert_eq!(told(&of_sdk).as_deref(), Some(expected));
+        let without = ["panicked at a.rs:1:2\n"];
+        assert_eq!(
+            told(&without).as_deref(),
+            Some("the program panicked at a.rs:1:2")
+        );
         let silent = "thread 'main' panicked at a.rs:1:2:\n";
         let expected = "the program panicked at a.rs:1:2";
         assert_eq!(told(&[silent, NOTE]).as_deref(), Some(expected));
@@ -148,6 +162,7 @@ mod tests {
             "thread 'main' panicked at 1:2:\nno\n",
             "thread 'main' panicked at somewhere\nno\n",
             "a thread 'main' panicked at a.rs:1:2:\nno\n",
+            "it panicked at a.rs:1:2:\nno\n",
         ] {
             assert_eq!(told(&[text]), None, "{text:?}");
         }
