@@ -151,6 +151,6 @@ def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> in
 
 
 def _with_server(message: str, url: str) -> str:
-    """The message, whose advised commands ask the server of `--server` too: a server does not know how it was called."""
+    """The message, with `--server` in the commands that it advises: a server does not know how it was called."""
     option = f" --server {shlex.quote(url)}"
     return _ADVICE.sub(lambda found: f"`{found[1]}{'' if '--server' in found[1] else option}`", message)

@@ -84,8 +84,8 @@ fn append(kept: &mut String, text: &str) {
     kept.push_str(&text[..text.floor_char_boundary(room)]);
 }
 
-/// The place that the first line of a panic names: `panicked at src/lib.rs:41:20:` as the SDK writes it, and the standard
-/// library with the thread in front, `thread 'main' (1) `.
+/// The place that the first line of a panic names: `panicked at src/lib.rs:41:20:` as the SDK writes it, and the
+/// standard library with the thread in front, `thread 'main' (1) `.
 fn place_of(line: &str) -> Option<&str> {
     const SAYS: &str = "panicked at ";
     let place = match line.strip_prefix("thread '") {
