@@ -33,7 +33,7 @@ impl HostState {
     ) -> Result<Arc<ProcessRecord>, Error> {
         let counted = parent.clone();
         let count = Box::new(move |n_bytes| counted.count_output(n_bytes));
-        let events = PassedOn::new(parent.events.clone(), count, with_output);
+        let events = PassedOn::new(parent.events.behind(), count, with_output);
         let begun = self.begin(launch, Some(inherited), events)?;
         self.threads.spawn(begun.task)?;
         parent.keep_child(&begun.record);
