@@ -136,6 +136,15 @@ def count(name: str, value: object, code: ErrorCode = ErrorCode.INVALID_ARGUMENT
     return _ranged(name, whole(name, value), MAX_U32, code)
 
 
+def horizon(name: str, value: object) -> int:
+    """How many tokens a text is thought to become: an integer from 1 on. 0 is the engine's to refuse."""
+    number = whole(name, value)
+    if not 0 <= number <= MAX_U32:
+        message = f"{name} is {number}; it is how many tokens the text is thought to become, from 1 to {MAX_U32}"
+        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, message, {name: str(number), "limit": str(MAX_U32)})
+    return number
+
+
 def seed(name: str, value: object) -> int:
     """An integer in 0..18446744073709551615."""
     return _ranged(name, whole(name, value), MAX_U64, ErrorCode.INVALID_ARGUMENT)

@@ -57,7 +57,9 @@ def dumps(value: object, what: str, code: ErrorCode) -> str:
         path = path.removeprefix(".")
         if len(path) > _MAX_PATH_CHARS:
             path = f"{path[:_MAX_PATH_CHARS]}..."
-        where = f"{what} at {path}" if path else what
+        # A name goes on as an expression does, `args.user`; a phrase does not.
+        joint = " at " if " " in what else "" if path.startswith("[") else "."
+        where = f"{what}{joint}{path}" if path else what
         raise new_error(code, f"{where} is {reason}; {_remedy(reason)}", {"path": path}) from None
     return text
 

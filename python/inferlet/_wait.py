@@ -112,8 +112,8 @@ class Deferred(Coroutine[Any, Any, _T]):
     """What a call that older programs block in gives inside of a running loop: a coroutine to await.
 
     Older code that was put into `async def main` uses it as the value itself: compares it, prints it, joins it to a
-    text. It blocks the whole program then, until the value is there, and says so where that is not at once. What is
-    under way is awaited and nothing else.
+    text. It blocks the whole program then, until the value is there, and says so. What is under way is awaited and
+    nothing else.
     """
 
     __slots__ = ("_answer", "_awaited", "_future", "_name", "_owner", "_place")
@@ -220,19 +220,14 @@ class Deferred(Coroutine[Any, Any, _T]):
         return f"`{self._name or 'a call of the SDK'}` was called without `await`{at}"
 
     def _tell_of_block(self) -> None:
-        """Says on standard error that the program stands still until the value is there, unless it is there already.
+        """Says on standard error that the program stands still until the value is there.
 
-        Nobody may ever send it: then the program is ended from outside, and nothing else tells of the call.
+        Nobody may ever send it: then the program is ended from outside, and nothing else tells of the call. It is told
+        of where the value is there already, too: the next run may have to wait.
         """
         place = self._place
         if place in told_blocks or len(told_blocks) >= _MAX_BLOCKS_TOLD:
             return
-        pollable = self._future.pollable()
-        try:
-            if pollable.ready():
-                return
-        finally:
-            pollable.__exit__(None, None, None)
         told_blocks.add(place)
         print(
             f"warning: {self._forgotten()}, and is used as a value: the whole program stands still until that is there; "

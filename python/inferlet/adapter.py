@@ -9,14 +9,22 @@ from types import TracebackType
 from wit_world.imports import adapter as _adapter
 
 from inferlet import _absent, _arguments
-from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, host
+from inferlet.errors import ArgumentTypeError, ErrorCode, InferletError, InvalidArgumentError, host
 from inferlet.model import Model
 
 __all__ = ["Adapter"]
 
 _MISSING = "adapter-missing"
+_MAX_SHOWN_CHARS = 60
 _MAX_CHANGES = 1 << 16
 """More at once are refused by the engine."""
+_WRITTEN = {
+    "change": "Adapter.open(model, name).change(changes)",
+    "fork": "Adapter.open(model, name).fork(new_name)",
+    "load": "Adapter.create(model, name).load(folder)",
+    "save": "Adapter.open(model, name).save(folder)",
+}
+"""How the methods are written."""
 
 
 class Adapter:
@@ -54,7 +62,7 @@ class Adapter:
         except InferletError as error:
             if error.code != _MISSING:
                 raise
-            _absent.note("Adapter.open", name)
+            _absent.note("Adapter.open", name, lambda: cls.names(model))
             return None
 
     @classmethod
@@ -79,7 +87,7 @@ class Adapter:
 
         Errors: as of `create`.
         """
-        return Adapter(host(self._raw.fork, _arguments.text("new_name", new_name)))
+        return Adapter(host(_instance(self, "fork").fork, _arguments.text("new_name", new_name)))
 
     def save(self, path: str) -> None:
         """Writes it to a folder in `/scratch`, in the format of PEFT.
@@ -88,7 +96,7 @@ class Adapter:
         path that does not begin with `/` is one in `/scratch`. Errors: `invalid-argument` for a path that lies
         elsewhere, `files-off`, `limit-files`, `disk-full`.
         """
-        host(self._raw.save, _arguments.text("path", path))
+        host(_instance(self, "save").save, _arguments.text("path", path))
 
     def load(self, path: str) -> None:
         """Puts the LoRA adapter of a folder in its place, which PEFT or `save` wrote there.
@@ -96,7 +104,7 @@ class Adapter:
         Errors: `invalid-adapter` where it does not fit the model, is damaged, or asks for what is not supported, and
         nothing changes then; `limit-adapters`; those of `save`.
         """
-        host(self._raw.load, _arguments.text("path", path))
+        host(_instance(self, "load").load, _arguments.text("path", path))
 
     def change(self, changes: Iterable[tuple[int, float]] = (), *, sigma: float | None = None) -> None:
         """Adds noise to its weights: of each seed, times a factor.
@@ -105,10 +113,11 @@ class Adapter:
         sigma (0.02 at first). `sigma` sets another one. `inferlet.zo.Optimizer` calls this. Errors: `adapter-busy`
         where another program changes it meanwhile; `invalid-adapter` where the weights would not be finite.
         """
+        raw = _instance(self, "change")
         # What has no end is not read to its end: more than the engine takes is refused there.
         given = list(islice(changes, _MAX_CHANGES + 1))
         listed = [_change(index, change) for index, change in enumerate(given)]
-        host(self._raw.change, listed, None if sigma is None else _arguments.number("sigma", sigma))
+        host(raw.change, listed, None if sigma is None else _arguments.number("sigma", sigma))
 
     @property
     def _raw(self) -> _adapter.Adapter:
@@ -125,6 +134,13 @@ class Adapter:
             held.__exit__(kind, error, traceback)
 
 
+def _instance(given: object, method: str) -> _adapter.Adapter:
+    """The engine's adapter of what a method was called on, which is a model in `Adapter.load(model, folder)`."""
+    if not isinstance(given, Adapter):
+        raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"{method} is a method of an adapter: `{_WRITTEN[method]}`")
+    return given._raw
+
+
 def _change(index: int, change: tuple[int, float]) -> _adapter.Change:
     try:
         seed, factor = change
@@ -134,7 +150,10 @@ def _change(index: int, change: tuple[int, float]) -> _adapter.Change:
     return _adapter.Change(seed=_arguments.signed(name, seed), factor=_arguments.number(name, factor))
 
 
-def raw_adapter(name: str, given: Adapter) -> _adapter.Adapter:
-    """The engine's adapter behind the argument of that name."""
+def raw_adapter(name: str, given: Adapter | str) -> _adapter.Adapter:
+    """The engine's adapter behind the argument of that name; what is not one is refused."""
+    if isinstance(given, str):
+        shown = repr(given) if len(given) <= _MAX_SHOWN_CHARS else "name"
+        _arguments.refuse(name, given, f"an Adapter, such as Adapter.open(model, {shown})")
     _arguments.of_type(name, given, Adapter)
     return given._raw

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import sys
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -21,13 +23,15 @@ from inferlet.events import Decoder, Event, EventStream
 from inferlet.forward import Forward
 from inferlet.generation import GenerateOptions, Generator, TokenStream, check_options
 from inferlet.model import Model
-from inferlet.sampler import Sampler
+from inferlet.sampler import Sampler, check_sampler
 from inferlet.tools import Schema as ToolSchema
 from inferlet.tools import Tool, answer_text, call_id, schema_texts
 
 __all__ = ["Context", "Decoder", "Event", "EventStream", "TokenStream"]
 
 _numbers = itertools.count(1)
+told: set[str] = set()
+"""The functions whose likely misuse was told of, each once."""
 
 
 class Context:
@@ -48,6 +52,7 @@ class Context:
         self._raw = raw
         self._model = model
         self._name = f"context-{next(_numbers)}" if name is None else _arguments.text("name", name)
+        self._has_own_label = name is not None
 
     @property
     def model(self) -> Model:
@@ -121,10 +126,18 @@ class Context:
     def save(self, name: str | None = None) -> None:
         """Keeps a copy of everything under a name, in place of an older one, until it is deleted. It uses no page.
 
-        Without a name it is kept under the label of the context. Errors: `limit-snapshots`, `context-busy`;
+        Without a name it is kept under the label of the context. Of a label that was made up, another program may have
+        kept a context too: a warning says so where that is replaced. Errors: `limit-snapshots`, `context-busy`;
         `invalid-argument` for a name that is empty or longer than 256 bytes.
         """
-        host(self._raw.save, self._name if name is None else _arguments.text("name", name))
+        given = self._name if name is None else _arguments.text("name", name)
+        may_be_of_another = name is None and not self._has_own_label and self._name in Context.snapshots(self._model)
+        host(self._raw.save, given)
+        # From here on what lies under the label is this context's own.
+        self._has_own_label = self._has_own_label or name is None
+        if may_be_of_another:
+            replaced = f"`ctx.save()` replaced the snapshot {json.dumps(given)}, a name that was made up"
+            _tell_once("save", f"{replaced}; give a name, as in `ctx.save('notes')`")
 
     def snapshot(self) -> str:
         """Keeps a copy under a name that is made up, and returns that name. It lasts as long as the engine runs.
@@ -289,6 +302,8 @@ class Context:
         the options are those of `generate`.
         """
         # What is refused leaves the context without the message.
+        if callable(sampler):
+            check_sampler(sampler)
         if sampler is not None and not isinstance(sampler, Sampler):
             _arguments.refuse("sampler", sampler, "a Sampler; options have names, as in ask(text, max_tokens=64)")
         check_options(options, "ask()")
@@ -327,12 +342,26 @@ class _Idle(AbstractContextManager[None]):
 
     def __init__(self, raw: _context.Context) -> None:
         self._raw = raw
+        self._is_entered = False
 
     def __enter__(self) -> None:
+        self._is_entered = True
         host(self._raw.begin_idle)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._raw.end_idle()
+
+    def __del__(self) -> None:
+        if not self._is_entered:
+            remedy = "write `with ctx.idle():` above the lines in which the context bids nothing"
+            _tell_once("idle", f"`ctx.idle()` alone changes no bid, and was dropped; {remedy}")
+
+
+def _tell_once(function: str, message: str) -> None:
+    """Warns of a likely misuse of a function, the first time."""
+    if function not in told:
+        told.add(function)
+        print(f"warning: {message}", file=sys.stderr)
 
 
 def _of_snapshot(call: str, make: Callable[[_model.Model, str], _context.Context], model: Model, name: str) -> Context | None:
@@ -346,7 +375,7 @@ def _of_snapshot(call: str, make: Callable[[_model.Model, str], _context.Context
     except InferletError as error:
         if error.code != ErrorCode.SNAPSHOT_MISSING:
             raise
-        _absent.note(call, name)
+        _absent.note(call, name, lambda: Context.snapshots(model))
         return None
     context = Context.__new__(Context)
     context._bind(raw, model, name)

@@ -14,7 +14,7 @@ from inferlet.adapter import Adapter, raw_adapter
 from inferlet.errors import ErrorCode, InvalidArgumentError, host
 from inferlet.output import Output, PassSlots, ProbeHandle, SampleHandle
 from inferlet.probe import Probe
-from inferlet.sampler import Sampler
+from inferlet.sampler import Sampler, check_sampler
 
 __all__ = ["Forward", "ForwardPass", "Output", "ProbeHandle", "SampleHandle"]
 
@@ -85,7 +85,7 @@ class Forward:
         """
         places = _arguments.counts("indices", indices)
         if not isinstance(sampler, Probe):
-            _arguments.of_type("sampler", sampler, Sampler)
+            check_sampler(sampler)
             return SampleHandle(self._slots, host(self._raw.sample, places, sampler._raw))
         if len(places) != 1:
             message = f"{type(sampler).__name__} reads one row and got {len(places)} indices; give one, and a probe for each row"

@@ -23,7 +23,7 @@ from inferlet.grammar import AnyJson, GrammarConstraint, JsonSchema
 from inferlet.model import Model
 from inferlet.output import FinishReason, Output, ProbeHandle, StepSlots
 from inferlet.probe import Probe
-from inferlet.sampler import Sampler
+from inferlet.sampler import Sampler, check_sampler
 from inferlet.spec import Speculator
 
 __all__ = ["FinishReason", "GenStep", "GenerateOptions", "Generator", "Output", "Stops", "TextStream", "TokenStream"]
@@ -218,7 +218,7 @@ class Generator:
         if isinstance(sampler, Probe):
             remedy = "a Sampler: a probe draws nothing, give it to probe_each_step or Forward.sample"
             _arguments.refuse("sampler", sampler, remedy)
-        _arguments.of_type("sampler", sampler, Sampler)
+        check_sampler(sampler)
         raw_options = _raw_options(options)
         # A generator that is made retires the one before: nothing is refused behind that.
         speculator, adapter = options.get("speculator"), options.get("adapter")
@@ -233,7 +233,7 @@ class Generator:
         if zo_seed is not None:
             _arguments.signed("zo_seed", zo_seed)
         if horizon is not None:
-            _arguments.count("horizon", horizon)
+            _arguments.horizon("horizon", horizon)
         constraints = constraints_of(options.get("constrain"), owner.model)
         constraints += tools.constraints_of_choice(context, owner.model, options.get("tool_choice"))
         raw = host(_generation.Generator.create, context, sampler._raw, raw_options)
@@ -321,7 +321,7 @@ class Generator:
 
     def horizon(self, n: int) -> Generator:
         """How long the text is thought to become, at least 1: the bid by default follows from it. It ends nothing."""
-        host(self._raw.set_horizon, _arguments.count("n", n))
+        host(self._raw.set_horizon, _arguments.horizon("n", n))
         return self
 
     def rebid_each_step(self, rebid: bool = True) -> Generator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -206,4 +207,27 @@ class Output:
         if place is None or place >= len(slots):
             return None
         slot = slots[place]
-        return slot if isinstance(slot, kind) else None
+        if isinstance(slot, kind):
+            return slot
+        _tell_of_kind(type(slot), kind)
+        return None
+
+
+told_kinds: set[tuple[type, type]] = set()
+"""What was read as what, of which the program was told."""
+
+
+def _tell_of_kind(is_of: type, asked: type) -> None:
+    """Warns, once, of a handle that is of another kind than the method that it is given to reads."""
+    if (is_of, asked) in told_kinds:
+        return
+    told_kinds.add((is_of, asked))
+    found, read = _method(is_of), _method(asked)
+    maker = "a sampler" if found == "token" else f"a probe of the kind {found}"
+    print(f"warning: `out.{read}(...)` gives None for the handle of {maker}; `out.{found}(...)` reads that one", file=sys.stderr)
+
+
+def _method(slot: type) -> str:
+    """The method of outputs that reads slots of a kind, which is called as the kind is."""
+    name = slot.__name__.removeprefix("Slot_").lower()
+    return "token" if name == "tokens" else name

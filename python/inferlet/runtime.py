@@ -15,6 +15,10 @@ from inferlet.errors import ArgumentTypeError, ErrorCode, InferletError, host
 __all__ = ["Child", "args", "instance_id", "launch_seed", "models", "spawn", "username", "version"]
 
 
+awaited: list[str] = []
+"""The program of the last child that was awaited by itself, and not by its `wait`."""
+
+
 def models() -> list[str]:
     """Names of the loaded models, in the order of the configuration; the first is the default."""
     return list(_runtime.models())
@@ -119,6 +123,7 @@ class Child:
         self._raw.cancel()
 
     def __await__(self) -> Generator[Any, Any, Any]:
+        awaited[:] = [self._program]
         return self._value().__await__()
 
     def __str__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import FunctionType
 from typing import TypeVar
 
 from wit_world.imports import sampling as _sampling
@@ -98,6 +99,14 @@ class Sampler:
     def embedding() -> Embedding:
         """The final hidden state, as older programs ask for it: a probe, which `Forward.sample` takes."""
         return Embedding()
+
+
+def check_sampler(value: object) -> None:
+    """Refuses what is not a Sampler. A function of the program is told of how it chooses tokens itself."""
+    if isinstance(value, FunctionType) and not str(value.__module__).startswith("inferlet"):
+        remedy = "a Sampler; a function of one's own takes its place by clear_sampler and accept, see the guide on steps (steps.md)"
+        _arguments.refuse("sampler", value, remedy)
+    _arguments.of_type("sampler", value, Sampler)
 
 
 def _sampler(  # noqa: PLR0913 - the fields of the record

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -31,6 +32,8 @@ RUNTIMES = Path(__file__).resolve().parent / "runtimes"
 """The folder with the language runtimes."""
 
 _MAX_SHOWN_CHARS = 200
+_CRATE_DEPTH = 2
+"""How far above a path within a crate its Cargo.toml is looked for: `src/lib.rs`."""
 
 _TOP = PurePosixPath()
 _LANGUAGES: dict[str, Language] = {".py": "python", ".js": "javascript", ".mjs": "javascript", ".ts": "javascript"}
@@ -110,6 +113,11 @@ def load_program(path: Path) -> Component | Source:
     if path.suffix == ".wasm":
         return Component(path)
     language = _LANGUAGES.get(path.suffix)
+    if path.suffix == ".rs":
+        raise PieError(
+            "invalid-program",
+            f"{_shortened(path)!r} is a file of Rust, and a program in Rust is a folder with a Cargo.toml; {_crate(path)}",
+        )
     if language is None:
         known = ", ".join([".wasm", *_LANGUAGES])
         raise PieError(
@@ -137,8 +145,18 @@ def _load_folder(path: Path) -> Source:
     with _folder(path) as folder:
         entry = next((entry for entry in map(PurePosixPath, _ENTRIES) if folder.is_file(entry)), None)
     if entry is None:
-        raise PieError("invalid-program", f"the folder {str(path)!r} holds no program; its entry must be one of {', '.join(_ENTRIES)}")
+        message = f"the folder {str(path)!r} holds no program; its entry must be one of {', '.join(_ENTRIES)}"
+        raise PieError("invalid-program", f"{message}, and a program in Rust has a Cargo.toml there: {_crate(path)}")
     return load_folder(path, entry)
+
+
+def _crate(path: Path) -> str:
+    """What to give in place of a path within a Rust program, or of one that has no Cargo.toml."""
+    try:
+        above = next((folder for folder in islice(path.parents, _CRATE_DEPTH) if (folder / "Cargo.toml").is_file()), None)
+    except OSError:
+        above = None
+    return "`pie new NAME --rust` makes one" if above is None else f"give {_shortened(above)!r}, which has one"
 
 
 def load_folder(path: Path, entry: PurePosixPath) -> Source:

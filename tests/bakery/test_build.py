@@ -252,6 +252,7 @@ def test_without_node_npm_dependencies_are_a_clear_error(tmp_path: Path, monkeyp
         ({"main.py": "", "pyproject.toml": "#" * 300_000}, "invalid-program", "more than the 262144"),
         ({"main.py": "", "pyproject.toml": "[project]\ndependencies = [' --pre']"}, "build-failed", "is an option of the installer"),
         ({"notes.txt": ""}, "invalid-program", "holds no program"),
+        ({"lib.rs": ""}, "invalid-program", "`pie new NAME --rust` makes one"),
     ],
 )
 def test_a_project_that_cannot_be_built_says_why(tmp_path: Path, files: dict[str, str], code: str, expected: str) -> None:
@@ -338,6 +339,21 @@ def test_a_future_that_rust_drops_is_told_with_its_line(tmp_path: Path) -> None:
         build(tmp_path)
     assert error.value.code == "build-failed"
     assert "src/lib.rs:6" in error.value.message
+
+
+def test_a_wait_of_the_sdk_that_rust_drops_is_told_too(tmp_path: Path) -> None:
+    said = "futures do nothing unless you `.await` or poll them"
+    warning = {
+        "code": {"code": "unused_must_use"},
+        "message": "unused return value of `session::receive` that must be used",
+        "rendered": "warning: unused return value\n --> src/lib.rs:6",
+        "children": [{"level": "note", "message": said}],
+    }
+    of_cargo = {"reason": "compiler-message", "manifest_path": str(tmp_path / "Cargo.toml")}
+    dropped = list(cargo._dropped_futures(json.dumps({**of_cargo, "message": warning}), tmp_path))
+    assert dropped == ["warning: unused return value\n --> src/lib.rs:6"]
+    other = {**warning, "message": "unused return value of `trim`", "children": [{"level": "note", "message": "it returns a new text"}]}
+    assert list(cargo._dropped_futures(json.dumps({**of_cargo, "message": other}), tmp_path)) == []
 
 
 def test_what_a_macro_prints_is_no_message_of_cargo() -> None:

@@ -1,6 +1,7 @@
 """Which files make up the program behind a path."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,20 @@ def test_a_huge_folder_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_does_not_parse_is_left_to_the_language_runtime(tmp_path: Path) -> None:
     write(tmp_path, {"main.py": "def main(:"})
     assert names(load_program(tmp_path / "main.py")) == {"main.py"}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("hello.rs", "a program in Rust is a folder with a Cargo.toml; `pie new NAME --rust` makes one"),
+        ("poet/src/lib.rs", "a program in Rust is a folder with a Cargo.toml; give 'poet', which has one"),
+        ("poet/src", "a program in Rust has a Cargo.toml there: give 'poet', which has one"),
+        ("stream/src", "a program in Rust has a Cargo.toml there: `pie new NAME --rust` makes one"),
+    ],
+)
+def test_a_part_of_a_rust_program_is_told_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, says: str) -> None:
+    write(tmp_path, {"hello.rs": "", "poet/Cargo.toml": "[package]\n", "poet/src/lib.rs": "", "stream/src/lib.rs": ""})
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PieError, match=re.escape(says)) as error:
+        load_program(Path(given))
+    assert error.value.code == "invalid-program"

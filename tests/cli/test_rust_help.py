@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from pie._engine import pack_program
+from pie.bakery.manifest import new_manifest, parse_manifest, usage
+from pie.bakery.project import open_project
+from pie.cli.program import usage_of_built
 from support.command import pie
 from support.folders import write
 
@@ -31,6 +34,7 @@ async fn main(input: Input) -> Result<String> {
     Ok(String::new())
 }
 """
+MAIN = "#[inferlet::main]\nasync fn main(input: Input) -> Result<String> { Ok(input.what) }\n"
 
 
 def help_of(path: Path) -> str:
@@ -56,13 +60,25 @@ def test_the_fields_of_the_input_are_those_of_its_struct(tmp_path: Path, manifes
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("#[inferlet::main]\nasync fn main() -> Result<()> { Ok(()) }\n", "It takes any input."),
+        ("#[inferlet::main]\nasync fn main() -> Result<()> { Ok(()) }\n", "It takes no input."),
+        ("#[inferlet::main]\nasync fn main(input: serde_json::Value) -> Result<()> { Ok(()) }\n", "It takes any input."),
+        ("struct Input { what: String }\n" + MAIN, "  --what  String  (required)\n"),
+        (
+            "struct Input {\n    a: u8, b: Vec<(u8, u8)>,\n}\n" + MAIN,
+            "  --a  u8             (required)\n  --b  Vec<(u8, u8)>  (required)\n",
+        ),
+        ('struct Input {\n    /** a, } */\n    #[doc = "b: c,"]\n    a: u8, /* b: u8, */\n}\n' + MAIN, "  --a  u8  (required)\n"),
+        (TYPED.replace("n: u32", '#[serde(rename = "count")] n: u32'), "  --count      u32             (may be left out)\n"),
+        (TYPED.replace("n: u32", "#[serde(skip)] n: u32"), "  --full-name  Option<String>  (may be left out)\n  --type "),
+        (TYPED.replace("n: u32", "#[serde(flatten)] n: More"), "Its main takes an Input, as JSON"),
         ("#[inferlet::main]\nfn main(words: Vec<String>) -> Result<()> { Ok(()) }\n", "Its main takes a Vec<String>, as JSON"),
-        (TYPED.replace("#[derive", '#[serde(rename_all = "camelCase")]\n#[derive'), "Its main takes a Input, as JSON"),
-        (TYPED.replace("struct", '#[serde(rename_all = "camelCase")]\n/// What it takes.\nstruct'), "Its main takes a Input, as JSON"),
+        (TYPED.replace("#[derive", '#[serde(rename_all = "camelCase")]\n#[derive'), "  --fullName  Option<String>"),
+        (TYPED.replace("struct", '#[serde(rename_all = "camelCase")]\n/// What it takes.\nstruct'), "  --fullName  Option<String>"),
+        (TYPED.replace("struct", '#[serde(rename_all = "kebab-case")]\nstruct'), "Its main takes an Input, as JSON"),
+        ("struct Input(u8);\n" + MAIN, "Its main takes an Input, as JSON"),
         ("#[inferlet::main]\nfn main(\n    words: Vec<u8>,\n) -> Result<()> { Ok(()) }\n", "Its main takes a Vec<u8>, as JSON"),
         (TYPED.replace("struct", "pub(crate) struct"), "--full-name"),
-        ("#[inferlet::main]\nfn main(pair: (u8, u8)) -> Result<()> { Ok(()) }\n", "Its manifest does not say what it takes."),
+        ("#[inferlet::main]\nfn main(pair: (u8, u8)) -> Result<()> { Ok(()) }\n", "Its main takes a (u8, u8), as JSON"),
         ("// no entry\n", "Its manifest does not say what it takes."),
     ],
 )
@@ -74,9 +90,26 @@ def test_another_input_is_told_as_far_as_the_files_say_it(tmp_path: Path, text: 
 
 def test_a_file_that_is_not_rust_holds_nobody_up(tmp_path: Path) -> None:
     folder = tmp_path / "poet"
-    for text in ("#[inferlet::main]\nfn main(x:" + " " * 100_000 + "y", "#[inferlet::main]" * 50_000):
+    for text in (
+        "#[inferlet::main]\nfn main(x:" + " " * 100_000 + "y",
+        "#[inferlet::main]" * 50_000,
+        "/*" * 200_000,
+        '"' + "\\\\" * 200_000,
+    ):
         write(folder, {"Cargo.toml": CRATE, "src/lib.rs": text})
         assert "Its manifest does not say what it takes." in help_of(folder)
+
+
+def test_a_build_says_the_same_as_the_help(tmp_path: Path) -> None:
+    folder = tmp_path / "poet"
+    write(folder, {"Cargo.toml": CRATE, "src/lib.rs": "struct Input { what: String }\n" + MAIN})
+    project = open_project(folder)
+    assert usage_of_built(project, new_manifest(project.name)) == "poet 0.1.0\n  --what  String  (required)"
+    assert "\n  --what  String  (required)\n" in help_of(folder)
+    manifest = parse_manifest(MANIFEST + '[parameters.what]\ntype = "string"\n')
+    assert usage_of_built(project, manifest) == usage(manifest)
+    write(folder, {"src/lib.rs": "fn own() { inferlet::args(); }\n" + MAIN})
+    assert usage_of_built(project, new_manifest("poet")) == "poet 0.1.0\nIt reads its arguments itself."
 
 
 def test_a_built_program_is_told_that_nothing_says_what_it_takes(tmp_path: Path) -> None:

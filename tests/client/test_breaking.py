@@ -331,7 +331,9 @@ async def test_an_error_without_words_is_told_in_some() -> None:
     assert caught.value.code == "connection-failed"
 
 
-@pytest.mark.parametrize("address", ["", "localhost:8080", "http://localhost:1", "ws://", "ws://[::1", "ws://h:99999", "ws://\x00/"])
+@pytest.mark.parametrize(
+    "address", ["", "localhost", "localhost:", "http://localhost:1", "ws://", "ws://[::1", "ws://h:99999", "ws://\x00/"]
+)
 @scenario
 async def test_what_is_no_address(address: str) -> None:
     with pytest.raises(PieError, match="ws://HOST:PORT") as caught:
@@ -348,6 +350,8 @@ async def test_nobody_listens() -> None:
         async with connect(f"ws://127.0.0.1:{port}"):
             pass
     assert caught.value.code == "connection-failed"
+    with pytest.raises(PieError, match=f"cannot connect to 'ws://127.0.0.1:{port}'"):
+        await connect(f"127.0.0.1:{port}")
 
 
 def test_the_client_needs_no_engine() -> None:

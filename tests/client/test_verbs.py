@@ -84,6 +84,8 @@ def test_longer_names_are_names_of_the_same_methods() -> None:
 def test_who_forgets_to_open_a_connection_is_told_how() -> None:
     with pytest.raises(AttributeError, match="not open has no 'launch'; open it by `async with connect"):
         connect().launch  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(TypeError, match="opened by `async with connect"), connect():  # type: ignore[attr-defined]
+        pass
 
 
 @scenario

@@ -105,6 +105,20 @@ test('a key is sent whole, and a damaged one is refused without being shown', as
   }
 });
 
+test('a host and a port are an address', async () => {
+  let called;
+  const webSocket = class {
+    constructor(address) {
+      called = address;
+      throw new Error('enough');
+    }
+  };
+  for (const address of ['fake:1', '[::1]:8080', 'fake:1/at']) {
+    await refused(connect(address, { webSocket }));
+    assert.equal(called, `ws://${address}`);
+  }
+});
+
 const CONNECTING = [
   ['an address of another kind', 'http://fake:1', {}, 'connection-failed', 'write it as ws://HOST:PORT'],
   ['no address', 'fake', {}, 'connection-failed', 'write it as ws://HOST:PORT'],

@@ -54,6 +54,24 @@ test('a launch keeps all digits, and its events come in order up to the last', a
   await peer.acked(5, 8);
 });
 
+test('a result and what is sent keep all digits of whole numbers', async () => {
+  const { peer, process } = await launched();
+  const texts = [
+    ['18446744073709551615', 2n ** 64n - 1n],
+    ['9007199254740991', 2 ** 53 - 1],
+    ['9007199254740992', 2n ** 53n],
+    ['[-9007199254740993,1e300,1.2345678901234567890]', [-(2n ** 53n) - 1n, 1e300, 1.2345678901234567]],
+    ['{"12345678901234567890":"12345678901234567890","a" : [{"b":12345678901234567890}],"n1":"n1"}', { '12345678901234567890': '12345678901234567890', a: [{ b: 12345678901234567890n }], n1: 'n1' }],
+    ['["\\\\","\\\\\\"12345678901234567890","\\u006e",12345678901234567890,""]', ['\\', '\\"12345678901234567890', 'n', 12345678901234567890n, '']],
+  ];
+  for (const [text] of texts) peer.event(5, 'stdout', { text, form: 'json' });
+  peer.event(5, 'return', { value: '{"n":18446744073709551615}' });
+  const events = await collected(process);
+  assert.deepEqual(events.slice(0, -1).map(({ value }) => value), texts.map(([, value]) => value));
+  assert.deepEqual(events.at(-1).value, { n: 2n ** 64n - 1n });
+  assert.deepEqual(await process.result(), { n: 2n ** 64n - 1n });
+});
+
 test('what cannot be held as a value is an error of the reader, and stays a text', async () => {
   const { peer, process } = await launched();
   peer.event(5, 'stdout', { text: '{', form: 'json' });

@@ -251,6 +251,8 @@ def test_what_a_constraint_throws_comes_out_as_it_is_and_changes_nothing(dummy: 
 def test_a_constraint_that_panics_ends_its_program(dummy: Engine) -> None:
     outcome = finish(dummy.launch(load_program(ROOT / "build/programs/passes.wasm"), input="bad panics"))
     assert outcome.code == "trap"
+    assert outcome.message is not None
+    assert outcome.message.endswith(": of its own"), outcome.message
     assert "of its own" in "".join(outcome.stderr)
 
 

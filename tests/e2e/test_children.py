@@ -222,6 +222,9 @@ def test_a_child_that_traps_raises_its_error(dummy: Engine) -> None:
     given = {"program": "mistakes", "input": {"panic": {"index": 7}}}
     outcome = finish(dummy.launch(SPAWNS["python"], input=given, programs=programs))
     assert outcome.code == "trap", outcome.message
+    assert outcome.message is not None
+    assert outcome.message.startswith("the program panicked at ")
+    assert "src/lib.rs:" in outcome.message
 
 
 def test_output_of_a_child_is_that_of_its_parent_where_it_is_asked_for(dummy: Engine) -> None:

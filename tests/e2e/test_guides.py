@@ -117,7 +117,7 @@ export async function main({ server }: { server: string }) {
 SNIPPET}
 """
 NAMES = """Adapter anyJson brle chat Context Distribution ebnf Entropy files Grammar GrammarConstraint InferletError
-jsonSchema Logits Matcher mcp messaging Model reasoning regex runtime Sampler scheduling session tools"""
+jsonSchema Logits Logprob Matcher mcp messaging Model reasoning regex runtime Sampler scheduling session tools"""
 PROGRAMS = {"count": python_source("def main(input):\n    return len(input['text'].split())\n")}
 """Those that snippets start."""
 

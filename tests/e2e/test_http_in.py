@@ -8,7 +8,7 @@ import signal
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPResponse, IncompleteRead
 from pathlib import Path
@@ -22,7 +22,7 @@ from pie.config import Config, EngineConfig, ModelConfig, ServerConfig
 from pie.engine import Engine, Program
 from pie.programs import load_program
 from support.asking import Answer, ask, connect
-from support.command import pie, start
+from support.command import pie, squeezed, start
 from support.engines import started
 from support.launching import LANGUAGES, PATIENCE_S, ROOT
 
@@ -408,6 +408,23 @@ def test_what_a_handler_raises_is_told_with_the_lines_of_the_program(tmp_path: P
     assert "http_server.py" not in errors
 
 
+def test_a_stream_that_fails_is_told_once_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "streaming.py").write_text(
+        "from inferlet.http_server import Response\nasync def word(): return 'b'\n"
+        "async def words():\n    yield 'a'\n    yield 'a' + word()\n"
+        "async def fetch(request):\n    return Response(words())\n"
+    )
+    with start(["run", "streaming.py", "--dummy", "--port", "0"], tmp_path) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().strip().strip("/").rpartition(":")[2])
+        with suppress(IncompleteRead, OSError):
+            ask(port, "/")
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert "did you forget `await`?" in errors
+    assert errors.count("can only concatenate str") == 1, errors
+
+
 def test_a_program_is_served_beside_a_server_that_keeps_files(tmp_path: Path) -> None:
     (tmp_path / "room.py").write_text(
         "from inferlet import files\nfrom inferlet.http_server import Response\n"
@@ -452,6 +469,17 @@ def test_options_that_do_not_fit_are_refused(arguments: tuple[str, ...], said: s
     done = pie(*arguments)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_arguments_that_no_handler_reads_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "api.py").write_text(
+        "from inferlet.http_server import Request, Response\nasync def fetch(request: Request) -> Response:\n    return Response('hi')\n"
+    )
+    done = pie("run", "api.py", "--dummy", "--port", "0", "--", "--name", "Ada", cwd=tmp_path)
+    assert done.returncode == 2
+    said = squeezed(done.stderr)
+    assert squeezed("Invalid value for -- --name: `fetch` is not given them") in said, done.stderr
+    assert squeezed("leave them out with --port") in said, done.stderr
 
 
 HANDLER = ROOT / "build/programs/wasi_server.wasm"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ CASES: list[tuple[Any, str, tuple[str, ...]]] = [
     ({"unmet_wait": {"topic": "a\0b"}}, "invalid-argument", ("is not a name",)),
     ("late_option", "invalid-argument", ("a token mask comes after the first step was opened",)),
     ("released", "generator-retired", ("the release of its context",)),
+    ({"exit": {"status": 3}}, "program-error", ("exited as one that failed", "; return an error from `main`")),
+    ({"exit": {"status": 0}}, "program-error", ("exited as one that succeeded", ", or return an error from `main`")),
     ("deadlock", "deadlock", ("nothing can wake it",)),
     ("output", "invalid-output", ("Answer", "string")),
     ("nan_output", "invalid-output", ("what main returned at scores[1] is the number NaN", "finite")),
@@ -45,9 +48,14 @@ def test_a_mistake_has_its_code_and_its_message(tiny: Engine, mistake: Any, code
 def test_a_panic_tells_its_message_and_its_line(tiny: Engine) -> None:
     outcome = run(tiny, load_program(ROOT / "build/programs/mistakes.wasm"), {"panic": {"index": 7}})
     assert outcome.code == "trap"
+    assert outcome.message is not None
+    words = r"the program panicked at (\S+/)?src/lib\.rs:\d+:\d+: index out of bounds: the len is 3 but the index is 7"
+    assert re.fullmatch(words, outcome.message), outcome.message
     said = "".join(outcome.stderr)
     assert "index out of bounds" in said
     assert "src/lib.rs:" in said
+    # Rust writes it in a dozen pieces.
+    assert [piece for piece in outcome.stderr if not piece.endswith("\n")] == []
     # Of the functions that led there, those of the program, and not those that every panic goes through.
     functions = outcome.traceback.splitlines()
     assert functions

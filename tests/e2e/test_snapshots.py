@@ -134,6 +134,20 @@ def test_a_name_that_is_made_up_is_answered_and_new(engine: Engine) -> None:
     ]
 
 
+def unnamed(n_saves: int, label: str = "") -> Any:
+    made = f"Context(Model.load('default'){label}).append([1])"
+    return python_source(f"from inferlet import Context, Model\ndef main(input):\n    c = {made}\n" + "    c.save()\n" * n_saves)
+
+
+def test_a_save_without_a_name_that_replaces_what_another_program_kept_says_so(engine: Engine) -> None:
+    # What a context kept itself it may replace, and so may one that has a label of the program's own.
+    quiet = [run(engine, program) for program in (unnamed(2), unnamed(1, ", name='mine'"), unnamed(1, ", name='mine'"))]
+    assert [(outcome.code, "".join(outcome.stderr)) for outcome in quiet] == [(None, "")] * 3
+    told = "".join(run(engine, unnamed(2)).stderr)
+    assert told.startswith('warning: `ctx.save()` replaced the snapshot "context-1", a name that was made up; give a name')
+    assert told.count("warning") == 1
+
+
 def test_what_was_deleted_leaves_nothing_behind(engine: Engine) -> None:
     (model,) = engine.models
     transcript(engine, "typescript", [*PROMPT, saved("a"), saved("b")])

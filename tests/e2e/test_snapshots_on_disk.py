@@ -266,7 +266,14 @@ def test_tokens_of_an_adapter_are_opened_where_the_user_has_it(tmp_path: Path) -
         ops = [*trained, *PROMPT, *adapted, saved("adapted"), *QUESTION]
         expected = transcript(first, "python", ops)[-1]
         assert transcript(first, "python", [*PROMPT, *QUESTION, *QUESTION])[-1] != expected
+    (kept,) = snapshots.kept_in(folder(tmp_path))
+    assert kept.index is not None
+    assert list(kept.index["adapters"].values()) == ["a"]
     with engine(tmp_path) as second:
+        program = python_source(
+            "from inferlet import Context, Model\nasync def main():\n    Context.open(Model.load('default'), 'adapted')\n"
+        )
+        assert 'computed with the adapter that was called "a" when it was saved' in str(run(second, program).message)
         assert transcript(second, "rust", [opened("adapted", take=True)]) == [{"error": "snapshot-unusable"}]
         assert transcript(second, "rust", [*loaded, opened("adapted"), *QUESTION])[-1] == expected
         # Programs of others do not find it, and their adapters open nothing.

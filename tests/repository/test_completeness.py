@@ -387,3 +387,22 @@ def test_a_program_may_end_with_every_error_of_its_sdk() -> None:
     raised |= {re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower() for name in named}
     assert {"json-cut", "invalid-argument", "step-pending"} <= raised
     assert raised <= believed, raised - believed
+
+
+def test_what_rust_gives_to_be_awaited_is_told_of_where_it_is_dropped() -> None:
+    """A future is told of by the compiler; a handle that is awaited needs `must_use`, with the words of a future."""
+    wit = "\n".join(path.read_text() for path in sorted((ROOT / "wit").rglob("*.wit")))
+    handles = {name.replace("-", "_") for name in re.findall(r"([a-z-]+): func\([^)]*\) -> future-", wit)}
+    assert {"receive", "receive_file", "pull"} <= handles
+    found = []
+    for path in sorted((ROOT / "rust/inferlet/src").rglob("*.rs")):
+        text = path.read_text()
+        for given in re.findall(r"pub use crate::bindings::([^;]+);", text):
+            words = set(re.findall(r"\w+", given))
+            assert not words & handles, f"{path.name} passes {words & handles} on, which the compiler says nothing of where it is dropped"
+        for attributes, name in re.findall(
+            r"((?:^ *#\[[^\n]*\]\n)*)^ *pub fn (\w+)\([^)]*\) -> Future(?:String|Blob|Unit)\b", text, re.MULTILINE
+        ):
+            assert '#[must_use = "futures do nothing unless' in attributes, f"{path.name}: {name}"
+            found.append(name)
+    assert {"receive", "receive_signal", "receive_file", "pull"} <= set(found)

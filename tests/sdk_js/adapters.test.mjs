@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import * as host from './host.mjs';
-import { foundNothing, noteNothingFound } from '../../js/inferlet/dist/absent.js';
+import { foundNothing, namesThereAre, noteNothingFound } from '../../js/inferlet/dist/absent.js';
 import { Adapter, Context, InferletError, Model, Sampler } from '../../js/inferlet/dist/index.js';
 
 const model = Model.load('tiny');
@@ -59,10 +59,15 @@ test('what open found nothing of is kept, and told where the option of that name
   ctx.generate(Sampler.argmax(), { adapter: undefined });
   assert.equal(told().length, 1);
   assert.match(told()[0][2], /^warning: `Adapter\.open\(model, "absent"\)` found nothing of that name/);
+  assert.match(told()[0][2], /before it is used\. The adapters of this user are "kept"\n$/);
+  noteNothingFound('Context.open', 'nots', () => ['b', 'notes']);
+  assert.equal(namesThereAre('Context.open(model, "nots")'), '; did you mean "notes"? The snapshots of this user are "b", "notes"');
+  noteNothingFound('Context.open', 'nots', () => []);
+  assert.equal(namesThereAre('Context.open(model, "nots")'), '. This user has no snapshots of this model');
   // The last eight are kept, each once, and as much of a name as tells which it is.
-  for (const n of [1, 2, 3, 4, 5, 6, 7, 8, 9, 5]) noteNothingFound('Context.open', `absent${n}`);
+  for (const n of [1, 2, 3, 4, 5, 6, 7, 8, 9, 5]) noteNothingFound('Context.open', `absent${n}`, () => []);
   assert.deepEqual(foundNothing, [2, 3, 4, 6, 7, 8, 9, 5].map((n) => `Context.open(model, "absent${n}")`));
-  noteNothingFound('Adapter.open', 'x'.repeat(1e6));
+  noteNothingFound('Adapter.open', 'x'.repeat(1e6), () => []);
   assert.ok(foundNothing.at(-1).length < 100);
 });
 

@@ -33,6 +33,8 @@ const CASES = [
   ['a question with null for a sampler', () => fresh().ask('q', null), TypeError, 'invalid-argument', 'sampler must be a Sampler, such as Sampler.argmax(), not null'],
   ['a loop over texts that does not wait', () => [...fresh().generate(Sampler.argmax()).texts()], TypeError, 'invalid-argument', 'write `for await (const text of g.texts())`'],
   ['a loop over steps that does not wait', () => [...fresh().generate(Sampler.argmax())], TypeError, 'invalid-argument', 'write `for await (const step of g)`'],
+  ['a function for a sampler', () => fresh().generate((ids, ps) => ids[0]), TypeError, 'invalid-argument', 'takes its place by clearSampler and accept'],
+  ['a sampler that was not called', () => fresh().generate(Sampler.argmax), TypeError, 'invalid-argument', 'the function argmax; write `()` behind the name'],
   ['[JS-046] what is no sampler', () => fresh().generate({ kind: 'argmax' }), TypeError, 'invalid-argument', 'sampler must be a Sampler'],
   ['[JS-024] what is no model', () => new Context('tiny'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
   ['[JS-049] a negative cap', () => fresh().generate(Sampler.argmax(), { maxTokens: -1 }), InferletError, 'invalid-argument', 'maxTokens is -1; pass a whole number from 0 to 4294967295'],

@@ -106,6 +106,11 @@ test('[JS-092..097] a handle of another kind or another pass gives undefined', a
   assert.deepEqual(given(sampler), ['token', 'tokensAt']);
   assert.deepEqual(given(entropy), ['entropy']);
   assert.deepEqual(given(foreign), []);
+  // A handle of another kind is told of, each mistake once; one of another pass is not.
+  const told = () => host.calls.filter(([name]) => name === 'write').map(([, , text]) => text);
+  const entropyAsLogits = 'warning: `out.logits(...)` gives undefined for the handle of a probe of the kind entropy; `out.entropy(...)` reads that one\n';
+  given(entropy);
+  assert.equal(told().filter((text) => text === entropyAsLogits).length, 1);
   for (const handle of [0, 'a', {}, null, undefined]) {
     assert.throws(() => out.token(handle), (error) => error instanceof TypeError && error.code === 'invalid-argument', String(handle));
   }
@@ -141,7 +146,7 @@ const REFUSED = [
   ['no temperature', (fwd) => fwd.probe(0, Distribution()), TypeError, 'invalid-argument', 'temperature of the probe must be a number'],
   ['a negative candidate', (fwd) => fwd.probe(0, Logprobs([1, -2])), InferletError, 'invalid-token', 'tokens[1] is -2'],
   ['a candidate in words', (fwd) => fwd.probe(0, Logprob('a')), TypeError, 'invalid-argument', 'must be a token id, not "a"'],
-  ['what is no adapter', (fwd) => fwd.adapter('kept'), TypeError, 'invalid-argument', 'adapter must be an Adapter, not "kept"'],
+  ['what is no adapter', (fwd) => fwd.adapter('kept'), TypeError, 'invalid-argument', 'adapter must be an Adapter, not "kept"; Adapter.open(model, "kept") gives'],
   ['a seed of 65 bits', (fwd) => fwd.zoSeed(2n ** 63n), InferletError, 'invalid-argument', 'seed is 9223372036854775808'],
   ['an inexact seed', (fwd) => fwd.zoSeed(2 ** 53), InferletError, 'invalid-argument', 'bigint'],
   ['bits that are none', () => brle.unpack([1], 8), TypeError, 'invalid-argument', 'bits must be a Uint8Array'],

@@ -227,7 +227,7 @@ const REFUSED = [
   [{ logitMask: [-1] }, InferletError, 'logitMask[0] is -1'],
   [{ adapter: 'kept' }, TypeError, 'adapter must be an Adapter'],
   [{ zoSeed: 0.5 }, InferletError, 'zoSeed is 0.5'],
-  [{ horizon: -1 }, InferletError, 'horizon is -1'],
+  [{ horizon: -1 }, InferletError, 'horizon is -1; it is how many tokens the text is thought to become'],
 ];
 
 for (const [options, kind, words] of REFUSED) {

@@ -24,6 +24,7 @@ from inferlet import (
     _arguments,
     brle,
 )
+from inferlet import output as outputs
 from inferlet._wait import EventLoop
 from inferlet.adapter import Adapter
 from inferlet.output import ProbeHandle, SampleHandle
@@ -122,6 +123,18 @@ def test_each_handle_has_the_accessors_of_its_kind_and_no_others(monkeypatch):
     assert (out.raw.speculative.drafted, out.raw.speculative.accepted) == (0, 0)
 
 
+def test_a_handle_of_another_kind_is_told_of_once(monkeypatch, capsys):
+    monkeypatch.setattr(outputs, "told_kinds", set())
+    fwd, _ = new_forward(monkeypatch)
+    fwd.sample([0, 1], Sampler.argmax())
+    fwd.probe(0, Logits())
+    top = fwd.probe(0, Distribution(1.0, 2))
+    out = run(fwd.execute())
+    assert [out.entropy(top), out.entropy(top)] == [None, None]
+    told = "warning: `out.entropy(...)` gives None for the handle of a probe of the kind distribution; `out.distribution(...)` reads that one\n"
+    assert capsys.readouterr().err == told
+
+
 @pytest.mark.rows("PY-088..093 PY-096")
 def test_a_handle_of_another_pass_gives_none_and_what_is_no_handle_is_refused(monkeypatch):
     fwd, _ = new_forward(monkeypatch)
@@ -171,7 +184,7 @@ def test_older_samplers_that_draw_nothing_are_probes(monkeypatch):
         (lambda fwd: fwd.sample(0, Sampler.argmax()), "indices is 0 of type int; it must be a list of ints"),
         (lambda fwd: fwd.probe(0, Sampler.argmax()), "probe is Sampler("),
         (lambda fwd: fwd.probe(-1, Logits()), "idx is -1; it must lie in 0..4294967295"),
-        (lambda fwd: fwd.adapter("a"), "a is 'a' of type str; it must be an Adapter"),
+        (lambda fwd: fwd.adapter("a"), "a is 'a' of type str; it must be an Adapter, such as Adapter.open(model, 'a')"),
         (lambda fwd: fwd.zo_seed(2**63), "seed is 9223372036854775808; it must lie in -9223372036854775808..9223372036854775807"),
         (lambda fwd: Distribution("hot", 1), "temperature is 'hot' of type str; it must be a number"),
         (lambda fwd: Distribution(1.0, 1.5), "k is 1.5 of type float; it must be an int"),
@@ -185,6 +198,15 @@ def test_what_cannot_cross_is_refused_by_its_name(monkeypatch, call, message):
     with pytest.raises(ArgumentTypeError if "of type" in message or "Sampler(" in message else InvalidArgumentError) as caught:
         call(fwd)
     assert (caught.value.code, caught.value.message[: len(message)]) == ("invalid-argument", message)
+
+
+def test_a_function_in_the_place_of_a_sampler_is_told_how_it_chooses_tokens(monkeypatch):
+    fwd, _ = new_forward(monkeypatch)
+    with pytest.raises(ArgumentTypeError, match=r"a function of one's own takes its place by clear_sampler and accept") as caught:
+        fwd.sample([0], lambda ids, ps: ids[0])
+    assert "write `()`" not in caught.value.message
+    with pytest.raises(ArgumentTypeError, match=r"write `\(\)` behind the name to call it"):
+        fwd.sample([0], Sampler.argmax)
 
 
 @pytest.mark.rows("PY-105..107")

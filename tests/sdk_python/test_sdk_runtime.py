@@ -103,6 +103,11 @@ def test_an_input_that_does_not_fit_the_parameters_is_refused(launch, value, mes
     [
         ("main = 5", "invalid-program", "main in 'main.py' is of type int; it must be a function"),
         ("def main(): return {'a': [set()]}", "invalid-output", "what main returned at a[0] is of type set"),
+        (
+            "from inferlet import runtime\ndef main(): runtime.spawn('p', {'what': set()})",
+            "invalid-argument",
+            "args.what is of type set",
+        ),
     ],
 )
 def test_a_main_that_cannot_be(launch, source, code, message):
@@ -479,13 +484,28 @@ def test_what_was_to_send_a_message_and_was_never_awaited_is_told_before_the_wai
     assert capsys.readouterr().err.count("warning: main.py:4: produce() was never awaited") == 1
 
 
-@pytest.mark.parametrize(("after_ms", "is_told"), [(5, True), (0, False)])
-def test_a_value_that_is_used_without_await_is_told_of_where_the_program_stands_still(launch, jobs, capsys, after_ms, is_told):
+@pytest.mark.parametrize("after_ms", [5, 0])
+def test_a_value_that_is_used_without_await_is_told_of(launch, jobs, capsys, after_ms):
     jobs["ms"] = after_ms
     source = "from inferlet import messaging\nasync def main():\n    job = messaging.pull('jobs')\n    return job.upper() + job"
     assert launch(source) == "OF JOBSof jobs"
     words = "warning: `messaging.pull(...)` was called without `await` at main.py:3, and is used as a value"
-    assert capsys.readouterr().err.count(words) == is_told
+    assert capsys.readouterr().err.count(words) == 1
+
+
+@pytest.mark.parametrize("use", ["job == 'of jobs'", "f'{job}' == 'of jobs'", "str(job) == 'of jobs'"])
+def test_a_value_that_is_there_already_is_told_of_where_it_is_compared_or_written(launch, jobs, capsys, use):
+    source = f"from inferlet import messaging\nasync def main():\n    job = messaging.pull('jobs')\n    return {use}"
+    assert launch(source) is True
+    assert "warning: `messaging.pull(...)` was called without `await` at main.py:3, and is used as a value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("use", ["json.loads(job)", "int(job)"])
+def test_a_value_that_a_function_refuses_for_want_of_await_is_told_with_its_line(jobs, use):
+    source = f"import json\nfrom inferlet import messaging\nasync def main():\n    job = messaging.pull('jobs')\n    return {use}"
+    told = failure_of(source).message
+    assert "Deferred" in told
+    assert "did you forget `await`? `messaging.pull(...)` was called without `await` at main.py:4" in told
 
 
 def test_a_call_of_the_sdk_that_is_dropped_is_told_by_its_name(launch, jobs):
@@ -634,6 +654,26 @@ HINTS = {
     ),
     "a plain with": ("import asyncio\nwith asyncio.Lock(): pass", "async with"),
     "a plain loop over steps": ("[1, 2].execute()", "write `async for step in g`"),
+    "a number that is awaited": ("async def main(input): await len('x')", "this call gives its value at once: leave `await` out"),
+    "an adapter that is awaited": (
+        "from inferlet import Adapter\nasync def main(input): await Adapter('raw')",
+        "this call gives the adapter at once: leave `await` out",
+    ),
+    "a child that is awaited twice": (
+        "from inferlet import runtime\nruntime.awaited.append('count')\n'three'.wait()",
+        "`await runtime.spawn('count')` gives what the child returned; leave the first `await` out",
+    ),
+    "a method of an adapter that the class is asked for": (
+        "from inferlet import Adapter\nAdapter.load(object(), 'adapters/zebra')",
+        "load is a method of an adapter: `Adapter.create(model, name).load(folder)`",
+    ),
+    "an adapter that is to destroy itself": (
+        "from inferlet import Adapter\nAdapter('raw').destroy()",
+        "`Adapter.delete(model, name)` deletes an adapter",
+    ),
+    "a snapshot that is to be loaded": ("from inferlet import Context\nContext.load", "`Context.open(model, name)` opens a snapshot"),
+    "a snapshot without its model": ("from inferlet import Context\nContext.open('notes')", "the model comes first, also where"),
+    "a program that is to be called": ("from inferlet import runtime\nruntime.call", "`child = runtime.spawn(program, args)` starts"),
     "an attribute of a coroutine": ("async def f(): pass\nc = f()\nc.close()\nc.tokens", "did you forget `await`?"),
 }
 
@@ -642,6 +682,16 @@ HINTS = {
 def test_a_common_mistake_is_told_with_what_to_do(name):
     source, words = HINTS[name]
     assert words in failure_of(source).message
+
+
+def test_a_failure_of_a_handler_is_told_in_one_line_with_what_to_do():
+    bundle = Bundle({"main.py": b"async def f(): pass\nc = f()\nc.close()\n'a' + c"}, "main.py")
+    bundle.remember_lines()
+    with pytest.raises(TypeError) as caught:
+        run_program(bundle, "null")
+    told = report.told(caught.value, {"main.py"})
+    assert told.count("TypeError: ") == 1
+    assert told.splitlines()[-1].startswith('TypeError: can only concatenate str (not "coroutine") to str: did you forget `await`?')
 
 
 def test_none_that_open_gave_is_told_of_with_its_call(leftover):
@@ -653,6 +703,21 @@ def test_none_that_open_gave_is_told_of_with_its_call(leftover):
         assert '`Context.open(model, "notes")` found nothing of that name and gave None; test it by `is None`' in told
     # What a context does not have is asked of another None.
     assert "found nothing" not in failure_of(f"{opened}None.strip()").message
+
+
+@pytest.mark.parametrize(
+    ("names", "end"),
+    [
+        (["b", "notes"], '; did you mean "notes"? The snapshots of this user are "b", "notes"'),
+        (["b"], '. The snapshots of this user are "b"'),
+        ([f"b{number}" for number in range(5000)], '"b7" and 4992 more'),
+        ([], ". This user has no snapshots of this model"),
+    ],
+)
+def test_none_that_open_gave_is_told_of_with_the_names_that_there_are(leftover, names, end):
+    told = failure_of(f"from inferlet import _absent\n_absent.note('Context.open', 'nots', lambda: {names})\nNone.user('hi')").message
+    assert "make what is missing" in told
+    assert told.endswith(end)
 
 
 def test_whoever_generates_without_the_adapter_that_was_not_found_is_told_once(leftover, capsys):

@@ -431,6 +431,11 @@ def test_an_adapter_that_was_let_go_of_is_refused_and_is_let_go_of_once(engine):
     assert (len(engine.log), raw.n_exits) == (n_calls, 1)
 
 
+def test_a_horizon_out_of_range_is_told_what_it_is(engine):
+    with pytest.raises(InvalidArgumentError, match=r"^horizon is -1; it is how many tokens the text is thought to become, from 1 to"):
+        engine.generate(horizon=-1)
+
+
 @pytest.mark.parametrize("options", [{"adapter": "a"}, {"zo_seed": 1.5}, {"horizon": -1}, {"speculator": object()}])
 def test_an_option_that_is_refused_makes_no_generator(engine, options):
     with pytest.raises(InferletError):

@@ -434,7 +434,7 @@ export class Client {
 }
 
 /**
- * Connects to the server at `address` (`ws://HOST:PORT`). Close the client when you are done with it.
+ * Connects to the server at `address` (`ws://HOST:PORT`, or `HOST:PORT`). Close the client when you are done with it.
  * @throws PieError `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not
  * let one in, `connection-failed` where there is no server or it refuses the page, `protocol-version` where it is of
  * another version, `invalid-argument` for what is not an address, a user, a key or a time.
@@ -445,8 +445,13 @@ export async function connect(address: string = DEFAULT_ADDRESS, options: Connec
   const timeoutS = checks.timeS('timeoutS', options.timeoutS ?? DEFAULT_TIMEOUT_S);
   const who = await identity(options);
   const webSocket = options.webSocket === undefined ? platformWebSocket() : checks.classOf('webSocket', options.webSocket);
-  const { socket, incoming, hello } = await openSocket(address, who, { timeoutS, webSocket, signal: options.signal });
+  const { socket, incoming, hello } = await openSocket(webSocketOf(address), who, { timeoutS, webSocket, signal: options.signal });
   return new Client(new Connection(socket, incoming, hello));
+}
+
+/** `ws://HOST:PORT` for `HOST:PORT` alone. What is not an address stays as it is: connecting says so. */
+function webSocketOf(address: string): string {
+  return /^(\[[\da-f:.]+\]|[^\s/:?#[\]@]+):\d{1,5}(\/.*)?$/i.test(address) ? `ws://${address}` : address;
 }
 
 async function identity({ user, key, privateKey }: ConnectOptions): Promise<Identity> {

@@ -1,6 +1,7 @@
 /** What a process tells its client. */
 
 import { PieError, broken } from './errors.js';
+import { parseExactly } from './exact-json.js';
 import { type Fields, optionalText, textOf } from './wire.js';
 
 interface Numbered {
@@ -17,7 +18,10 @@ export interface StdoutEvent extends Numbered {
    * where the end of one event and the beginning of the next says nothing.
    */
   readonly form: 'text' | 'json' | null;
-  /** The value that was sent: of a JSON text what it holds, else the text. Throws `invalid-argument` for no JSON. */
+  /**
+   * The value that was sent: of a JSON text what it holds, else the text. Whole numbers beyond 2^53 - 1 are bigints.
+   * Throws `invalid-argument` for no JSON.
+   */
   readonly value: unknown;
 }
 
@@ -48,9 +52,12 @@ export interface FileEvent extends Numbered {
 /** The last event of a program that ended well. */
 export interface ReturnEvent extends Numbered {
   readonly type: 'return';
-  /** The JSON text, as the program returned it. Numbers beyond 2^53 keep their digits here alone. */
+  /** The JSON text, as the program returned it. */
   readonly text: string;
-  /** The value that the program returned. Throws `invalid-argument` where JavaScript cannot hold it. */
+  /**
+   * The value that the program returned; whole numbers beyond 2^53 - 1 are bigints. Throws `invalid-argument` where
+   * JavaScript cannot hold it.
+   */
   readonly value: unknown;
 }
 
@@ -141,7 +148,7 @@ function returned(seq: number, text: string): ReturnEvent {
 
 function parsed(text: string, how: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch (error) {
     const message = `the value that the program ${how} cannot be held by JavaScript (${String(error)}); read the text of the event`;
     throw new PieError('invalid-argument', message);

@@ -45,7 +45,8 @@ export class Adapter implements Disposable {
   static {
     adapterHandle = (adapter) => {
       if (typeof adapter !== 'object' || adapter === null || !(#handle in adapter)) {
-        throw wrongType(`adapter must be an Adapter, not ${show(adapter)}`);
+        const remedy = typeof adapter === 'string' ? `; Adapter.open(model, ${show(adapter)}) gives that of a name` : '';
+        throw wrongType(`adapter must be an Adapter, not ${show(adapter)}${remedy}`);
       }
       if (adapter.#handle !== undefined) return adapter.#handle;
       throw new InferletError('invalid-argument', 'the adapter was disposed of; open it again by its name');
@@ -74,7 +75,7 @@ export class Adapter implements Disposable {
       return new Adapter(host.adapterOpen(modelHandle(model), toText(name, 'name')));
     } catch (error) {
       if (!(error instanceof InferletError) || error.code !== MISSING) throw error;
-      noteNothingFound('Adapter.open', name);
+      noteNothingFound('Adapter.open', name, () => Adapter.names(model));
       return undefined;
     }
   }

@@ -59,6 +59,18 @@ export function toCount(value: number, name: string): number {
 }
 
 /**
+ * How many tokens a text is thought to become: a whole number from 1 on. 0 is the engine's to refuse.
+ * @internal
+ */
+export function toHorizon(value: number): number {
+  if (typeof value === 'number' && !(Number.isInteger(value) && value >= 0 && value <= MAX_U32)) {
+    const message = `horizon is ${value}; it is how many tokens the text is thought to become, a whole number from 1 to ${MAX_U32}`;
+    throw new InferletError('invalid-argument', message, { horizon: show(value) });
+  }
+  return toCount(value, 'horizon');
+}
+
+/**
  * A number of any kind, for what the engine judges.
  * @internal
  */

@@ -109,13 +109,16 @@ export class Context implements Disposable {
   idle(): Disposable {
     const handle = this.#handle;
     handle.beginIdle();
-    let isOpen = true;
-    return {
+    const scope = { isOpen: true };
+    const idle = {
       [Symbol.dispose]() {
-        if (isOpen) handle.endIdle();
-        isOpen = false;
+        if (scope.isOpen) handle.endIdle();
+        scope.isOpen = false;
       },
     };
+    lostScopes ??= new FinalizationRegistry(tellOfLostScope);
+    lostScopes.register(idle, scope);
+    return idle;
   }
 
   /** Gives up all pages, so that others have room. Nothing else changes, and the next pass takes pages again. */
@@ -275,6 +278,18 @@ export class Context implements Disposable {
   }
 }
 
+/** Tells of scopes of `idle` that the program has let go of; made with the first of them. */
+let lostScopes: FinalizationRegistry<{ readonly isOpen: boolean }> | undefined;
+let isLostScopeTold = false;
+
+/** Tells, once, that a context bids nothing for good: nothing can end the scope any more. */
+function tellOfLostScope({ isOpen }: { readonly isOpen: boolean }): void {
+  if (!isOpen || isLostScopeTold) return;
+  isLostScopeTold = true;
+  const told = 'what `ctx.idle()` gave was dropped and not disposed of, so that the context bids nothing from there on';
+  host.write('stderr', `warning: ${told}; write \`using _ = ctx.idle();\` in the block in which it is to bid nothing\n`);
+}
+
 refuseInJson(Context, 'keep it by ctx.save(name), or send the text or the tokens that came of it');
 
 /** `call` is what the program calls, for messages. */
@@ -283,7 +298,7 @@ function opened(call: string, model: Model, name: string, open: typeof host.cont
     return new Context(model, open(modelHandle(model), toText(name, 'name')));
   } catch (error) {
     if (!(error instanceof InferletError) || error.code !== 'snapshot-missing') throw error;
-    noteNothingFound(call, name);
+    noteNothingFound(call, name, () => Context.snapshots(model));
     return undefined;
   }
 }

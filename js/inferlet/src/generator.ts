@@ -4,7 +4,7 @@ import * as host from 'pie:host';
 import { tellOfNoAdapter } from './absent.js';
 import { adapterHandle, type Adapter } from './adapter.js';
 import {
-  checkOptions, toBoolean, toCount, toRuns, toSeed, toStops, toText, toTokens, toZoSeed, type Brle, type Seed, type Stops, type Tokens,
+  checkOptions, toBoolean, toCount, toHorizon, toRuns, toSeed, toStops, toText, toTokens, toZoSeed, type Brle, type Seed, type Stops, type Tokens,
 } from './arguments.js';
 import { decoderFor, visibleText, type Decoder } from './chat.js';
 import { Collector, type Collected } from './collector.js';
@@ -288,7 +288,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
    * the generation.
    */
   horizon(n: number): this {
-    this.#handle.setHorizon(toCount(n, 'horizon'));
+    this.#handle.setHorizon(toHorizon(n));
     return this;
   }
 
@@ -492,7 +492,7 @@ export function newGenerator(
   const adapter = given(options.adapter, adapterHandle);
   if (adapter === undefined && 'adapter' in options) tellOfNoAdapter();
   const zoSeed = given(options.zoSeed, (seed) => toZoSeed(seed, 'zoSeed'));
-  const horizon = given(options.horizon, (n) => toCount(n, 'horizon'));
+  const horizon = given(options.horizon, (n) => toHorizon(n));
   const rebids = given(options.rebidEachStep, (rebid) => toBoolean(rebid, 'rebidEachStep'));
   const handle = host.generatorCreate(context, draws, madeWith);
   const steering = new Steering(handle, model);

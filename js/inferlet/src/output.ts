@@ -1,5 +1,6 @@
 /** What came of a pass or a step, and the handles by which it is read. */
 
+import * as host from 'pie:host';
 import { show } from './arguments.js';
 import { wrongType } from './errors.js';
 
@@ -181,6 +182,19 @@ export class Output {
     const { owner, index } = placeOf(handle);
     const first = this.#places.firstSlot(owner);
     const slot = first === undefined ? undefined : this.raw.slots[first + index];
-    return slot?.type === type ? (slot.value as SlotValues[T]) : undefined;
+    if (slot?.type === type) return slot.value as SlotValues[T];
+    if (slot !== undefined) tellOfKind(slot.type, type);
+    return undefined;
   }
+}
+
+const toldKinds = new Set<string>();
+
+/** Warns, once, of a handle that is of another kind than the method that it is given to reads. */
+function tellOfKind(isOf: keyof SlotValues, asked: keyof SlotValues): void {
+  if (toldKinds.has(`${isOf} ${asked}`)) return;
+  toldKinds.add(`${isOf} ${asked}`);
+  const method = (type: keyof SlotValues): string => `\`out.${type === 'tokens' ? 'token' : type}(...)\``;
+  const maker = isOf === 'tokens' ? 'a sampler' : `a probe of the kind ${isOf}`;
+  host.write('stderr', `warning: ${method(asked)} gives undefined for the handle of ${maker}; ${method(isOf)} reads that one\n`);
 }

@@ -16,6 +16,13 @@ export interface SamplerOptions {
  */
 export let samplerRecord: (sampler: Sampler) => SamplerRecord;
 
+/** What to do with a function in the place of a sampler: one of `Sampler` is called, another one chooses by itself. */
+function ownSampler(given: unknown): string {
+  if (typeof given !== 'function') return '';
+  const isOfSampler = (Sampler as unknown as Record<string, unknown>)[given.name] === given;
+  return isOfSampler ? '; write `()` behind the name' : "; a function of one's own takes its place by clearSampler and accept, see the guide on steps (steps.md)";
+}
+
 /**
  * A way to choose a token. Order: temperature, softmax, top-k, top-p or min-p over what is left, draw. Temperature 0 is
  * argmax, with ties to the lowest id. Parameters out of range are the error `invalid-sampler` of the call that the
@@ -31,7 +38,7 @@ export class Sampler {
   static {
     samplerRecord = (sampler) => {
       if (typeof sampler !== 'object' || sampler === null || !(#record in sampler)) {
-        throw wrongType(`sampler must be a Sampler, such as Sampler.argmax(), not ${show(sampler)}`);
+        throw wrongType(`sampler must be a Sampler, such as Sampler.argmax(), not ${show(sampler)}${ownSampler(sampler)}`);
       }
       const record = sampler.#record;
       checkNumber(record.temperature, 'temperature');

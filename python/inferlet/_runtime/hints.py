@@ -7,11 +7,13 @@ import os
 import posixpath
 import re
 import sys
+from collections import deque
 from collections.abc import Collection, Iterator
-from types import CoroutineType, FrameType, TracebackType
+from types import CoroutineType, FrameType, ModuleType, TracebackType
 
 import inferlet
-from inferlet import _absent
+from inferlet import _absent, runtime
+from inferlet._wait import Deferred, never_awaited
 from inferlet.generation import Generator, GenStep
 from inferlet.output import Output
 
@@ -25,12 +27,17 @@ _SAMPLERS = "make one by Sampler.argmax(), Sampler.top_p(temperature, p), Sample
 _NAMES = {
     ("Context", "chat"): "ask the model by `answer = await ctx.ask(text)`",
     ("Context", "complete"): "ask the model by `answer = await ctx.ask(text)`",
+    ("Adapter", "destroy"): "`Adapter.delete(model, name)` deletes an adapter",
+    ("Context", "load"): "`Context.open(model, name)` opens a snapshot",
     ("Context", "assistant_text"): "`ctx.assistant(text)` adds what the model is to have said",
     ("Sampler", "nucleus"): "it is called top_p: Sampler.top_p(temperature, p)",
     ("Sampler", "temperature"): _SAMPLERS,
     ("Generator", "stream"): _WHOLE_TEXT,
 }
 """What is looked for under other names, by the class and the name."""
+_SPAWN = "`child = runtime.spawn(program, args)` starts another program, and `await child` gives what it returned"
+_FUNCTIONS = {("inferlet.runtime", name): _SPAWN for name in ("call", "launch", "run", "start")}
+"""The same of functions, by the module and the name."""
 _CALLS = (
     (
         r"missing 1 required positional argument: 'sampler'",
@@ -41,6 +48,8 @@ _CALLS = (
         r"collect_json\(\) got an unexpected keyword argument",
         "it takes schema=... and parse=...; options such as max_tokens are those of generate",
     ),
+    (r"^Context\.(open|take|delete)\(\) missing", "the model comes first, also where a context calls it: Context.open(model, name)"),
+    (r"^Adapter\.(open|create|delete)\(\) missing", "the model comes first: Adapter.open(model, name)"),
     (r"^Sampler(\.__init__)?\(\) ", _SAMPLERS),
     (r"^Response(\.__init__|\.json)?\(\) takes ", "the status and the headers have names: Response(body, status=404, headers={...})"),
     (r"^Response(\.__init__|\.json)?\(\) got an unexpected", "it takes a body, status=... and headers=..."),
@@ -51,7 +60,11 @@ _CALLS = (
     (r"^send\(\) takes ", "session.send takes one value: a text, a list or a dict"),
 )
 """What functions of the SDK are called with by mistake: a pattern of what CPython says, and what to write."""
+_AT_ONCE = "this call gives its value at once: leave `await` out"
 _AWAITED = {
+    **dict.fromkeys(("bool", "bytes", "dict", "float", "int", "str", "tuple"), _AT_ONCE),
+    **dict.fromkeys(("Ebnf", "Forward", "Grammar", "JsonSchema", "Regex", "Sampler", "Subscription", "Tokenizer"), _AT_ONCE),
+    "Adapter": "this call gives the adapter at once: leave `await` out",
     "NoneType": "this call is done when it returns: leave `await` out",
     "Model": "Model.load gives the model at once: leave `await` out",
     "Context": "this call gives the context at once: leave `await` out",
@@ -59,7 +72,7 @@ _AWAITED = {
     "EventStream": "loop over it: `async for event in ...`",
     "method": "the call lacks its parentheses: write `()` behind the name",
     "function": "the call lacks its parentheses: write `()` behind the name",
-    "list": "await each of them, as by `await asyncio.gather(*them)`",
+    "list": "await each of them, as by `await asyncio.gather(*them)`; a list of plain values is there at once: leave `await` out",
     "async_generator": "loop over it: `async for one in ...`",
 }
 """What to do where a value is awaited that cannot be, by its type."""
@@ -75,6 +88,8 @@ _ASYNC_ITERATED = frozenset({"Request", "async_generator"})
 """Types of what only `async for` reads; generators and streams of texts are read by both."""
 _ASYNC_WITH = frozenset({"Condition", "Lock", "Semaphore", "TaskGroup", "Timeout"})
 """Types that only `async with` enters."""
+_OF_CHILDREN = frozenset({"cancel", "pid", "wait"})
+"""What children have, and what they return does not."""
 _OF_STEPS = frozenset({"clear_sampler", "execute", "finish_reason", "tokens"})
 """What steps and their outputs have, and a list does not."""
 _TOKENS_OF_STEPS = (
@@ -83,6 +98,8 @@ _TOKENS_OF_STEPS = (
 )
 _MAX_SHOWN = 2
 """Calls that a message names."""
+_MAX_FRAMES = 32
+"""Innermost frames of an error whose variables are looked through."""
 _SCRATCH = "/scratch"
 _SDK = "inferlet"
 _COMPILED = frozenset(
@@ -105,7 +122,7 @@ def hint(error: BaseException, files: Collection[str]) -> str | None:
     if isinstance(error, AttributeError):
         return _missing_attribute(error)
     if isinstance(error, TypeError):
-        return _hidden_input(error) or _wrong_type(str(error)) or _wrong_loop(str(error)) or _wrong_call(error)
+        return _hidden_input(error) or _not_awaited(error) or _wrong_type(str(error)) or _wrong_loop(str(error)) or _wrong_call(error)
     if isinstance(error, SyntaxError):
         return _outside_async(error.msg or "")
     if isinstance(error, FileNotFoundError | PermissionError):
@@ -119,14 +136,28 @@ def _missing_attribute(error: AttributeError) -> str | None:
     owner = error.obj
     if isinstance(owner, CoroutineType):
         return _AWAIT
-    if owner is None and error.name is not None:
-        return _nothing_found(error.name)
+    if owner is None and (lost := _nothing_found(error.name or "")):
+        return lost
+    if error.name in _OF_CHILDREN and not isinstance(owner, type) and (spawned := _awaited_child(owner)):
+        return spawned
     if isinstance(owner, list) and error.name in _OF_STEPS:
         return _TOKENS_OF_STEPS
     if isinstance(owner, GenStep) and error.name in {*Output.__dataclass_fields__, *vars(Output)}:
         return _EXECUTE
+    if isinstance(owner, ModuleType):
+        return _FUNCTIONS.get((owner.__name__, error.name or ""))
     kind = owner if isinstance(owner, type) else type(owner)
     return _NAMES.get((kind.__name__, error.name or "")) if kind.__module__.startswith(_SDK) else None
+
+
+def _awaited_child(owner: object) -> str | None:
+    """What to say of a value that is used as a child, in a program that has awaited one where it started it."""
+    if type(owner).__module__.startswith(_SDK) or not runtime.awaited:
+        return None
+    return (
+        f"`await runtime.spawn({runtime.awaited[-1]!r})` gives what the child returned; leave the first `await` out, as in "
+        "`child = runtime.spawn(...)`, and then `await child`"
+    )
 
 
 def _nothing_found(name: str) -> str | None:
@@ -138,7 +169,7 @@ def _nothing_found(name: str) -> str | None:
     if not calls:
         return None
     shown = " and ".join(f"`{call}`" for call in calls[-_MAX_SHOWN:])
-    return f"{shown} found nothing of that name and gave None; test it by `is None`, and make what is missing"
+    return f"{shown} found nothing of that name and gave None; test it by `is None`, and make what is missing{_absent.there_are(calls[-1])}"
 
 
 def _wrong_loop(message: str) -> str | None:
@@ -165,6 +196,23 @@ def _hidden_input(error: TypeError) -> str | None:
     if callable(hidden) or str(error) != f"'{type(hidden).__name__}' object is not callable":
         return None
     return f"`input` is the parameter of {frame.f_code.co_name} here; a client is asked by `await inferlet.session.receive()`"
+
+
+def _not_awaited(error: TypeError) -> str | None:
+    """What to say where a call of the SDK was not awaited, and what it gave is used as the value."""
+    if re.search(rf"\b{Deferred.__name__}\b", str(error)) is None:
+        return None
+    step = error.__traceback__
+    frames: deque[FrameType] = deque(maxlen=_MAX_FRAMES)
+    while step is not None:
+        frames.append(step.tb_frame)
+        step = step.tb_next
+    for frame in reversed(frames):
+        for value in tuple(frame.f_locals.values()):
+            # The type itself: what a program has may lie about its class.
+            if type(value) is Deferred and (told := value._forgotten()):
+                return f"did you forget `await`? {told}"
+    return f"did you forget `await`? {never_awaited[-1]}" if never_awaited else _AWAIT
 
 
 def _wrong_type(message: str) -> str | None:

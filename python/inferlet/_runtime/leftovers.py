@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, 
 from types import CoroutineType, FrameType
 from typing import Any
 
-from inferlet import _absent, _wait, messaging
+from inferlet import _absent, _wait, context, messaging, output, runtime
 from inferlet._runtime.bundle import Bundle
 
 # What coroutines of the SDK are called in programs, by their names here.
@@ -264,6 +264,12 @@ def forget() -> None:
         _told_before_sleep.clear()
     if _wait.told_blocks:
         _wait.told_blocks.clear()
+    if context.told:
+        context.told.clear()
+    if output.told_kinds:
+        output.told_kinds.clear()
+    if runtime.awaited:
+        runtime.awaited.clear()
     if _absent.found_nothing:
         _absent.forget()
     if _unfinished:

@@ -47,6 +47,11 @@ def told(error: BaseException, own_files: Collection[str]) -> str:
     described = describe(error, own_files)
     if described.message in described.traceback:
         return described.traceback
+    # The last line of the traceback has the message without the hint: it is told once.
+    plain = _ask(lambda: _message(error), "")
+    before, found, behind = described.traceback.rpartition(f": {plain}") if plain else ("", "", "")
+    if found and described.message.startswith(plain):
+        return f"{before}: {described.message}{behind}"
     return f"{described.traceback.rstrip()}\n{described.kind}: {described.message}\n"
 
 

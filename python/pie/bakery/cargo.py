@@ -18,6 +18,8 @@ from pie.errors import PieError
 # Every error of the compiler is shown, as far as a person would read.
 _SHOWN_CHARS = 64 << 10
 # The compiler counts its errors in one more, which is none of the program.
+# What the compiler and `must_use` of the SDK say of what has to be awaited.
+_OF_FUTURES = "futures do nothing unless"
 _COUNTED = "error: aborting due to"
 
 
@@ -109,8 +111,14 @@ def _dropped_futures(said: str, folder: Path) -> Iterator[str]:
         if message.get("reason") != "compiler-message" or not isinstance(inner, dict) or not _is_own(message, folder):
             continue
         lint = inner.get("code")
-        if isinstance(lint, dict) and lint.get("code") == "unused_must_use" and "Future" in str(inner.get("message")):
+        if isinstance(lint, dict) and lint.get("code") == "unused_must_use" and _is_of_future(inner):
             yield str(inner.get("rendered") or inner["message"]).strip()
+
+
+def _is_of_future(warning: Mapping[str, Any]) -> bool:
+    """Whether what is dropped is a future, or what a function of the SDK gives to be awaited."""
+    notes = (note.get("message") for note in warning.get("children") or () if isinstance(note, dict))
+    return "Future" in str(warning.get("message")) or any(str(note).startswith(_OF_FUTURES) for note in notes)
 
 
 def _is_own(message: Mapping[str, Any], folder: Path) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pie.cli.progress import working
 from pie.cli.tables import size
+from pie.cli.terminal import LINES, plain
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def build_program(  # noqa: PLR0913  # options of one command
     """Builds; returns the exit code."""
     from pie.bakery.build import build
     from pie.bakery.lock import LockUse
-    from pie.bakery.manifest import usage
+    from pie.bakery.project import open_project
+    from pie.cli.program import usage_of_built
 
     if locked and upgrade:
         raise PieError(
@@ -49,7 +51,7 @@ def build_program(  # noqa: PLR0913  # options of one command
         print(built.types)
     if built.runtime is not None:
         print(f"{'carries' if standalone else 'needs'} the language runtime {built.runtime}")
-    print(usage(built.manifest))
+    print(plain(usage_of_built(open_project(path), built.manifest), keep=LINES))
     return 0
 
 

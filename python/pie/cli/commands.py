@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import typer
@@ -11,8 +12,31 @@ from typer.core import TyperCommand, TyperGroup
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_ELSEWHERE = {
+    ("snapshot", "export"): "`pie snapshots export` writes those on disk",
+    ("snapshot", "show"): "`pie snapshots show` reads those on disk",
+}
+"""What a group of commands lacks and another one has."""
+_UNPARSED = re.compile(r"Input should be a valid (number|integer), unable to parse")
+"""What the library says of a word that is not a number. It does not show the word."""
+
+
 class Command(TyperCommand):
     """A command whose switches show no type in help: they take no value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments left over, as the library reads them."""
+        given = tuple(args)  # the library empties the list
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # By name: the library keeps the class to itself.
+            unparsed = _UNPARSED.match(str(getattr(error, "message", "")))
+            if type(error).__name__ == "BadParameter" and unparsed is not None and hasattr(error, "message"):
+                word = _value_of(getattr(getattr(error, "param", None), "opts", ()), given)
+                kind = "a number" if unparsed[1] == "number" else "a whole number"
+                error.message = f"{'this' if word is None else repr(word)} is not {kind}."
+            raise
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, those of help among them."""
@@ -20,7 +44,20 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """The same for what only holds commands."""
+    """The same for what only holds commands.
+
+    Says where a command is that another group has.
+    """
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The name of the command, the command, and the arguments left over."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            elsewhere = _ELSEWHERE.get((ctx.info_name or "", args[0] if args else ""))
+            if elsewhere is not None and hasattr(error, "message"):
+                error.message += f" {elsewhere}."
+            raise
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, those of help among them."""
@@ -87,6 +124,17 @@ class App(typer.Typer):
     def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
         """Adds a command."""
         return super().command(name, **{"cls": Command, **settings})
+
+
+def _value_of(options: Sequence[str], given: Sequence[str]) -> str | None:
+    """The word that an option of these names was given as its value; None where it stands elsewhere."""
+    for index, word in enumerate(given):
+        if word == "--":
+            break
+        name, equals, value = word.partition("=")
+        if name in options:
+            return value if equals else next(iter(given[index + 1 :]), None)
+    return None
 
 
 def _switches_bare(params: list[Any]) -> list[Any]:

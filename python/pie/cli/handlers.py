@@ -20,6 +20,8 @@ _DEFAULT = re.compile(rb"\bexport\s+default\b|\bas\s+['\"]?default\b|\bexport\s*
 """What a module of JavaScript has that exports something as its default."""
 _SERVES_ITSELF = re.compile(rb"\bserve\b")
 """The function of the SDK by which a program takes requests itself; it may be imported by another name."""
+_READS_ARGUMENTS = re.compile(rb"\b(?:argparse|args|argv|input)\b")
+"""A word of a source that may read the arguments of the launch."""
 _SOURCES = (".py", ".js", ".mjs", ".ts")
 _PYTHON = (
     "add `async def fetch(request: Request) -> Response` to it, with both from inferlet.http_server; it is called for each request, and "
@@ -45,6 +47,14 @@ def check_answers(project: Project, program: Component | Source) -> None:
         _check_source(source.language, source.entry, dict(source.files))
     else:
         _check_component(project.name, source.read())
+
+
+def may_read_arguments(project: Project, program: Component | Source) -> bool:
+    """Whether a program that answers requests may read what stands behind `--`. Its `fetch` is not given any of it."""
+    source = project.source if isinstance(project.source, Source) else program
+    if not isinstance(source, Source):
+        return True
+    return any(_READS_ARGUMENTS.search(content) for path, content in source.files if path.endswith(_SOURCES))
 
 
 def _check_component(name: str, content: bytes) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import secrets
+import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("MODEL", "USER", "NAME", "TOKENS", "SIZE", "SAVED", "STATE")
 _KEPT_WHERE = 'programs keep them on disk where snapshots.durability is "disk"'
+# Of the name of a file, so much stands in that of the one beside it: names have a longest length.
+_MAX_NAME_CHARS = 32
 # Names that an error repeats.
 _MAX_SHOWN = 10
 
@@ -110,14 +114,31 @@ def export(folder: Path | None, flags: Flags, wanted: Wanted, target: str, *, re
     if target == "-":
         sys.stdout.write(text + "\n")
         return 0
+    if not replaces and (Path(target).exists() or Path(target).is_symlink()):
+        raise PieError("invalid-argument", f"{target} is there already; name another file, or write over it with --force")
     try:
-        with Path(target).open("w" if replaces else "x", encoding="utf-8") as file:
-            file.write(text + "\n")
-    except FileExistsError as error:
-        raise PieError("invalid-argument", f"{target} is there already; name another file, or write over it with --force") from error
+        _write(Path(target), text + "\n")
     except OSError as error:
         raise PieError("invalid-argument", f"{target} cannot be written ({error.strerror}); name another file") from error
     return 0
+
+
+def _write(target: Path, text: str) -> None:
+    """Writes a file whole or not at all: beside its place first, so that a disk that is full leaves what was there."""
+    place = target.resolve()  # a link stays one
+    if place.exists() and not place.is_file():
+        place.write_text(text, encoding="utf-8")  # a device or a pipe, in whose place no file may lie
+        return
+    beside = place.with_name(f".{place.name[:_MAX_NAME_CHARS]}.{secrets.token_hex(8)}")
+    try:
+        with beside.open("x", encoding="utf-8") as file:
+            file.write(text)
+        if place.exists():
+            beside.chmod(stat.S_IMODE(place.stat().st_mode))
+        beside.replace(place)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def delete(folder: Path | None, flags: Flags, wanted: Wanted) -> int:

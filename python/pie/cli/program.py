@@ -71,6 +71,15 @@ def help_of(arguments: Sequence[str], project: Project) -> str | None:
     return "\n".join(lines)
 
 
+def usage_of_built(project: Project, manifest: Manifest) -> str:
+    """What a program takes that was built with a manifest, for a terminal, in the words of `help_of`."""
+    from pie.bakery.manifest import title, usage
+
+    if manifest.parameters is not None:
+        return usage(manifest)
+    return "\n".join([title(manifest), *(_taken(project) or ["It reads its arguments itself."])])
+
+
 def _taken(project: Project) -> list[str] | None:
     """What a program takes whose manifest does not say it; None where it reads its arguments itself."""
     from pie.cli import rust_help

@@ -6,6 +6,7 @@ Where the server is, who asks, and how an error or Ctrl-C ends them.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,6 +55,8 @@ PrivateKeyOption = Annotated[
 _WEBSOCKET = {"http": "ws", "https": "wss"}
 # A host, in brackets where it is an address of IPv6, and a port.
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:?#\[\]@]+):[0-9]{1,5}(/.*)?")
+# A command of a client that a message advises.
+_ADVICE = re.compile(r"`(pie (?:adapter|attach|install|logs|programs|ps|stop|uninstall)\b[^`]*)`")
 _LAYERS = ("flag", "environment", "file", "default")
 
 
@@ -141,3 +144,13 @@ def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> in
             return asyncio.run(connected())
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
+        except PieError as error:
+            if server.url is None:
+                raise
+            raise PieError(error.code, _with_server(error.message, server.url), error.details) from error
+
+
+def _with_server(message: str, url: str) -> str:
+    """The message, with `--server` in the commands that it advises: a server does not know how it was called."""
+    option = f" --server {shlex.quote(url)}"
+    return _ADVICE.sub(lambda found: f"`{found[1]}{'' if '--server' in found[1] else option}`", message)

@@ -19,7 +19,7 @@ from pie.cli.preparing import read
 from pie.cli.printer import Printer
 from pie.cli.program import packaged
 from pie.cli.remote import Server, talk
-from pie.cli.terminal import EXIT_ERROR, give_up_stdout, tell_seed
+from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, tell_seed
 from pie.client.client import file_name
 from pie.errors import PieError
 
@@ -51,6 +51,9 @@ def run_in_server(server: Server, launch: Launch) -> int:
     Ctrl-C ends it, and so does a stdout that cannot be written.
     """
     prepared = _prepare(server, launch)
+    if prepared is not None and isinstance(prepared.program, str) and "--help" in launch.arguments:
+        called = prepared.program
+        return talk(server, lambda client, _: _tell_help(client, called))
     return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, launch, prepared))
 
 
@@ -89,6 +92,22 @@ def _prepare(server: Server, launch: Launch) -> _Prepared | None:
         return None
     project, program_input = found
     return _Prepared(packaged(project).launchable(), file_name(launch.program), program_input, _named(launch))
+
+
+async def _tell_help(client: Client, program: str) -> int:
+    """Says where it stands what an installed program takes, which a server does not tell. Nothing is launched.
+
+    PieError `unknown-program` for one that is not there.
+    """
+    lines = [
+        program if program.startswith("sha256:") else await client.resolve_version(program),
+        "A server does not tell what its programs take: `pie run PATH -- --help` does, where the files of the program lie,",
+        "and so does the [parameters] table of the Pie.toml beside them.",
+        'What follows `--` becomes the fields of its input: -- --name Ada gives {"name": "Ada"}; --input JSON gives all of it,',
+        """as does --input '{"help": true}' for a program with a field of that name.""",
+    ]
+    print(plain("\n".join(lines), keep=LINES))
+    return 0
 
 
 def _named(launch: Launch) -> dict[str, bytes]:

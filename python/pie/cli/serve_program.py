@@ -7,7 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pie.cli.handlers import check_answers
+import typer
+
+from pie.cli.handlers import check_answers, may_read_arguments
 from pie.cli.interrupts import raised
 from pie.cli.preparing import opened, ready
 from pie.cli.serve import Ending
@@ -32,6 +34,9 @@ def serve_program(launch: Launch, flags: Flags, port: int, *, shared: bool) -> i
     if prepared is None:
         return 0
     check_answers(prepared.project, prepared.program)
+    if launch.arguments and not may_read_arguments(prepared.project, prepared.program):
+        message = "`fetch` is not given them, and nothing in the program reads them (runtime.args() does); leave them out with --port"
+        raise typer.BadParameter(message, param_hint=f"-- {launch.arguments[0][:40]}")
     manifest = prepared.project.manifest
     is_shared = shared or (manifest is not None and manifest.http_instance == "shared")
 

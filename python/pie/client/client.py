@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pie.client.programs import Package
 
 DEFAULT_ADDRESS = "ws://127.0.0.1:8080"
+# A host, in brackets where it is an address of IPv6, and a port.
+_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:?#\[\]@]+):[0-9]{1,5}(/.*)?")
 MAX_NAME_BYTES = 128
 """Of what an upload is called."""
 _PROGRAM = "a str: NAME@VERSION, or NAME"
@@ -607,6 +610,14 @@ class Connecting:
         self._client = await self._open()
         return self._client
 
+    if not TYPE_CHECKING:  # for type checkers it is no context manager
+
+        def __enter__(self) -> NoReturn:
+            raise TypeError("a connection is opened by `async with connect(...) as client`; that of pie.client.sync by `with`")
+
+        def __exit__(self, *_error: object) -> None:
+            """Never: nothing is entered."""
+
     async def __aexit__(self, *_error: object) -> None:
         if self._client is not None:
             await self._client.close()
@@ -620,7 +631,8 @@ class Connecting:
     async def _open(self) -> Client:
         checks.text("address", self._address, "a str, as in 'ws://127.0.0.1:8080'")
         checks.time_s("timeout_s", self._timeout_s)
-        return Client(await Connection.open(self._address, self._who(), timeout_s=self._timeout_s))
+        address = f"ws://{self._address}" if _HOST_AND_PORT.fullmatch(self._address) else self._address
+        return Client(await Connection.open(address, self._who(), timeout_s=self._timeout_s))
 
 
 def connect(
@@ -631,7 +643,7 @@ def connect(
     private_key: PrivateKey | str | Path | None = None,
     timeout_s: float = 10.0,
 ) -> Connecting:
-    """Connects to the server at `address` (`ws://HOST:PORT`) as `user`.
+    """Connects to the server at `address` (`ws://HOST:PORT`, or `HOST:PORT`) as `user`.
 
     `async with connect(...) as client` closes the connection at the end of the block. `client = await connect(...)`
     leaves that to `await client.close()`.

@@ -97,7 +97,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the server at `address`, `ws://HOST:PORT`. It needs a runtime of tokio.
+    /// Connects to the server at `address`, `ws://HOST:PORT` or `HOST:PORT`. It needs a runtime of tokio.
     ///
     /// # Errors
     /// `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not let one in,

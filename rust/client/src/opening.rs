@@ -1,5 +1,6 @@
 //! Opening a connection: the WebSocket, the hellos, and what to tell the user when it does not come about.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
@@ -45,6 +46,8 @@ pub(crate) async fn open(
     who: &Identity,
     within: Duration,
 ) -> Result<(Socket, Hello), Error> {
+    let address = with_scheme(address);
+    let address: &str = &address;
     let opening = async {
         let (mut socket, host) = connect(address).await?;
         let hello = greet(&mut socket, address, &host, who).await?;
@@ -63,6 +66,20 @@ pub(crate) async fn open(
                 within.as_secs_f64()
             ),
         )),
+    }
+}
+
+/// `ws://HOST:PORT` for `HOST:PORT` alone. What is not an address stays as it is: connecting says so.
+fn with_scheme(address: &str) -> Cow<'_, str> {
+    let place = address.split('/').next().unwrap_or_default();
+    let is_place = place.rsplit_once(':').is_some_and(|(host, port)| {
+        let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        is_port && !host.is_empty()
+    });
+    if is_place {
+        Cow::Owned(format!("ws://{address}"))
+    } else {
+        Cow::Borrowed(address)
     }
 }
 

@@ -87,7 +87,7 @@ impl Peer {
 /// A connected client and its peer.
 async fn connected() -> (Client, Peer) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("ws://{}", listener.local_addr().unwrap());
+    let address = listener.local_addr().unwrap().to_string();
     let accepting = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         let socket = tokio_tungstenite::accept_async(stream).await.unwrap();
@@ -389,7 +389,7 @@ async fn a_message_that_is_too_long_fails_the_connection_by_its_head() {
 
 #[tokio::test]
 async fn what_does_not_speak_the_protocol_is_told() {
-    for address in ["http://127.0.0.1:1", "127.0.0.1:1", "ws://", ""] {
+    for address in ["http://127.0.0.1:1", "127.0.0.1", ":1", "ws://", ""] {
         let error = Client::connect(address, ConnectOptions::default()).await;
         let error = error.err().unwrap();
         assert_eq!(error.code(), "connection-failed");

@@ -10,7 +10,9 @@ use proc_macro::TokenStream;
 /// The function may be `async` or not, takes nothing or one argument, and returns `inferlet::Result<T>`, or a `Result`
 /// whose error can be displayed. The launch input, a JSON value, is deserialized into the argument; a `String` gets the
 /// text itself: that of a JSON string, that of `{"input": text}`, else the input as it stands. The answer is serialized
-/// to JSON. An error text that begins with `[code] ` gives the failure that code.
+/// to JSON. An error text that begins with `[code] `, as that of an error of the engine does, gives the failure that
+/// code. Only codes that the engine gave this program count: with another one the failure is a `program-error`, and a
+/// word in brackets that is not a code stays in the text.
 ///
 /// ```ignore
 /// #[derive(serde::Deserialize)]

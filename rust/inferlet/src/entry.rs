@@ -52,6 +52,7 @@ fn failure(text: String) -> Failure {
 }
 
 /// A panic ends the instance, and a trap carries no message: the message goes to stderr, with the line that panicked.
+/// The engine reads it there, and makes it the error of the program.
 fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         // Where stderr is closed there is nobody to tell.

@@ -20,12 +20,8 @@
 //! ```
 
 use crate::Result;
+use crate::bindings::pie::core::futures::FutureString;
 use crate::bindings::pie::core::messaging as raw;
-/// The next message of the queue of a topic, as a future to await by [`FutureStringExt`](crate::FutureStringExt).
-/// Messages are taken in the order in which they were pushed. A pull that is dropped takes none. What is wrong with the
-/// topic makes it none. What a program in Python or TypeScript pushed as JSON is the text of it: `serde_json::from_str`
-/// reads that.
-pub use crate::bindings::pie::core::messaging::pull;
 use crate::bindings::wasi::io::poll::Pollable;
 use crate::kept::Keeper;
 use crate::stdout::flush_output;
@@ -40,6 +36,15 @@ use crate::task::{answer, may_go_on};
 pub fn push(topic: &str, message: &str) -> Result<()> {
     flush_output();
     Ok(raw::push(topic, message)?)
+}
+
+/// The next message of the queue of a topic, as a future to await by [`FutureStringExt`](crate::FutureStringExt).
+/// Messages are taken in the order in which they were pushed. A pull that is dropped takes none. What is wrong with the
+/// topic makes it none. What a program in Python or TypeScript pushed as JSON is the text of it: `serde_json::from_str`
+/// reads that.
+#[must_use = "futures do nothing unless you `.await` or poll them"]
+pub fn pull(topic: &str) -> FutureString {
+    raw::pull(topic)
 }
 
 /// Gives a message to every subscription of a topic that there is. Nobody waits for it: a subscription that holds too

@@ -19,9 +19,6 @@ use serde::Serialize;
 
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString};
 use crate::bindings::pie::core::session as raw;
-/// Signals and messages come in one order, through one queue; this name says that a program expects a signal.
-pub use crate::bindings::pie::core::session::receive as receive_signal;
-pub use crate::bindings::pie::core::session::{receive, receive_file};
 use crate::kept::Keeper;
 use crate::stdout::flush_output;
 use crate::task::answer_soon;
@@ -56,6 +53,29 @@ pub fn message(text: &str) {
 pub fn send_file(data: &[u8]) {
     flush_output();
     raw::send_file(data);
+}
+
+/// The next message or signal of the client: `session::receive().await` is its text, or none after a disconnect, and at
+/// once in a program that another one has started, which has no client. What was sent before the program asks is kept.
+/// Dropping the wait loses no message. [`FutureStringExt::try_wait_async`] gives the error `session-closed` in place of
+/// none.
+#[must_use = "futures do nothing unless you `.await` or poll them"]
+pub fn receive() -> FutureString {
+    raw::receive()
+}
+
+/// Signals and messages come in one order, through one queue; this name says that a program expects a signal. Otherwise
+/// as [`receive`].
+#[must_use = "futures do nothing unless you `.await` or poll them"]
+pub fn receive_signal() -> FutureString {
+    raw::receive()
+}
+
+/// The next file of the client: `session::receive_file().await` is its bytes, or none after a disconnect. Files wait in
+/// a queue of their own; what was sent before the program asks is kept. Dropping the wait loses no file.
+#[must_use = "futures do nothing unless you `.await` or poll them"]
+pub fn receive_file() -> FutureBlob {
+    raw::receive_file()
 }
 
 /// Awaits a [`FutureString`], as `receive` returns it.

@@ -4,7 +4,7 @@
  */
 
 import * as host from 'pie:host';
-import { foundNothing } from 'pie:inferlet/absent.js';
+import { foundNothing, namesThereAre } from 'pie:inferlet/absent.js';
 import * as sdk from 'pie:inferlet/index.js';
 import { callees, declares, escaped, giverIn, giverOf, isPlain } from './calls.js';
 import { inSource, nearest, type Place } from './nearest.js';
@@ -26,6 +26,24 @@ const MAX_CHARS = 2000;
 
 /** Calls that a message names. */
 const MAX_SHOWN = 2;
+
+/** What is looked for under other names or in another place, as programs write it. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  'Adapter.change': 'change is a method of an adapter: `Adapter.open(model, name).change(changes)`',
+  'Adapter.delete': 'destroy is a method of an adapter: `Adapter.open(model, name).destroy()`',
+  'Adapter.destroy': 'destroy is a method of an adapter: `Adapter.open(model, name).destroy()`',
+  'Adapter.fork': 'fork is a method of an adapter: `Adapter.open(model, name).fork(newName)`',
+  'Adapter.load': 'load is a method of an adapter: `Adapter.create(model, name).load(folder)`',
+  'Adapter.save': 'save is a method of an adapter: `Adapter.open(model, name).save(folder)`',
+  'Context.load': '`Context.open(model, name)` opens a snapshot',
+  'runtime.call': '`runtime.spawn(program, input)` starts another program, and `await child.wait()` gives what it returned',
+};
+
+/** Functions of classes that are looked for in their instances: how they are written. */
+const OF_CLASSES: Readonly<Record<string, string>> = {
+  open: 'open is a function of the class: `Context.open(model, name)`',
+  take: 'take is a function of the class: `Context.take(model, name)`',
+};
 
 /** The whole message that stands in place of `message`; undefined where that says enough. */
 export function explained(message: string, frames: string): string | undefined {
@@ -119,7 +137,7 @@ function notFound(message: string): string | undefined {
   });
   if (found.length === 0) return undefined;
   const calls = found.slice(-MAX_SHOWN).map((call) => `\`${call}\``).join(' and ');
-  return `${message}; ${calls} found nothing of that name and gave undefined: test it, and make what is missing`;
+  return `${message}; ${calls} found nothing of that name and gave undefined: test it, and make what is missing${namesThereAre(found.at(-1)!)}`;
 }
 
 /** What a loop or a spread reads is a promise, or is read by `for await`. */
@@ -177,10 +195,24 @@ function notAFunction(place: Place | undefined): string | undefined {
     if (giver !== undefined) {
       return `${whole} is not a function; ${owner === '..' ? awaitIn(giver, `.${name}(...)`) : awaitFor(owner, giver)}`;
     }
-    if (!methods().includes(name)) fallback ??= `${whole} is not a function${meant(name, methods())}`;
+    if (CHILD_METHODS.test(name) && isAwaitedChild(owner, place.text)) {
+      return `${whole} is not a function; \`await runtime.spawn(...)\` gives what the child returned: leave that \`await\` out`;
+    }
+    const mayBeContext = /\bContext\b/.test(place.text) && !declares(owner, place.text);
+    const ofClass = mayBeContext && Object.hasOwn(OF_CLASSES, name) ? OF_CLASSES[name] : undefined;
+    if (ofClass !== undefined) fallback ??= `${whole} is not a function; ${ofClass}`;
+    else if (!methods().includes(name)) fallback ??= `${whole} is not a function${meant(name, methods())}`;
     else if (isNear && !isPlain(owner, begin, place.text)) guess ??= `${whole} is not a function; where ${plainOwner(owner)} is a promise, write \`await\` before the call that gives it`;
   }
   return fallback ?? guess;
+}
+
+/** Methods of a child, which what it returns does not have. */
+const CHILD_METHODS = /^(?:cancel|wait)$/;
+
+/** Whether a name holds what a child returned, as it is awaited where it is started. */
+function isAwaitedChild(owner: string, text: string): boolean {
+  return /^[\w$]+$/.test(owner) && new RegExp(`(?<![\\w$])${escaped(owner)}\\s*=\\s*await\\s+(?:runtime\\s*\\.\\s*)?spawn\\s*\\(`).test(text);
 }
 
 /** What stands before the dot, in words. */
@@ -195,6 +227,8 @@ function isFunction(name: string): boolean {
 
 /** What was meant by a name that something known does not have. */
 function meantIn(found: object, owner: string, name: string): string {
+  const other = Object.hasOwn(OTHER_NAMES, `${owner}.${name}`) ? OTHER_NAMES[`${owner}.${name}`] : undefined;
+  if (other !== undefined) return `; ${other}`;
   if (typeof found === 'function' && 'prototype' in found && ['create', 'new'].includes(name)) return `; write \`new ${owner}(...)\``;
   return meant(name, Object.getOwnPropertyNames(found));
 }

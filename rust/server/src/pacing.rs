@@ -46,10 +46,7 @@ impl Pacing {
     pub(crate) fn lines(&self, text: &str, now: Instant, mut log: impl FnMut(&str)) {
         let mut window = lock(&self.window);
         if now.duration_since(window.began) >= WINDOW {
-            let n_left_out = window.n_left_out;
-            if n_left_out > 0 {
-                log(&format!("({n_left_out} {} were left out)", self.called));
-            }
+            self.tell_left_out(&mut window, &mut log);
             *window = Window {
                 began: now,
                 n_lines: 0,
@@ -63,6 +60,18 @@ impl Pacing {
                 window.n_lines += 1;
                 log(&plain(&line[..line.floor_char_boundary(LINE_BYTES)]));
             }
+        }
+    }
+
+    /// No more lines come: gives `log` how many were left out and not told of.
+    pub(crate) fn end(&self, mut log: impl FnMut(&str)) {
+        self.tell_left_out(&mut lock(&self.window), &mut log);
+    }
+
+    fn tell_left_out(&self, window: &mut Window, log: &mut impl FnMut(&str)) {
+        let n_left_out = std::mem::take(&mut window.n_left_out);
+        if n_left_out > 0 {
+            log(&format!("({n_left_out} {} were left out)", self.called));
         }
     }
 }
@@ -91,6 +100,24 @@ mod tests {
         assert_eq!(
             logged(&pacing, "y", now + WINDOW),
             ["(904 lines were left out)", "y"]
+        );
+    }
+
+    #[test]
+    fn what_was_left_out_is_told_at_the_end_where_nothing_comes_after_it() {
+        let pacing = Pacing::new(2, "lines");
+        let now = Instant::now();
+        assert_eq!(logged(&pacing, "a\nb\nc\nd\n", now), ["a", "b"]);
+        let mut told = Vec::new();
+        pacing.end(|line| told.push(line.to_owned()));
+        pacing.end(|line| told.push(line.to_owned()));
+        assert_eq!(told, ["(2 lines were left out)"]);
+        assert_eq!(logged(&pacing, "e", now + WINDOW), ["e"]);
+        // A moment that has passed tells of itself without a line.
+        logged(&pacing, "f\ng\nh", now + WINDOW);
+        assert_eq!(
+            logged(&pacing, "", now + 2 * WINDOW),
+            ["(2 lines were left out)"]
         );
     }
 }

@@ -32,7 +32,10 @@ def test_a_detached_process_is_attached_to_and_gets_lines(server: Served, tmp_pa
     assert (done.returncode, done.stdout, done.stderr) == (0, "ready<one><zwei ü>\n2\n", "")
     done = pie("attach", pid, *to)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"error[session-closed]: process {pid} has ended and its events were taken; `pie logs`")
+    assert done.stderr.startswith(
+        f"error[session-closed]: process {pid} has ended and its events were taken; `pie logs {pid} --server {server.url}`"
+    )
+    assert f"`outcome({pid})`" in done.stderr
     assert pie("logs", pid, *to).stdout == "ready<one><zwei ü>\n2\n"
     assert pie("logs", pid, "--follow", *to).stdout == "ready<one><zwei ü>\n2\n"
 
@@ -144,4 +147,5 @@ def test_a_damaged_file_of_numbers_is_named(tmp_path: Path) -> None:
 def test_a_program_that_is_not_installed_is_not_to_be_installed_to_remove_it(server: Served) -> None:
     done = pie("uninstall", "greet@2.1", "--server", server.url, "--user", "nina")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == 'error[unknown-program]: "nina" has no program "greet@2.1"; `pie programs --user nina` lists those there are\n'
+    asked = f"`pie programs --user nina --server {server.url}`"
+    assert done.stderr == f'error[unknown-program]: "nina" has no program "greet@2.1"; {asked} lists those there are\n'

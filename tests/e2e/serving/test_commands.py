@@ -31,10 +31,18 @@ def test_a_program_is_installed_listed_run_and_removed(server: Served, tmp_path:
     assert [line.split()[:2] for line in done.stdout.splitlines()] == [["NAME", "VERSION"], ["greet", "2.1"]]
     for name in ("greet", "greet@2.1"):
         assert pie("run", name, *to, "--", "--name", "you").stdout == "hello you\n"
+        listed = pie("ps", "--all", *to).stdout.splitlines()
+        told = pie("run", name, *to, "--", "--help")
+        assert len(pie("ps", "--all", *to).stdout.splitlines()) == len(listed)
+        assert (told.returncode, told.stderr) == (0, "")
+        assert told.stdout.startswith("greet@2.1\nA server does not tell what its programs take: `pie run PATH -- --help` does")
     assert pie("uninstall", "greet@2.1", *to).returncode == 0
     done = pie("run", "greet", *to)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error[unknown-program]")
+    assert f"`pie programs --user carol --server {server.url}`" in done.stderr
+    told = pie("run", "greet", *to, "--", "--help")
+    assert (told.returncode, told.stdout, told.stderr.split("]")[0]) == (1, "", "error[unknown-program")
 
 
 def test_a_detached_program_is_listed_logged_and_stopped(server: Served, tmp_path: Path) -> None:
@@ -297,7 +305,7 @@ def test_adapters_are_listed_and_deleted(tmp_path: Path) -> None:
         assert absent.returncode == 1
         assert absent.stderr == 'error[adapter-missing]: there is no adapter "terse"; this user has no adapters of this model\n'
         mistyped = pie("adapter", "delete", MODEL, "tarse", *ann)
-        assert 'did you mean "terse"?; the adapters of this user are "terse"' in mistyped.stderr
+        assert 'did you mean "terse"? The adapters of this user are "terse"' in mistyped.stderr
         assert pie("adapter", "delete", MODEL, "terse", "--of", "ann", *root).returncode == 0
         assert json.loads(pie("adapter", "list", "--json", *ann).stdout) == []
         # The name is free again.

@@ -262,8 +262,8 @@ impl Owned {
 pub(super) fn released() -> Error {
     Error::new(
         ErrorCode::ContextReleased,
-        "this context was released; make another one, or fork it before releasing it. Where `using` or `with` released \
-         it, await what it generates before that block ends: `return await ...`",
+        "this context was released; make another one, or fork it before releasing it. Where the end of a block \
+         released it (`using`, `with`, in Rust its scope), await what it generates before that end",
     )
 }
 

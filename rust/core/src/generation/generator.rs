@@ -275,8 +275,8 @@ impl Generator {
                 format!(
                     "this generator was retired after {} tokens, by a newer one, a truncation or the release of its \
                      context; use the newest generator of the context or make another one. To generate several at \
-                     once, fork the context for each of them. Where `using` or `with` released the context, await \
-                     the result before that block ends: `return await ...`",
+                     once, fork the context for each of them. Where the end of a block released the context \
+                     (`using`, `with`, in Rust its scope), await the result before that end",
                     self.n_accepted
                 ),
             ));

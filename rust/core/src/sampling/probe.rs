@@ -98,7 +98,8 @@ impl Probe {
         match self {
             Self::Logits => word * vocab_size,
             Self::Distribution { k: 0, .. } => 2 * word * vocab_size,
-            Self::Distribution { k, .. } => 2 * word * *k as usize,
+            // More is refused by its range, and not for the memory that it would take.
+            Self::Distribution { k, .. } => 2 * word * vocab_size.min(*k as usize),
             Self::Logprobs(tokens) => 2 * word * tokens.len(),
             Self::Entropy => word,
             Self::Embedding => word * hidden_size,
@@ -175,6 +176,7 @@ mod tests {
             (Probe::Logits, 400),
             (distribution(0), 800),
             (distribution(3), 24),
+            (distribution(u32::MAX), 800),
             (Probe::Logprobs(Arc::from([1, 2])), 16),
             (Probe::Entropy, 4),
             (Probe::Embedding, 28),

@@ -33,7 +33,7 @@ impl HostState {
     ) -> Result<Arc<ProcessRecord>, Error> {
         let counted = parent.clone();
         let count = Box::new(move |n_bytes| counted.count_output(n_bytes));
-        let events = PassedOn::new(parent.events.clone(), count, with_output);
+        let events = PassedOn::new(parent.events.behind(), count, with_output);
         let begun = self.begin(launch, Some(inherited), events)?;
         self.threads.spawn(begun.task)?;
         parent.keep_child(&begun.record);
@@ -116,7 +116,7 @@ impl Spawner for HostState {
 fn not_kept() -> Error {
     Error::new(
         ErrorCode::Unsupported,
-        "a detached child lives on in a server, and this engine is not one; run the program by `pie serve`, or leave `detached` out",
+        "a detached child lives on in a server, and this engine is not one; run the program in a server, as by `pie run PROGRAM --server URL`, or leave `detached` out",
     )
 }
 

@@ -60,6 +60,7 @@ impl HandledProcess<'_> {
         };
         loop {
             let (record, program) = (self.record.clone(), self.program.to_owned());
+            self.outputs[1].forget_panic();
             let mut store = new_store(self.host, record, program, None, self.outputs);
             match answer(pre, &mut store, self.record, requests).await {
                 Ok(Over::Requests) => return Ok("null".to_owned()),
@@ -69,6 +70,7 @@ impl HandledProcess<'_> {
                         stack_bytes: self.host.config.stack_bytes,
                         refused: store.data().memory.refused().cloned(),
                         is_source: false,
+                        panic: self.outputs[1].panic(),
                     };
                     return Err(fault::describe(&error, &self.record.limits, ended));
                 }

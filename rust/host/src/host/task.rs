@@ -18,6 +18,7 @@ use crate::interface::bindings::ProgramPre;
 use crate::interface::bindings::exports::pie::inferlet::run;
 use crate::interface::linkers::Prepared;
 use crate::process::handles::HandleTable;
+use crate::process::queue::EventQueue;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::stdio::Output;
@@ -53,6 +54,8 @@ impl EndReporter {
         for output in outputs {
             output.finish();
         }
+        // Before it is told anywhere that the process has ended.
+        drop(self.record.events.pass_rest());
         self.report_last(match outcome {
             Ok(value) => Event::Return(value),
             Err(failure) => Event::Error(failure),
@@ -191,6 +194,7 @@ async fn execute(
                 stack_bytes,
                 refused,
                 is_source,
+                panic: outputs[1].panic(),
             };
             Err(fault::describe(&error, &record.limits, ended))
         }
@@ -224,6 +228,7 @@ async fn examine(
         stack_bytes,
         refused: refused.clone(),
         is_source: true,
+        panic: None,
     };
     let fault = |error| fault::describe(&error, &record.limits, ended);
     match (result.map_err(fault)?, refused) {

@@ -22,22 +22,22 @@ view! {
 impl session::Host for Sessions<'_> {
     async fn send(&mut self, message: String) -> wasmtime::Result<()> {
         self.record.count_output(message.len())?;
-        Ok(send(&*self.record.events, Event::Sent(message, Form::Text)).await?)
+        Ok(send(&self.record.events, Event::Sent(message, Form::Text)).await?)
     }
 
     async fn send_json(&mut self, value: String) -> wasmtime::Result<()> {
         self.record.count_output(value.len())?;
-        Ok(send(&*self.record.events, Event::Sent(value, Form::Json)).await?)
+        Ok(send(&self.record.events, Event::Sent(value, Form::Json)).await?)
     }
 
     async fn print(&mut self, text: String) -> wasmtime::Result<()> {
         self.record.count_output(text.len())?;
-        Ok(send(&*self.record.events, Event::Stdout(text)).await?)
+        Ok(send(&self.record.events, Event::Stdout(text)).await?)
     }
 
     async fn message(&mut self, text: String) -> wasmtime::Result<()> {
         self.record.count_output(text.len())?;
-        Ok(send(&*self.record.events, Event::Message(text)).await?)
+        Ok(send(&self.record.events, Event::Message(text)).await?)
     }
 
     fn receive(&mut self) -> wasmtime::Result<Resource<FutureString>> {
@@ -47,7 +47,7 @@ impl session::Host for Sessions<'_> {
 
     async fn send_file(&mut self, data: Vec<u8>) -> wasmtime::Result<()> {
         self.record.count_output(data.len())?;
-        Ok(send(&*self.record.events, Event::File(data)).await?)
+        Ok(send(&self.record.events, Event::File(data)).await?)
     }
 
     fn receive_file(&mut self) -> wasmtime::Result<Resource<FutureBlob>> {

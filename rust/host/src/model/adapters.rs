@@ -232,6 +232,15 @@ impl Adapters {
         found.map(|(_, version)| version.clone())
     }
 
+    /// The name under which a user has an adapter as it is.
+    pub(super) fn called(&self, user: UserId, name: AdapterName) -> Option<String> {
+        let state = lock(&self.state);
+        let of_user = state.named.range((user, String::new())..);
+        let mut of_user = of_user.take_while(|((of, _), _)| *of == user);
+        let found = of_user.find(|(_, version)| version.name == name);
+        found.map(|((_, called), _)| called.clone())
+    }
+
     /// The names of a user, sorted.
     pub(crate) fn names(&self, user: UserId) -> Vec<String> {
         let state = lock(&self.state);

@@ -1,6 +1,6 @@
 //! Contexts that are saved to disk and opened from there.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use pie_core::{Adapter, AdapterName, ContextImage, Engine, ErrorCode, ProcessId};
@@ -14,6 +14,7 @@ use super::tokens::{Extras, TOKEN_BYTES, Tokens};
 use crate::Error;
 use crate::budget::{Account, Purpose};
 use crate::errors::text_error;
+use crate::program::shown;
 use crate::snapshots::content::RUN_TOKENS;
 use crate::snapshots::loading::Kept;
 use crate::snapshots::pages::KeptRun;
@@ -21,6 +22,8 @@ use crate::sync::lock;
 
 /// How the names begin that the engine makes up.
 const MADE_UP: &str = "snapshot-";
+/// Adapters whose names are kept with a snapshot.
+const MAX_NAMED_ADAPTERS: usize = 64;
 /// A context takes so many times its bytes while it is read: those, and what is made of them.
 const COPIES: u64 = 3;
 
@@ -121,7 +124,12 @@ impl Context {
         let kept = keeping.clone();
         let saving = keeping.work(&user, move |store| {
             let turns = turns.to_bytes().map_err(text_error)?;
-            let mut runs = store.named(&owner, &name).save(&image, &turns)?;
+            let adapters = names_of_adapters(&self.model, &owner, &image);
+            let saved = store
+                .named(&owner, &name)
+                .with_adapters(adapters)
+                .save(&image, &turns);
+            let mut runs = saved?;
             runs.truncate(n_shared_by_all(&image) / RUN_TOKENS);
             drop((image, charge));
             let (model, user) = (&self.model, self.model.user(&owner));
@@ -212,7 +220,12 @@ impl Context {
         kept: Kept,
         account: Account,
     ) -> Result<Self, Error> {
-        let Kept { image, turns, .. } = kept;
+        let Kept {
+            image,
+            turns,
+            adapters: names,
+            ..
+        } = kept;
         let length = u32::try_from(image.length()).unwrap_or(u32::MAX);
         let turns = ChatState::from_bytes(&turns, length).map_err(|error| {
             let message =
@@ -220,7 +233,7 @@ impl Context {
             Error::new(ErrorCode::SnapshotUnusable, message)
         })?;
         let extras = extras_of(&image);
-        let adapters = adapters_of(&model, account.user(), &image)?;
+        let adapters = adapters_of(&model, account.user(), &image, &names)?;
         let id = model.with_engine(|engine| engine.open_image(process, &image))?;
         let tokens = Tokens::new(account).with_extras(extras);
         let context = Self::new(model, id, turns, tokens).with_adapters(adapters);
@@ -241,12 +254,42 @@ fn extras_of(image: &ContextImage) -> Extras {
     Extras::at(special.map(|it| (it.slot as usize, it.mask.len())))
 }
 
+/// What a snapshot and messages tell an adapter by.
+fn told_as(name: AdapterName) -> String {
+    format!("{:016x}-{:08x}", name.id, name.version)
+}
+
+/// The names under which a user has the adapters that tokens of a context were computed with, by [`told_as`]: of the
+/// first of these adapters.
+fn names_of_adapters(model: &Model, user: &str, image: &ContextImage) -> BTreeMap<String, String> {
+    let user = model.user(user);
+    let mut seen: Vec<AdapterName> = Vec::new();
+    for special in &image.special {
+        let (id, version) = (special.adapter.id, special.adapter.version);
+        let name = AdapterName { id, version };
+        if id == 0 || seen.contains(&name) {
+            continue;
+        }
+        seen.push(name);
+        if seen.len() == MAX_NAMED_ADAPTERS {
+            break;
+        }
+    }
+    let called = |name| Some((told_as(name), model.adapters.called(user, name)?));
+    seen.into_iter().filter_map(called).collect()
+}
+
 /// The adapters that tokens of a context were computed with, so that they can be computed again. The user has each of
-/// them under a name, as it was then.
+/// them under a name, as it was then. `names` are those that they had when the context was saved.
 ///
 /// # Errors
 /// `snapshot-unusable` where the user does not.
-fn adapters_of(model: &Model, user: &str, image: &ContextImage) -> Result<HeldAdapters, Error> {
+fn adapters_of(
+    model: &Model,
+    user: &str,
+    image: &ContextImage,
+    names: &BTreeMap<String, String>,
+) -> Result<HeldAdapters, Error> {
     let mut held = HeldAdapters::default();
     if !model.serves_adapters() {
         // The core refuses those that there are.
@@ -260,19 +303,28 @@ fn adapters_of(model: &Model, user: &str, image: &ContextImage) -> Result<HeldAd
             continue;
         }
         let Some(found) = model.adapters.current(user, name) else {
-            return Err(Error::new(
-                ErrorCode::SnapshotUnusable,
-                format!(
-                    "the snapshot cannot be opened: its tokens from {} on were computed with an adapter ({id:016x}-\
-                     {version:08x}) that you have under no name as it was then; load it from the same files, or make \
-                     it in the same way, and open the snapshot again, or delete the snapshot",
-                    special.slot
-                ),
-            ));
+            return Err(no_adapter(special.slot, &told_as(name), names));
         };
         held.hold(special.slot, found);
     }
     Ok(held)
+}
+
+/// The error of a snapshot whose tokens from `slot` on want an adapter that the user does not have.
+fn no_adapter(slot: u32, told_as: &str, names: &BTreeMap<String, String>) -> Error {
+    let adapter = match names.get(told_as) {
+        Some(name) => format!(
+            "the adapter that was called {:?} when it was saved ({told_as})",
+            shown(name)
+        ),
+        None => format!("an adapter ({told_as})"),
+    };
+    let message = format!(
+        "the snapshot cannot be opened: its tokens from {slot} on were computed with {adapter}, and you have none as it \
+         was then under any name; load it from the same files, or make it in the same way, and open the snapshot \
+         again, or delete the snapshot"
+    );
+    Error::new(ErrorCode::SnapshotUnusable, message)
 }
 
 /// The names of a user's snapshots on disk.

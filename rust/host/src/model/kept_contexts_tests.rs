@@ -173,7 +173,8 @@ fn tokens_of_an_adapter_are_opened_where_the_user_has_it_as_it_was() {
     );
     let refused = open(&driven, &account, true).unwrap_err();
     assert_eq!(refused.code, ErrorCode::SnapshotUnusable);
-    assert!(refused.message.contains("adapter"), "{}", refused.message);
+    let said = "computed with the adapter that was called \"mine\" when it was saved (";
+    assert!(refused.message.contains(said), "{}", refused.message);
     assert_eq!(next_tokens(&driven, &opened, &account), expected);
     opened.release();
     assert!(held.upgrade().is_none(), "nothing on disk holds it");

@@ -3,7 +3,7 @@
 use pie_core::ErrorCode;
 
 use crate::Error;
-use crate::program::{did_you_mean, shown};
+use crate::program::{after_hint, did_you_mean, shown};
 
 /// Names that a message lists.
 const LISTED: usize = 8;
@@ -24,10 +24,8 @@ pub(crate) fn names_there_are(absent: &str, things: &str, names: &[&str]) -> Str
         0 => String::new(),
         n_more => format!(" and {n_more} more"),
     };
-    format!(
-        "{nearest}; the {things} of this user are {}{more}",
-        listed.join(", ")
-    )
+    let there_are = format!("the {things} of this user are {}{more}", listed.join(", "));
+    after_hint(&nearest, &there_are)
 }
 
 /// The error of a snapshot to delete that a user with these names does not have: to save one first would be no remedy.
@@ -54,7 +52,7 @@ mod tests {
         assert_eq!(told(&["b"]), "; the snapshots of this user are \"b\"");
         assert_eq!(
             told(&["b", "hello"]),
-            "; did you mean \"hello\"?; the snapshots of this user are \"b\", \"hello\""
+            "; did you mean \"hello\"? The snapshots of this user are \"b\", \"hello\""
         );
         let mut many = ["b"; 200];
         assert!(told(&many).ends_with("\"b\" and 192 more"));

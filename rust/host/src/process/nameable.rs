@@ -7,7 +7,7 @@ use pie_core::ErrorCode;
 
 use crate::Error;
 use crate::limits::Limits;
-use crate::program::{ChargedProgram, Program, WeakProgram, is_program_name};
+use crate::program::{ChargedProgram, Program, WeakProgram, did_you_mean, is_program_name};
 use crate::sync::lock;
 
 /// What a program calls itself.
@@ -91,6 +91,8 @@ impl Nameable {
         } else {
             given.join(", ")
         };
+        let names: Vec<&str> = self.given.keys().map(String::as_str).collect();
+        let meant = did_you_mean(shown, &names);
         // A name that may be a path is most likely that of the file, which the launch names by its last part.
         let is_plain = |one: char| one.is_ascii_alphanumeric() || "._-/".contains(one);
         let last = shown.rsplit('/').next().unwrap_or_default();
@@ -105,8 +107,13 @@ impl Nameable {
         } else {
             String::new()
         };
+        let launch = if meant.is_empty() {
+            ": the launch"
+        } else {
+            " The launch"
+        };
         let message = format!(
-            "there is no program {shown:?} to start: the launch names {given}, no file or folder of this program that can run is called so, and it is not installed. A program that is run from a lone file has that file and what it imports, and no others beside it: give the child by its path, as in `pie run PROGRAM --program {called}={file}`{start}, or run the folder (`pie run .`), which has all of its files and an entry called main, or the one that Pie.toml names; a server knows installed programs too"
+            "there is no program {shown:?} to start{meant}{launch} names {given}, no file or folder of this program that can run is called so, and it is not installed. A program that is run from a lone file has that file and what it imports, and no others beside it: give the child by its path, as in `pie run PROGRAM --program {called}={file}`{start}, or run the folder (`pie run .`), which has all of its files and an entry called main, or the one that Pie.toml names; a server knows installed programs too"
         );
         Error::new(ErrorCode::UnknownProgram, message)
     }
@@ -147,5 +154,32 @@ mod tests {
         assert_eq!(budget.held_bytes(), own_bytes);
         drop(part("c").await);
         assert_eq!(nameable.n_parts(), 1);
+    }
+
+    #[test]
+    fn a_name_that_is_near_one_of_the_launch_is_told_of_it() {
+        let budget = Budget::new(64 << 20, None);
+        let program = || {
+            Program::from(SourceBundle {
+                language: Language::Python,
+                files: Arc::new([("main.py".to_owned(), b"1".to_vec())].into()),
+                entry: "main.py".to_owned(),
+            })
+        };
+        let held = || program().held(&budget, "").unwrap();
+        let given = BTreeMap::from([("count".to_owned(), held())]);
+        let nameable = Nameable::new(held(), given);
+        let told = nameable.unknown("cuont").to_string();
+        assert!(
+            told.contains("there is no program \"cuont\" to start; did you mean \"count\"? The launch names count, "),
+            "{told}"
+        );
+        let told = nameable.unknown("sing").to_string();
+        assert!(
+            told.contains("there is no program \"sing\" to start: the launch names count, "),
+            "{told}"
+        );
+        // Of a name that is too long for any, no more than what is shown is compared.
+        assert!(nameable.unknown(&"x".repeat(1 << 20)).to_string().len() < 2000);
     }
 }

@@ -81,7 +81,9 @@ async fn foreground(
             return Poll::Ready(SliceEnd::Ended);
         }
         record.settle_memory();
-        if !record.cpu.take_yielded() {
+        let has_yielded = record.cpu.take_yielded();
+        record.settle_lines(!has_yielded);
+        if !has_yielded {
             waited_at = used;
         } else if used.saturating_sub(waited_at) >= PATIENCE {
             return Poll::Ready(SliceEnd::Computes);
@@ -98,7 +100,9 @@ async fn in_background(life: &mut Life, record: &ProcessRecord) -> SliceEnd {
             return Poll::Ready(SliceEnd::Ended);
         }
         record.settle_memory();
-        if record.cpu.take_yielded() {
+        let has_yielded = record.cpu.take_yielded();
+        record.settle_lines(!has_yielded);
+        if has_yielded {
             Poll::Pending
         } else {
             // Whoever polls next is woken by what it waits for.

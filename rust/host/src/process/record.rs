@@ -13,7 +13,7 @@ use super::kin::Kin;
 use super::launch::Launch;
 use super::mailbox::{DISCONNECTED, Mailbox, NO_CLIENT};
 use super::mistakes::{Mistake, Mistakes};
-use super::queue::{Capacity, EventQueue};
+use super::queue::{Capacity, EventQueue, WholeLines};
 use super::reading::Reading;
 use super::serving::Observer;
 use crate::Error;
@@ -35,7 +35,7 @@ pub(crate) struct ProcessRecord {
     pub(crate) username: String,
     /// As typed; none once the program has ended.
     args: Mutex<Vec<String>>,
-    pub(crate) events: Arc<dyn EventQueue>,
+    pub(crate) events: WholeLines,
     /// Told of the end, where the process outlives its readers.
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) mailbox: Arc<Mailbox<String>>,
@@ -137,7 +137,7 @@ impl ProcessRecord {
             launch_seed: launch.seed.unwrap_or_default(),
             username: launch.username.clone().unwrap_or_default(),
             args: Mutex::new(std::mem::take(&mut launch.args)),
-            events: events.clone(),
+            events: WholeLines::new(events.clone()),
             observer,
             mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
             files: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
@@ -352,6 +352,14 @@ impl ProcessRecord {
         }
     }
 
+    /// What the program has written to its standard error without an end of the line is told after a turn of it, unless
+    /// it writes on. Where there is no room for it, the process ends.
+    pub(crate) fn settle_lines(&self, waits: bool) {
+        if let Err(error) = self.events.end_turn(waits) {
+            self.stop(error);
+        }
+    }
+
     /// Tells of a likely mistake on the standard error of the program, once in its life. It waits for no room: where
     /// there is none, the next one is told.
     pub(crate) fn warn(&self, mistake: Mistake) {
@@ -360,7 +368,8 @@ impl ProcessRecord {
         }
         let line = format!("warning: {}\n", mistake.advice());
         // Where its user has no memory left for a line, it ends with the error of that soon enough.
-        drop(self.events.push(Event::Stderr(line)));
+        let begun = self.events.pass_rest();
+        drop(begun.and_then(|()| self.events.push(Event::Stderr(line))));
     }
 
     /// Counts what the program writes.

@@ -57,7 +57,7 @@ impl ServedProcess {
                 ),
                 NotAttached::Over => Error::new(
                     ErrorCode::SessionClosed,
-                    format!("process {pid} has ended and its events were taken; `pie logs` shows its output"),
+                    format!("process {pid} has ended and its events were taken; `pie logs {pid}` shows its output, and so does `logs({pid})` of a client, whose `outcome({pid})` says how it ended"),
                 ),
                 NotAttached::Beyond { last_seq } => Error::new(
                     ErrorCode::InvalidArgument,

@@ -9,10 +9,11 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-use super::queue::writable;
+use super::queue::{EventQueue, writable};
 use super::record::ProcessRecord;
 use crate::event::{Event, EventKind};
 use crate::limits::STREAM_BYTES;
+use crate::sandbox::panicked::PanicListener;
 use crate::sync::lock;
 
 /// One of the two output streams of a process.
@@ -25,6 +26,8 @@ pub(crate) struct Output {
     torn: Arc<Mutex<Vec<u8>>>,
     /// Bytes that the last `check_write` allowed and no write has used.
     permit: Arc<AtomicUsize>,
+    /// Hears what is written to the standard error.
+    panics: Option<Arc<Mutex<PanicListener>>>,
 }
 
 impl Output {
@@ -33,7 +36,10 @@ impl Output {
     }
 
     pub(crate) fn stderr(record: Arc<ProcessRecord>) -> Self {
-        Self::new(record, Event::Stderr, EventKind::Stderr)
+        Self {
+            panics: Some(Arc::default()),
+            ..Self::new(record, Event::Stderr, EventKind::Stderr)
+        }
     }
 
     fn new(record: Arc<ProcessRecord>, event: fn(String) -> Event, kind: EventKind) -> Self {
@@ -43,6 +49,19 @@ impl Output {
             kind,
             torn: Arc::default(),
             permit: Arc::default(),
+            panics: None,
+        }
+    }
+
+    /// What the program has said here of a panic of its own.
+    pub(crate) fn panic(&self) -> Option<String> {
+        lock(self.panics.as_ref()?).told()
+    }
+
+    /// What was said before is of another instance than the one that begins.
+    pub(crate) fn forget_panic(&self) {
+        if let Some(panics) = &self.panics {
+            lock(panics).forget();
         }
     }
 
@@ -89,7 +108,7 @@ fn whole_characters(pending: &mut Vec<u8>) -> String {
 #[async_trait]
 impl Pollable for Output {
     async fn ready(&mut self) {
-        writable(&*self.record.events, self.kind).await;
+        writable(&self.record.events, self.kind).await;
     }
 }
 
@@ -111,6 +130,9 @@ impl OutputStream for Output {
         torn.extend_from_slice(&bytes);
         let text = whole_characters(&mut torn);
         drop(torn);
+        if let Some(panics) = &self.panics {
+            lock(panics).hear(&text);
+        }
         if !text.is_empty() {
             let pushed = self.record.events.push((self.event)(text));
             pushed.map_err(|error| StreamError::Trap(error.into()))?;

@@ -70,10 +70,10 @@ impl<'a> Fields<'a> {
             }
             let place = self.path(&shown(name));
             let hint = did_you_mean(name, known);
-            let expected = known.join(", ");
+            let expected = after_hint(&hint, &format!("expected {}", known.join(", ")));
             return Err(self.document.fault(
                 key.span().start,
-                format!("there is no field {place}{hint}; expected {expected}"),
+                format!("there is no field {place}{expected}"),
             ));
         }
         Ok(())
@@ -204,6 +204,20 @@ fn json(value: &DeValue<'_>) -> Result<Value, &'static str> {
             .collect(),
         DeValue::Datetime(_) => Err("a value that JSON has; write the date as a string"),
     }
+}
+
+/// What follows in a message that may have asked what was meant: a sentence of its own behind the question.
+pub(crate) fn after_hint(hint: &str, rest: &str) -> String {
+    if hint.is_empty() {
+        return format!("; {rest}");
+    }
+    let mut letters = rest.chars();
+    let first: String = letters
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .collect();
+    format!("{hint} {first}{}", letters.as_str())
 }
 
 /// What may be meant by a name that is not known, of the first hundred that are.

@@ -374,7 +374,7 @@ mod tests {
             ),
             (
                 "[package]\nname = \"a\"\nverison = \"1\"\n",
-                "Pie.toml:3: there is no field package.verison; did you mean \"version\"?; expected name, version",
+                "Pie.toml:3: there is no field package.verison; did you mean \"version\"? Expected name, version",
             ),
             (
                 "[pakcage]\n",

@@ -35,7 +35,7 @@ use std::sync::{Arc, Weak};
 
 pub use component::Component;
 pub use fields::did_you_mean;
-pub(crate) use fields::shown;
+pub(crate) use fields::{after_hint, shown};
 pub use language::Language;
 pub use manifest::{HttpInstance, HttpService, Manifest, is_program_name, is_program_version};
 use opened::{Code, LazyComponent, Opened, RuntimeChoice};

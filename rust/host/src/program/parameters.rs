@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use toml::de::DeValue;
 
-use super::fields::{Fields, did_you_mean, shown};
+use super::fields::{Fields, after_hint, did_you_mean, shown};
 use crate::Error;
 
 /// The longest name.
@@ -203,12 +203,12 @@ impl Parameters {
         }
         if let Some((unknown, value)) = fields.iter().find(|(name, _)| self.get(name).is_none()) {
             let names: Vec<&str> = self.0.iter().map(|one| one.name.as_str()).collect();
+            let takes = format!("the program takes {}, {DECLARED}", self.names_in_words());
             return Err(invalid(format!(
-                "there is no parameter {:?} (= {}){}; the program takes {}, {DECLARED}",
+                "there is no parameter {:?} (= {}){}",
                 shown(unknown),
                 shown(&value.to_string()),
-                did_you_mean(unknown, &names),
-                self.names_in_words()
+                after_hint(&did_you_mean(unknown, &names), &takes)
             )));
         }
         Ok(())

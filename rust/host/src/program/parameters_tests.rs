@@ -111,7 +111,7 @@ fn an_input_that_does_not_fit_is_named() {
         ),
         (
             r#"{"promt":"hi"}"#,
-            "there is no parameter \"promt\" (= \"hi\"); did you mean \"prompt\"?; the program takes prompt, n, temperature, style, loud, words, extra, declared in [parameters] of its Pie.toml when it was built",
+            "there is no parameter \"promt\" (= \"hi\"); did you mean \"prompt\"? The program takes prompt, n, temperature, style, loud, words, extra, declared in [parameters] of its Pie.toml when it was built",
         ),
         (
             r#"{"prompt":"","_positional":["hi"]}"#,

@@ -43,6 +43,8 @@ pub(crate) struct Ended {
     pub(crate) refused: Option<Refused>,
     /// Whether a language runtime ran: its functions say nothing of the program.
     pub(crate) is_source: bool,
+    /// What the program said of a panic of its own, if it did.
+    pub(crate) panic: Option<String>,
 }
 
 /// What ended an instance, with the functions of the program that led to it where the program has functions of its own.
@@ -67,9 +69,10 @@ fn reason(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Error {
         stack_bytes,
         refused,
         is_source,
+        panic,
     } = ended;
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        return exited(exit.0);
+        return exited(exit.0, is_source);
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref::<ResourceTableError>() {
         return handles_limit(limits);
@@ -99,33 +102,44 @@ fn reason(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Error {
         ),
         _ => match refused {
             Some(refused) => refused.error(limits),
-            None => {
-                let whose = if is_source {
-                    "the runtime of its language"
-                } else {
-                    "its own code"
-                };
-                Error::new(
-                    ErrorCode::Trap,
-                    format!(
-                        "the program was stopped by a fault in {whose}: {}",
-                        error.root_cause()
-                    ),
-                )
-            }
+            None => trapped(error, is_source, panic),
         },
     }
 }
 
-/// The system interface of programs says whether they failed, and not by which status.
-fn exited(status: i32) -> Error {
-    let message = match status {
-        0 => {
-            "the program exited as one that succeeded, without returning a value; return from `main`, or raise an exception"
-        }
+/// The error of a fault in the code. A panic ends in an instruction that says nothing; the program has said more.
+fn trapped(error: &wasmtime::Error, is_source: bool, panic: Option<String>) -> Error {
+    let trap = error.downcast_ref::<Trap>();
+    let message = match (trap, panic) {
+        (Some(Trap::UnreachableCodeReached), Some(panic)) if !is_source => panic,
         _ => {
-            "the program exited as one that failed, without saying why (its status is not known outside of it); raise an exception"
+            let whose = if is_source {
+                "the runtime of its language"
+            } else {
+                "its own code"
+            };
+            let cause = error.root_cause();
+            format!("the program was stopped by a fault in {whose}: {cause}")
         }
+    };
+    Error::new(ErrorCode::Trap, message)
+}
+
+/// The system interface of programs says whether they failed, and not by which status.
+fn exited(status: i32, is_source: bool) -> Error {
+    let failing = if is_source {
+        "raise an exception"
+    } else {
+        "return an error from `main`"
+    };
+    let message = if status == 0 {
+        format!(
+            "the program exited as one that succeeded, without returning a value; return from `main`, or {failing}"
+        )
+    } else {
+        format!(
+            "the program exited as one that failed, without saying why (its status is not known outside of it); {failing}"
+        )
     };
     Error::new(ErrorCode::ProgramError, message)
 }

@@ -5,6 +5,7 @@ pub(crate) mod fault;
 pub(crate) mod footprint;
 pub(crate) mod memory;
 pub(crate) mod pages;
+pub(crate) mod panicked;
 pub(crate) mod priority;
 pub(crate) mod ticker;
 pub(crate) mod trim;

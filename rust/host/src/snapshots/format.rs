@@ -11,6 +11,7 @@
 //! Numbers are little-endian. Nothing stands between the parts or behind the last. So what is cut, longer, or changed
 //! in one bit is told from what was written, and no length is believed that the file does not have.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -231,6 +232,10 @@ pub(super) struct Index {
     pub(super) saved_unix_s: u64,
     /// All its tokens, those included that were not computed.
     pub(super) n_tokens: u32,
+    /// The names that adapters of its tokens had when it was saved, by what tokens say of them. Files without any, and
+    /// those of older engines, do not have the field.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) adapters: BTreeMap<String, String>,
     /// Runs of tokens that lie before its tail, in their order.
     pub(super) runs: Vec<RunPlace>,
 }

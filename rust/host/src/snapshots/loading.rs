@@ -21,6 +21,8 @@ pub(crate) struct Kept {
     pub(crate) image: ContextImage,
     /// Where its conversation stands.
     pub(crate) turns: Vec<u8>,
+    /// The names that its adapters had when it was saved, as [`super::store::Named::with_adapters`] has them.
+    pub(crate) adapters: BTreeMap<String, String>,
     /// Its runs, in their order.
     pub(crate) runs: Vec<KeptRun>,
 }
@@ -97,7 +99,13 @@ impl Loading {
         let image = decoding.end(&tail, &state);
         let image = image.map_err(|why| self.unusable(&why))?;
         let turns = self.part(Part::Turns)?;
-        Ok((Kept { image, turns, runs }, charge))
+        let kept = Kept {
+            image,
+            turns,
+            adapters: index.adapters,
+            runs,
+        };
+        Ok((kept, charge))
     }
 
     fn open(&mut self, folder: &Folder, file: FileName) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! Snapshots as bytes, without a folder: those that share nothing with others.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
 
@@ -32,6 +33,7 @@ pub fn snapshot_bytes(image: &ContextImage, turns: &[u8]) -> Result<Vec<u8>, Err
         engine: env!("CARGO_PKG_VERSION").to_owned(),
         saved_unix_s: 0,
         n_tokens: encoded.n_tokens,
+        adapters: BTreeMap::new(),
         runs: places(&encoded.runs, NUMBER),
     };
     let index = serde_json::to_vec(&index).map_err(Error::internal)?;

@@ -69,6 +69,8 @@ pub(crate) struct Named<'a> {
     owner: &'a str,
     name: &'a str,
     key: NameKey,
+    /// Of the context that is to be saved: see [`Named::with_adapters`].
+    adapters: BTreeMap<String, String>,
     _lock: MutexGuard<'a, ()>,
 }
 
@@ -136,6 +138,7 @@ impl SnapshotStore {
             owner,
             name,
             key,
+            adapters: BTreeMap::new(),
             _lock: lock(&self.names[place]),
         }
     }
@@ -407,6 +410,13 @@ impl Opened {
 }
 
 impl Named<'_> {
+    /// Says under which names the user has the adapters of the context that is to be saved: `adapters` has the names by
+    /// what is told of the tokens. They are for people alone.
+    pub(crate) fn with_adapters(mut self, adapters: BTreeMap<String, String>) -> Self {
+        self.adapters = adapters;
+        self
+    }
+
     /// Keeps a context, in place of what had the name. It is on the disk for good when this returns. Returns its runs.
     ///
     /// # Errors
@@ -526,6 +536,7 @@ impl Named<'_> {
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             saved_unix_s: now.map_or(0, |now| now.as_secs()),
             n_tokens,
+            adapters: self.adapters.clone(),
             runs,
         }
     }

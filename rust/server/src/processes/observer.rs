@@ -34,22 +34,32 @@ impl ProcessObserver {
             common,
         }
     }
+
+    /// Logs a line, unless all programs together have too many.
+    fn log(&self, pid: u64, line: &str, now: Instant) {
+        self.common.lines(line, now, |line| {
+            // Errors of handlers come by here, and the host cannot tell them from other lines.
+            tracing::warn!(target: PROGRAM_LOG, pid, program = self.shown, "{line}");
+        });
+    }
 }
 
 impl pie_host::Observer for ProcessObserver {
     fn stderr(&self, pid: u64, text: &str) {
         if tracing::enabled!(target: PROGRAM_LOG, tracing::Level::WARN) {
             let now = Instant::now();
-            self.pacing.lines(text, now, |line| {
-                self.common.lines(line, now, |line| {
-                    // Errors of handlers come by here, and the host cannot tell them from other lines.
-                    tracing::warn!(target: PROGRAM_LOG, pid, program = self.shown, "{line}");
-                });
-            });
+            self.pacing
+                .lines(text, now, |line| self.log(pid, line, now));
         }
     }
 
     fn ended(&self, pid: u64, last: &Event) {
+        if tracing::enabled!(target: PROGRAM_LOG, tracing::Level::WARN) {
+            let now = Instant::now();
+            self.pacing.end(|line| self.log(pid, line, now));
+            // An end is an occasion to tell of lines of all that were left out before, where no more are written.
+            self.log(pid, "", now);
+        }
         (self.ended)(pid, last);
     }
 }

@@ -286,7 +286,7 @@ fn a_process_whose_events_were_taken_cannot_be_attached_to() {
         assert_eq!(answer["error"]["code"], "session-closed");
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(
-            message.contains("has ended and its events were taken; `pie logs`"),
+            message.contains("has ended and its events were taken; `pie logs "),
             "{message}"
         );
         let log = client

@@ -39,6 +39,7 @@ pub(crate) async fn run(snippet: &str, server: &str, model: &Model, ctx: &mut Co
         "mcp/1" => mcp_1(server, model, ctx).await,
         "mcp/2" => mcp_2(server, model, ctx).await,
         "recipes/1" => recipes_1(server, model, ctx).await,
+        "recipes/2" => recipes_2(server, model, ctx).await,
         other => Err(format!("the guide has no snippet {other}")),
     }
 }
@@ -352,11 +353,16 @@ async fn adapters_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()
     let g = fork.generate(Sampler::Argmax).max_tokens(8).adapter(&terse);
     println!("{}", g.collect_text().await?);
     terse.save("adapters/terse")?;
-    let again = terse.fork("terse-too");
+    let copy = terse.fork("terse-copy");
+    let again = match Adapter::open(model, "terse-too") {
+        Some(there) => there,
+        None => Adapter::create(model, "terse-too")?,
+    };
     again.load("adapters/terse")?;
     assert!(Adapter::names(model)?.contains(&"terse".to_owned()));
     assert!(Adapter::open(model, "terse").is_some() && Adapter::open(model, "poet").is_none());
     terse.destroy();
+    copy.destroy();
     again.destroy();
     Ok(())
 }
@@ -520,5 +526,35 @@ async fn mcp_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
 async fn recipes_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     let line = ctx.generate(Sampler::argmax()).max_tokens(64).stop_texts(["\n"]).collect_text().await?;
     assert!(!line.contains('\n'));
+    Ok(())
+}
+
+async fn recipes_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
+    use inferlet::sample::Logprob;
+
+    ctx.cue();
+    let mut best = (f32::NEG_INFINITY, Vec::new());
+    for _ in 0..4 {
+        let branch = ctx.fork()?;
+        let tokens = branch.generate(Sampler::top_p(1.0, 0.95)).max_tokens(32).collect_tokens().await?;
+        let mut scored = ctx.fork()?;
+        let before = scored.buffer().len() as u32;
+        scored.append(&tokens);
+        let mut fwd = scored.forward();
+        let places = (before - 1..).zip(&tokens);
+        let probes: Vec<_> = places.map(|(at, token)| fwd.probe(at, Logprob(*token))).collect();
+        let out = fwd.execute().await?;
+        let mut sum = 0.0;
+        for probe in probes {
+            sum += out.logprobs(probe).ok_or("a handle of this pass")?[0];
+        }
+        let score = sum / tokens.len() as f32;
+        if score > best.0 {
+            best = (score, tokens);
+        }
+    }
+    let stops = chat::stop_tokens(model)?;
+    best.1.retain(|token| !stops.contains(token));
+    let answer = model.tokenizer().decode(&best.1)?;
     Ok(())
 }

@@ -35,6 +35,10 @@ enum Mistake {
     Panic {
         index: usize,
     },
+    /// An end by the system, which tells no more than that it failed.
+    Exit {
+        status: i32,
+    },
     Deadlock,
     Recursion {
         depth: u64,
@@ -94,6 +98,7 @@ async fn main(mistake: Mistake) -> Result<Answer> {
             generator.collect_tokens().await?;
         }
         Mistake::Panic { index } => println!("{}", [0, 1, 2][index]),
+        Mistake::Exit { status } => std::process::exit(status),
         Mistake::Deadlock => std::future::pending().await,
         Mistake::Recursion { depth } => {
             return Ok(Answer::Pairs(HashMap::from([((0, 0), recurse(depth))])));

@@ -2,12 +2,14 @@
 //!
 //! Its writer is always the same, the program. Of readers there are two kinds, and a queue for each: one who is there
 //! from the beginning to the end ([`PipeQueue`]), and many who come and go ([`DetachableQueue`]). A child has none: its
-//! events become those of its parent ([`PassedOn`]).
+//! events become those of its parent ([`PassedOn`]). In front of each stands what makes whole lines of standard error
+//! ([`WholeLines`]).
 
 mod detachable;
 mod line;
 mod passed_on;
 mod piped;
+mod whole_lines;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use tokio::sync::futures::Notified;
 pub(crate) use self::detachable::{DetachableQueue, Next, NotAttached, Retention};
 pub(crate) use self::passed_on::PassedOn;
 pub(crate) use self::piped::PipeQueue;
+pub(crate) use self::whole_lines::WholeLines;
 use crate::Error;
 use crate::event::{Event, EventKind};
 

@@ -442,3 +442,98 @@ fn a_child_waits_with_what_its_parents_reader_gets_and_with_nothing_else() {
     assert_eq!(full.next(None), Some(text("a")));
     assert!(heard.has_room(EventKind::Stdout) && silent.has_room(EventKind::Stderr));
 }
+
+/// A queue in front of which lines are made whole, and the queue.
+fn of_whole_lines(entries: usize) -> (WholeLines, Arc<PipeQueue>) {
+    let capacity = Capacity {
+        entries,
+        bytes: 1 << 20,
+    };
+    let queue = Arc::new(PipeQueue::new(capacity, holding()));
+    (WholeLines::new(queue.clone()), queue)
+}
+
+fn err(text: &str) -> Event {
+    Event::Stderr(text.to_owned())
+}
+
+/// What waits in a queue.
+fn waiting(queue: &PipeQueue) -> Vec<Event> {
+    std::iter::from_fn(|| queue.next(Some(Duration::ZERO))).collect()
+}
+
+#[test]
+fn pieces_of_standard_error_become_lines() {
+    let (lines, queue) = of_whole_lines(100);
+    for piece in [
+        "thread '",
+        "main",
+        "' panicked:\n",
+        "oh",
+        " no\nand",
+        " more",
+    ] {
+        lines.push(err(piece)).unwrap();
+    }
+    assert_eq!(
+        waiting(&queue),
+        [err("thread 'main' panicked:\n"), err("oh no\n")]
+    );
+    // Whatever else comes, comes behind it.
+    lines.push(text("out")).unwrap();
+    assert_eq!(waiting(&queue), [err("and more"), text("out")]);
+    lines.push(err("last")).unwrap();
+    lines.finish(Event::Return("1".to_owned()).into());
+    assert_eq!(
+        waiting(&queue),
+        [err("last"), Event::Return("1".to_owned())]
+    );
+}
+
+#[test]
+fn the_beginning_of_a_line_is_not_late_for_long() {
+    let (lines, queue) = of_whole_lines(100);
+    lines.push(err("name? ")).unwrap();
+    lines.end_turn(true).unwrap();
+    assert_eq!(waiting(&queue), [err("name? ")]);
+    lines.end_turn(true).unwrap();
+    assert!(waiting(&queue).is_empty());
+    // The first turn that ends may tear what is being written.
+    lines.push(err("50 ")).unwrap();
+    lines.end_turn(false).unwrap();
+    assert!(waiting(&queue).is_empty());
+    lines.push(err("%")).unwrap();
+    lines.end_turn(false).unwrap();
+    assert_eq!(waiting(&queue), [err("50 %")]);
+    lines.push(err("a")).unwrap();
+    lines.pass_rest().unwrap();
+    assert_eq!(waiting(&queue), [err("a")]);
+}
+
+#[test]
+fn a_long_line_goes_on_in_parts() {
+    let (lines, queue) = of_whole_lines(100);
+    for _ in 0..5000 {
+        lines.push(err("ß")).unwrap();
+    }
+    let parts = waiting(&queue);
+    assert_eq!(parts, [err(&"ß".repeat(2048)), err(&"ß".repeat(2048))]);
+    lines.push(err(&"x".repeat(10_000))).unwrap();
+    let rest = format!("{}{}", "ß".repeat(904), "x".repeat(10_000));
+    assert_eq!(waiting(&queue), [err(&rest)]);
+}
+
+#[test]
+fn what_has_no_room_in_memory_is_refused_and_kept_no_longer() {
+    let budget = Budget::new(64 << 20, Some(64 << 10));
+    let holding = SteppedCharge::new(budget.account("ada").empty(Purpose::Queue));
+    let capacity = Capacity {
+        entries: 100,
+        bytes: 1 << 20,
+    };
+    let lines = WholeLines::new(Arc::new(PipeQueue::new(capacity, holding)));
+    lines.push(err("begun")).unwrap();
+    let refused = lines.push(err(&"x\n".repeat(100_000))).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::LimitEngineMemory);
+    lines.end_turn(true).unwrap();
+}
