@@ -87,7 +87,7 @@ class Adapter:
 
         Errors: as of `create`.
         """
-        return Adapter(host(_instance(self, "fork").fork, _arguments.text("new_name", new_name)))
+        return Adapter(host(_instance(self, "fork")._raw.fork, _arguments.text("new_name", new_name)))
 
     def save(self, path: str) -> None:
         """Writes it to a folder in `/scratch`, in the format of PEFT.
@@ -96,7 +96,7 @@ class Adapter:
         path that does not begin with `/` is one in `/scratch`. Errors: `invalid-argument` for a path that lies
         elsewhere, `files-off`, `limit-files`, `disk-full`.
         """
-        host(_instance(self, "save").save, _arguments.text("path", path))
+        host(_instance(self, "save")._raw.save, _arguments.text("path", path))
 
     def load(self, path: str) -> None:
         """Puts the LoRA adapter of a folder in its place, which PEFT or `save` wrote there.
@@ -104,7 +104,7 @@ class Adapter:
         Errors: `invalid-adapter` where it does not fit the model, is damaged, or asks for what is not supported, and
         nothing changes then; `limit-adapters`; those of `save`.
         """
-        host(_instance(self, "load").load, _arguments.text("path", path))
+        host(_instance(self, "load")._raw.load, _arguments.text("path", path))
 
     def change(self, changes: Iterable[tuple[int, float]] = (), *, sigma: float | None = None) -> None:
         """Adds noise to its weights: of each seed, times a factor.
@@ -113,11 +113,11 @@ class Adapter:
         sigma (0.02 at first). `sigma` sets another one. `inferlet.zo.Optimizer` calls this. Errors: `adapter-busy`
         where another program changes it meanwhile; `invalid-adapter` where the weights would not be finite.
         """
-        raw = _instance(self, "change")
+        adapter = _instance(self, "change")
         # What has no end is not read to its end: more than the engine takes is refused there.
         given = list(islice(changes, _MAX_CHANGES + 1))
         listed = [_change(index, change) for index, change in enumerate(given)]
-        host(raw.change, listed, None if sigma is None else _arguments.number("sigma", sigma))
+        host(adapter._raw.change, listed, None if sigma is None else _arguments.number("sigma", sigma))
 
     @property
     def _raw(self) -> _adapter.Adapter:
@@ -134,11 +134,11 @@ class Adapter:
             held.__exit__(kind, error, traceback)
 
 
-def _instance(given: object, method: str) -> _adapter.Adapter:
-    """The engine's adapter of what a method was called on, which is a model in `Adapter.load(model, folder)`."""
+def _instance(given: object, method: str) -> Adapter:
+    """The adapter that a method was called on, which is a model in `Adapter.load(model, folder)`."""
     if not isinstance(given, Adapter):
         raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"{method} is a method of an adapter: `{_WRITTEN[method]}`")
-    return given._raw
+    return given
 
 
 def _change(index: int, change: tuple[int, float]) -> _adapter.Change:
