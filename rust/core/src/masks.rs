@@ -358,6 +358,14 @@ mod tests {
         }
     }
 
+    // rows: RS-091 RS-138
+    #[test]
+    fn the_last_slot_of_the_longest_context_has_masks() {
+        let last = MAX_LEN - 1;
+        assert_eq!(causal(last, 1), Ok(vec![vec![0, MAX_LEN]]));
+        assert_eq!(window(last, 1, 1, 0), Ok(vec![vec![last, 1]]));
+    }
+
     // rows: RS-138
     #[test]
     fn what_does_not_fit_is_refused_before_anything_is_made() {

@@ -346,17 +346,52 @@ mod tests {
     // rows: RS-074
     #[test]
     fn many_tokens_that_come_at_once_are_followed() {
-        let mut drafter = Drafter::of_n_grams();
-        let mut tokens: Vec<u32> = (0..4 * WINDOW as u32).collect();
-        for n in (WINDOW..tokens.len()).step_by(WINDOW - 1) {
-            make(&mut drafter, &tokens[..n], 8);
-            let Source::NGrams(grams) = &drafter.source else {
-                panic!("it looks n-grams up");
-            };
-            assert!(grams.held_bytes() <= drafter.n_bytes());
+        // Fewer than are remembered, and more.
+        for n_at_once in [WINDOW - 1, WINDOW + 1] {
+            let mut drafter = Drafter::of_n_grams();
+            let mut tokens: Vec<u32> = (0..4 * WINDOW as u32).collect();
+            for n in (WINDOW..tokens.len()).step_by(n_at_once) {
+                make(&mut drafter, &tokens[..n], 8);
+                let Source::NGrams(grams) = &drafter.source else {
+                    panic!("it looks n-grams up");
+                };
+                assert!(grams.held_bytes() <= drafter.n_bytes());
+            }
+            let last = tokens.len() as u32 - 10;
+            tokens.extend(last - 10..last);
+            assert_eq!(make(&mut drafter, &tokens, 8), [last, last + 1]);
         }
-        let last = tokens.len() as u32 - 10;
-        tokens.extend(last - 10..last);
-        assert_eq!(make(&mut drafter, &tokens, 8), [last, last + 1]);
+    }
+
+    /// What a shorter context no longer says is not drafted, nor what stands before more tokens than are remembered.
+    // rows: RS-074
+    #[test]
+    fn a_context_that_cannot_be_followed_is_read_anew() {
+        let before: [u32; 5] = [1, 2, 3, 60, 61];
+        let shorter = vec![9, 1, 2, 3];
+        let mut longer = before.to_vec();
+        longer.resize(before.len() + WINDOW, 7);
+        longer.extend([1, 2, 3]);
+        for after in [shorter, longer] {
+            let mut drafter = Drafter::of_n_grams();
+            make(&mut drafter, &before, 8);
+            assert_eq!(make(&mut drafter, &after, 8), [0; 0]);
+        }
+    }
+
+    // rows: RS-074
+    #[test]
+    fn nothing_is_forgotten_before_there_is_more_than_fits() {
+        let first: [u32; 5] = [1, 2, 3, 60, 61];
+        for (n, expected) in [(2 * WINDOW, vec![60, 61]), (2 * WINDOW + 1, Vec::new())] {
+            let mut tokens = vec![7; n];
+            tokens[..5].copy_from_slice(&first);
+            tokens[n - 3..].copy_from_slice(&first[..3]);
+            let mut drafter = Drafter::of_n_grams();
+            for end in [WINDOW, 2 * WINDOW] {
+                make(&mut drafter, &tokens[..end], 8);
+            }
+            assert_eq!(make(&mut drafter, &tokens, 8), expected, "of {n} tokens");
+        }
     }
 }

@@ -1,8 +1,11 @@
 //! The state machine of the generator, call by call, against a table of what each state allows.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::batch::Capabilities;
 use crate::errors::ErrorCode;
 use crate::ids::{ContextId, ProcessId};
 use crate::sampling::Params;
@@ -96,7 +99,7 @@ fn caps_stops_and_room_end_it() {
 #[test]
 fn a_retired_one_is_closed_unless_it_had_ended() {
     let mut retired = generator();
-    retired.retired = true;
+    retired.retire();
     assert_eq!(
         retired.open(5, ROOM).unwrap_err().code,
         ErrorCode::GeneratorRetired
@@ -104,9 +107,49 @@ fn a_retired_one_is_closed_unless_it_had_ended() {
     assert_eq!(retired.finish_reason(5, ROOM), Some(FinishReason::Closed));
     let mut ended = generator();
     ended.fold(1, Some(FinishReason::Stop), true);
-    ended.retired = true;
+    ended.retire();
     assert_eq!(ended.open(5, ROOM), Ok(None));
     assert_eq!(ended.finish_reason(5, ROOM), Some(FinishReason::Stop));
+    // Its cap was set when it had accepted as many tokens already.
+    let mut capped = generator();
+    capped.fold(2, None, true);
+    capped.max_tokens = Some(2);
+    capped.retire();
+    assert_eq!(capped.open(7, ROOM), Ok(None));
+    assert_eq!(capped.finish_reason(7, ROOM), Some(FinishReason::Length));
+}
+
+// rows: RS-071 RS-079
+#[test]
+fn a_constraint_ends_it_unless_a_stop_token_did() {
+    let (stop, length) = (FinishReason::Stop, FinishReason::Length);
+    let constraint = FinishReason::Constraint;
+    for (before, expected) in [
+        (None, constraint),
+        (Some(length), constraint),
+        (Some(stop), stop),
+    ] {
+        let mut generator = generator();
+        generator.fold(1, before, true);
+        generator.end_by_constraint();
+        assert_eq!(generator.finish_reason(6, ROOM), Some(expected));
+        assert_eq!(generator.open(6, ROOM), Ok(None));
+    }
+}
+
+/// Drafts are refused by the memory that they will take, and then counted by the memory that they take.
+// rows: RS-074
+#[test]
+fn drafts_take_as_much_memory_as_they_are_refused_by() {
+    let driver = Capabilities::default();
+    for drafting in [Drafting::None, Drafting::NGram, Drafting::Host] {
+        let mut generator = generator();
+        generator.set_mask(Some(Arc::from([2, 3, 1]))).unwrap();
+        let before = generator.held_bytes(&driver);
+        let more = generator.drafting_bytes(drafting);
+        generator.set_drafting(drafting).unwrap();
+        assert_eq!(generator.held_bytes(&driver), before + more, "{drafting:?}");
+    }
 }
 
 proptest! {

@@ -255,9 +255,8 @@ impl Crowd<'_> {
         find(self, target)
     }
 
-    /// Those that have a weight, in the order of ids.
+    /// Adds those that have a weight, in the order of ids.
     pub(super) fn list(&self, kept: &mut Vec<Candidate>) {
-        kept.clear();
         list(self, kept);
     }
 }

@@ -35,7 +35,7 @@ enum Choice<'a> {
     One(u32),
     /// The candidates that [`Scratch`] keeps.
     Kept,
-    /// So many that no list of them is made for one draw.
+    /// So many that no list of them is made for one draw: [`Scratch`] keeps none.
     Crowd(Crowd<'a>),
 }
 
@@ -411,5 +411,29 @@ mod tests {
             assert_eq!(draw(&kept, key), Some(owners[drawn]));
         }
         assert_eq!(seen, [true; 6]);
+    }
+
+    /// Which token is drawn does not tell whether the others were listed; what the list has room for does.
+    // rows: RS-115
+    #[test]
+    fn what_min_p_drops_takes_no_memory() {
+        let mut logits = vec![0.0_f32; 20_000];
+        (logits[7], logits[15_000]) = (5.0, 4.5);
+        let params = Params {
+            temperature: 1.0,
+            min_p: 0.5,
+            ..Params::ARGMAX
+        };
+        let key = Key {
+            seed: 1,
+            position: 0,
+            slot: 0,
+            draw: 0,
+        };
+        let mut scratch = Scratch::default();
+        let drawn = sample(&logits, &params, &[], key, &mut scratch).unwrap();
+        assert!([7, 15_000].contains(&drawn), "{drawn}");
+        let n_places = scratch.kept.capacity();
+        assert!(n_places < 100, "{n_places} places for 2 tokens");
     }
 }
