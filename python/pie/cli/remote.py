@@ -54,7 +54,7 @@ PrivateKeyOption = Annotated[
 
 _WEBSOCKET = {"http": "ws", "https": "wss"}
 # A command of a client that a message advises.
-_ADVICE = re.compile(r"`(pie (?:adapter|attach|install|logs|programs|ps|stop|uninstall)\b[^`]*)`")
+_ADVICE = re.compile(r"`(pie (?:adapter|attach|connection|install|logs|programs|ps|snapshot|stats|stop|topic|uninstall)\b[^`]*)`")
 _LAYERS = ("flag", "environment", "file", "default")
 
 
