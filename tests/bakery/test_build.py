@@ -354,6 +354,10 @@ def test_a_wait_of_the_sdk_that_rust_drops_is_told_too(tmp_path: Path) -> None:
     assert dropped == ["warning: unused return value\n --> src/lib.rs:6"]
     other = {**warning, "message": "unused return value of `trim`", "children": [{"level": "note", "message": "it returns a new text"}]}
     assert list(cargo._dropped_futures(json.dumps({**of_cargo, "message": other}), tmp_path)) == []
+    # What a macro prints may look so, and be anything.
+    for printed in ({**other, "children": 5}, {**other, "children": [5, {"message": 5}]}, {"code": {"code": "unused_must_use"}}):
+        assert list(cargo._dropped_futures(json.dumps({**of_cargo, "message": printed}), tmp_path)) == []
+    assert list(cargo._dropped_futures(json.dumps({**of_cargo, "manifest_path": 5, "message": warning}), tmp_path)) == []
 
 
 def test_what_a_macro_prints_is_no_message_of_cargo() -> None:

@@ -69,6 +69,10 @@ def test_the_fields_of_the_input_are_those_of_its_struct(tmp_path: Path, manifes
         ),
         ('struct Input {\n    /** a, } */\n    #[doc = "b: c,"]\n    a: u8, /* b: u8, */\n}\n' + MAIN, "  --a  u8  (required)\n"),
         (TYPED.replace("n: u32", '#[serde(rename = "count")] n: u32'), "  --count      u32             (may be left out)\n"),
+        (
+            'struct Value { a: u8, #[serde(rename = "default")] b: u8 }\n' + MAIN.replace("Input", "Value"),
+            "  --a        u8  (required)\n  --default  u8  (required)\n",
+        ),
         (TYPED.replace("n: u32", "#[serde(skip)] n: u32"), "  --full-name  Option<String>  (may be left out)\n  --type "),
         (TYPED.replace("n: u32", "#[serde(flatten)] n: More"), "Its main takes an Input, as JSON"),
         ("#[inferlet::main]\nfn main(words: Vec<String>) -> Result<()> { Ok(()) }\n", "Its main takes a Vec<String>, as JSON"),

@@ -75,8 +75,12 @@ test('a result and what is sent keep all digits of whole numbers', async () => {
 test('what cannot be held as a value is an error of the reader, and stays a text', async () => {
   const { peer, process } = await launched();
   peer.event(5, 'stdout', { text: '{', form: 'json' });
+  peer.event(5, 'stdout', { text: `[${'9'.repeat(4300)}]`, form: 'json' });
+  peer.event(5, 'stdout', { text: `[${'9'.repeat(4301)}]`, form: 'json' });
   peer.event(5, 'return', { value: 'null' });
-  const [sent] = await collected(process);
+  const [sent, long, longer] = await collected(process);
+  assert.deepEqual(long.value, [10n ** 4300n - 1n]);
+  assert.throws(() => longer.value, { code: 'invalid-argument', message: /4301 digits; 4300 are read at most.*read the text of the event/ });
   assert.throws(() => sent.value, { code: 'invalid-argument', message: /the value that the program sent cannot be held by JavaScript/ });
   assert.equal(sent.text, '{');
 });

@@ -1,6 +1,12 @@
 /** JSON whose whole numbers keep all of their digits: `JSON.parse` rounds those beyond 2^53. */
 
-/** As `JSON.parse`, but whole numbers beyond 2^53 - 1 are bigints. Throws as `JSON.parse` does. */
+/** More would hold up a browser for minutes: the time grows faster than the digits. */
+const MAX_DIGITS = 4300;
+
+/**
+ * As `JSON.parse`, but whole numbers beyond 2^53 - 1 are bigints. Throws as `JSON.parse` does, and a `RangeError` for
+ * one of more than 4300 digits.
+ */
 export function parseExactly(text: string): unknown {
   const rounded: unknown = JSON.parse(text);
   // A number beyond has 16 digits or more.
@@ -34,6 +40,7 @@ function mark(text: string): string | null {
       const digits = found?.[0] ?? '';
       end = at + Math.max(digits.length, 1);
       if (found?.[1] === undefined && found?.[2] === undefined && !Number.isSafeInteger(Number(digits))) {
+        if (digits.length > MAX_DIGITS) throw new RangeError(`a whole number of ${digits.length} digits; ${MAX_DIGITS} are read at most`);
         const begin = text[at - 1] === '-' ? at - 1 : at;
         pieces.push(text.slice(kept, begin), `"n${text.slice(begin, end)}"`);
         kept = end;

@@ -18,6 +18,9 @@ import { toAnswer, toId, toSchemas, type Schema } from './tools.js';
  */
 export let contextHandle: (context: Context) => host.ContextHandle;
 
+/** Whether the program still holds a context, and has not released it. */
+let isLive: (context: Context | undefined) => boolean;
+
 /**
  * A sequence of tokens that a model continues. What is filled in waits in a buffer until a pass computes it.
  *
@@ -28,8 +31,10 @@ export class Context implements Disposable {
   /** The model that it is bound to. */
   readonly model: Model;
   readonly #handle: host.ContextHandle;
+  #isReleased = false;
 
   static {
+    isLive = (context) => context !== undefined && !context.#isReleased;
     contextHandle = (context) => {
       if (typeof context !== 'object' || context === null || !(#handle in context)) {
         throw wrongType(`ctx must be a Context, not ${show(context)}`);
@@ -109,7 +114,7 @@ export class Context implements Disposable {
   idle(): Disposable {
     const handle = this.#handle;
     handle.beginIdle();
-    const scope = { isOpen: true };
+    const scope = { isOpen: true, context: new WeakRef<Context>(this) };
     const idle = {
       [Symbol.dispose]() {
         if (scope.isOpen) handle.endIdle();
@@ -136,6 +141,7 @@ export class Context implements Disposable {
 
   /** Frees the pages now. A second release does nothing. */
   release(): void {
+    this.#isReleased = true;
     this.#handle.release();
   }
 
@@ -278,13 +284,22 @@ export class Context implements Disposable {
   }
 }
 
+/** A scope of `idle`. What it knows of its context does not keep that alive. */
+interface IdleScope {
+  readonly isOpen: boolean;
+  readonly context: WeakRef<Context>;
+}
+
 /** Tells of scopes of `idle` that the program has let go of; made with the first of them. */
-let lostScopes: FinalizationRegistry<{ readonly isOpen: boolean }> | undefined;
+let lostScopes: FinalizationRegistry<IdleScope> | undefined;
 let isLostScopeTold = false;
 
-/** Tells, once, that a context bids nothing for good: nothing can end the scope any more. */
-function tellOfLostScope({ isOpen }: { readonly isOpen: boolean }): void {
-  if (!isOpen || isLostScopeTold) return;
+/**
+ * Tells, once, that a context bids nothing for good: nothing can end the scope any more. One that was idle to its own
+ * end is as it was meant.
+ */
+function tellOfLostScope({ isOpen, context }: IdleScope): void {
+  if (!isOpen || isLostScopeTold || !isLive(context.deref())) return;
   isLostScopeTold = true;
   const told = 'what `ctx.idle()` gave was dropped and not disposed of, so that the context bids nothing from there on';
   host.write('stderr', `warning: ${told}; write \`using _ = ctx.idle();\` in the block in which it is to bid nothing\n`);

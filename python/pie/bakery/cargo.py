@@ -18,9 +18,9 @@ from pie.errors import PieError
 # Every error of the compiler is shown, as far as a person would read.
 _SHOWN_CHARS = 64 << 10
 # The compiler counts its errors in one more, which is none of the program.
+_COUNTED = "error: aborting due to"
 # What the compiler and `must_use` of the SDK say of what has to be awaited.
 _OF_FUTURES = "futures do nothing unless"
-_COUNTED = "error: aborting due to"
 
 
 def build(folder: Path, *, locked: bool = False) -> bytes:
@@ -112,18 +112,20 @@ def _dropped_futures(said: str, folder: Path) -> Iterator[str]:
             continue
         lint = inner.get("code")
         if isinstance(lint, dict) and lint.get("code") == "unused_must_use" and _is_of_future(inner):
-            yield str(inner.get("rendered") or inner["message"]).strip()
+            yield str(inner.get("rendered") or inner.get("message")).strip()
 
 
 def _is_of_future(warning: Mapping[str, Any]) -> bool:
     """Whether what is dropped is a future, or what a function of the SDK gives to be awaited."""
-    notes = (note.get("message") for note in warning.get("children") or () if isinstance(note, dict))
-    return "Future" in str(warning.get("message")) or any(str(note).startswith(_OF_FUTURES) for note in notes)
+    children = warning.get("children")
+    # A macro may print what looks like a message of cargo.
+    notes = [str(note.get("message")) for note in children if isinstance(note, dict)] if isinstance(children, list) else []
+    return "Future" in str(warning.get("message")) or any(note.startswith(_OF_FUTURES) for note in notes)
 
 
 def _is_own(message: Mapping[str, Any], folder: Path) -> bool:
     """Whether a message of cargo is of the project itself."""
-    return Path(message.get("manifest_path", "/")).is_relative_to(folder.resolve())
+    return Path(str(message.get("manifest_path", "/"))).is_relative_to(folder.resolve())
 
 
 def _components(said: str, folder: Path) -> Iterator[Path]:

@@ -127,14 +127,15 @@ class App(typer.Typer):
 
 
 def _value_of(options: Sequence[str], given: Sequence[str]) -> str | None:
-    """The word that an option of these names was given as its value; None where it stands elsewhere."""
+    """The word that an option of these names was given as its value, the last time; None where it stands elsewhere."""
+    found = None
     for index, word in enumerate(given):
         if word == "--":
             break
         name, equals, value = word.partition("=")
         if name in options:
-            return value if equals else next(iter(given[index + 1 :]), None)
-    return None
+            found = value if equals else next(iter(given[index + 1 :]), None)
+    return found
 
 
 def _switches_bare(params: list[Any]) -> list[Any]:

@@ -50,8 +50,11 @@ def check_answers(project: Project, program: Component | Source) -> None:
 
 
 def may_read_arguments(project: Project, program: Component | Source) -> bool:
-    """Whether a program that answers requests may read what stands behind `--`. Its `fetch` is not given any of it."""
-    source = project.source if isinstance(project.source, Source) else program
+    """Whether a program that answers requests may read what stands behind `--`. Its `fetch` is not given any of it.
+
+    A package that it brings may read it too.
+    """
+    source = program if isinstance(program, Source) else project.source
     if not isinstance(source, Source):
         return True
     return any(_READS_ARGUMENTS.search(content) for path, content in source.files if path.endswith(_SOURCES))

@@ -132,9 +132,9 @@ def _write(target: Path, text: str) -> None:
     beside = place.with_name(f".{place.name[:_MAX_NAME_CHARS]}.{secrets.token_hex(8)}")
     try:
         with beside.open("x", encoding="utf-8") as file:
+            if place.exists():
+                beside.chmod(stat.S_IMODE(place.stat().st_mode))  # before anybody else can read what is written
             file.write(text)
-        if place.exists():
-            beside.chmod(stat.S_IMODE(place.stat().st_mode))
         beside.replace(place)
     except BaseException:
         beside.unlink(missing_ok=True)

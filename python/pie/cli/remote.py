@@ -53,10 +53,8 @@ PrivateKeyOption = Annotated[
 ]
 
 _WEBSOCKET = {"http": "ws", "https": "wss"}
-# A host, in brackets where it is an address of IPv6, and a port.
-_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:?#\[\]@]+):[0-9]{1,5}(/.*)?")
 # A command of a client that a message advises.
-_ADVICE = re.compile(r"`(pie (?:adapter|attach|install|logs|programs|ps|stop|uninstall)\b[^`]*)`")
+_ADVICE = re.compile(r"`(pie (?:adapter|attach|connection|install|logs|programs|ps|snapshot|stats|stop|topic|uninstall)\b[^`]*)`")
 _LAYERS = ("flag", "environment", "file", "default")
 
 
@@ -107,14 +105,12 @@ def credentials(config: Config) -> dict[str, Any]:
 
 
 def websocket_address(address: str) -> str:
-    """The WebSocket that is meant by an address: `ws://HOST:PORT`, also for `http://HOST:PORT` and `HOST:PORT` alone.
+    """The WebSocket that is meant by an address: `ws://HOST:PORT` for `http://HOST:PORT`.
 
-    What is not an address stays as it is: connecting says so.
+    Anything else stays as it is: the client takes `HOST:PORT` too, and says what is not an address.
     """
     scheme, separator, rest = address.partition("://")
-    if separator:
-        return f"{_WEBSOCKET[scheme.lower()]}://{rest}" if scheme.lower() in _WEBSOCKET else address
-    return f"ws://{address}" if _HOST_AND_PORT.fullmatch(address) else address
+    return f"{_WEBSOCKET[scheme.lower()]}://{rest}" if separator and scheme.lower() in _WEBSOCKET else address
 
 
 def refuse_server_options(options: Mapping[str, object]) -> None:

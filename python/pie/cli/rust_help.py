@@ -74,10 +74,12 @@ def of_crate(folder: Path) -> list[str] | None:
     if not parameters:
         return ["It takes no input."]
     kind = _one_line(parameters[0].partition(":")[2])
+    if fields := _fields(kind, texts):
+        return fields
     if kind.rpartition("::")[2] == "Value":
         return ["It takes any input."]
     article = "an" if kind.startswith(_AFTER_AN) else "a"
-    return _fields(kind, texts) or [f"Its main takes {article} {kind}, as JSON; its manifest does not say more."]
+    return [f"Its main takes {article} {kind}, as JSON; its manifest does not say more."]
 
 
 def _sources(folder: Path) -> list[bytes]:
@@ -158,10 +160,11 @@ def _fields(name: str, texts: list[str]) -> list[str]:
         if (field := _FIELD.fullmatch(part)) is None:
             return []
         said = _serde(field["attributes"])
+        renamed = _RENAME.search(said)
+        said = _RENAME.sub("", said)  # a field may be called `skip` or `default`
         if re.search(r"\bskip(?:_deserializing)?\b", said):
             continue
-        renamed = _RENAME.search(said)
-        if _OTHERWISE.search(_RENAME.sub("", said)) or (renamed is not None and _WORD.fullmatch(renamed[1]) is None):
+        if _OTHERWISE.search(said) or (renamed is not None and _WORD.fullmatch(renamed[1]) is None):
             return []
         key = field["name"] if case is None else _CASES[case[1]](field["name"].split("_"))
         kind = _one_line(field["type"])

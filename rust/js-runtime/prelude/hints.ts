@@ -39,11 +39,8 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   'runtime.call': '`runtime.spawn(program, input)` starts another program, and `await child.wait()` gives what it returned',
 };
 
-/** Functions of classes that are looked for in their instances: how they are written. */
-const OF_CLASSES: Readonly<Record<string, string>> = {
-  open: 'open is a function of the class: `Context.open(model, name)`',
-  take: 'take is a function of the class: `Context.take(model, name)`',
-};
+/** Functions of classes that are looked for in their instances. */
+const OF_CLASSES: ReadonlySet<string> = new Set(['Adapter.open', 'Context.open', 'Context.take']);
 
 /** The whole message that stands in place of `message`; undefined where that says enough. */
 export function explained(message: string, frames: string): string | undefined {
@@ -198,9 +195,8 @@ function notAFunction(place: Place | undefined): string | undefined {
     if (CHILD_METHODS.test(name) && isAwaitedChild(owner, place.text)) {
       return `${whole} is not a function; \`await runtime.spawn(...)\` gives what the child returned: leave that \`await\` out`;
     }
-    const mayBeContext = /\bContext\b/.test(place.text) && !declares(owner, place.text);
-    const ofClass = mayBeContext && Object.hasOwn(OF_CLASSES, name) ? OF_CLASSES[name] : undefined;
-    if (ofClass !== undefined) fallback ??= `${whole} is not a function; ${ofClass}`;
+    const ofClass = `${instanceOf(owner, place.text)}.${name}`;
+    if (OF_CLASSES.has(ofClass)) fallback ??= `${whole} is not a function; ${name} is a function of the class: \`${ofClass}(model, name)\``;
     else if (!methods().includes(name)) fallback ??= `${whole} is not a function${meant(name, methods())}`;
     else if (isNear && !isPlain(owner, begin, place.text)) guess ??= `${whole} is not a function; where ${plainOwner(owner)} is a promise, write \`await\` before the call that gives it`;
   }
@@ -213,6 +209,16 @@ const CHILD_METHODS = /^(?:cancel|wait)$/;
 /** Whether a name holds what a child returned, as it is awaited where it is started. */
 function isAwaitedChild(owner: string, text: string): boolean {
   return /^[\w$]+$/.test(owner) && new RegExp(`(?<![\\w$])${escaped(owner)}\\s*=\\s*await\\s+(?:runtime\\s*\\.\\s*)?spawn\\s*\\(`).test(text);
+}
+
+/** Of which class a name holds an instance, as far as its source says that: it is typed, or made by that class. */
+function instanceOf(owner: string, text: string): string | undefined {
+  const name = owner.slice(owner.lastIndexOf('.') + 1);
+  if (!/^[\w$]+$/.test(name)) return undefined;
+  const word = `(?<![\\w$])${escaped(name)}`;
+  const made = new RegExp(`${word}\\s*(?::\\s*|=\\s*(?:new\\s+)?)(Adapter|Context)\\b`).exec(text);
+  // An adapter is not copied without a name.
+  return made?.[1] ?? (new RegExp(`${word}\\s*=\\s*[\\w$.]+\\.fork\\s*\\(\\s*\\)`).test(text) ? 'Context' : undefined);
 }
 
 /** What stands before the dot, in words. */

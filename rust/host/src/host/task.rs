@@ -49,16 +49,18 @@ impl EndReporter {
         }
     }
 
-    /// Closes the outputs and reports how the process ended.
+    /// Closes the outputs and reports how the process ended. One whose last output has no room has failed.
     fn report(&mut self, outcome: Result<String, Failure>, outputs: &[Output; 2]) {
+        let mut closed = Ok(());
         for output in outputs {
-            output.finish();
+            closed = closed.and(output.finish());
         }
         // Before it is told anywhere that the process has ended.
-        drop(self.record.events.pass_rest());
-        self.report_last(match outcome {
-            Ok(value) => Event::Return(value),
-            Err(failure) => Event::Error(failure),
+        closed = closed.and(self.record.events.pass_rest());
+        self.report_last(match (outcome, closed) {
+            (Ok(value), Ok(())) => Event::Return(value),
+            (Ok(_), Err(error)) => Event::Error(error.into()),
+            (Err(failure), _) => Event::Error(failure),
         });
     }
 
@@ -104,6 +106,11 @@ pub(super) async fn run(mut reporter: EndReporter, program: Program, input: Stri
         error = past_wall_limit(record.limits.wall) => Err(Failure::from(error)),
         outcome = program => outcome.and_then(|value| answered(&record, value)),
     };
+    let outcome = outcome.and_then(|value| {
+        // What it wrote itself comes before a warning.
+        record.events.pass_rest()?;
+        Ok(value)
+    });
     if outcome.is_ok() {
         record.warn_at_end();
     }

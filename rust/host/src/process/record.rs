@@ -366,10 +366,14 @@ impl ProcessRecord {
         if !self.events.has_room(EventKind::Stderr) || !self.warned.note(mistake) {
             return;
         }
+        if let Err(error) = self.events.pass_rest() {
+            // That was written by the program itself.
+            self.stop(error);
+            return;
+        }
         let line = format!("warning: {}\n", mistake.advice());
         // Where its user has no memory left for a line, it ends with the error of that soon enough.
-        let begun = self.events.pass_rest();
-        drop(begun.and_then(|()| self.events.push(Event::Stderr(line))));
+        drop(self.events.push(Event::Stderr(line)));
     }
 
     /// Counts what the program writes.

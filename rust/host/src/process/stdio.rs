@@ -11,6 +11,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use super::queue::{EventQueue, writable};
 use super::record::ProcessRecord;
+use crate::Error;
 use crate::event::{Event, EventKind};
 use crate::limits::STREAM_BYTES;
 use crate::sandbox::panicked::PanicListener;
@@ -66,13 +67,16 @@ impl Output {
     }
 
     /// Sends what is left of a character that was never completed.
-    pub(crate) fn finish(&self) {
+    ///
+    /// # Errors
+    /// Those of [`EventQueue::push`].
+    pub(crate) fn finish(&self) -> Result<(), Error> {
         let torn = std::mem::take(&mut *lock(&self.torn));
-        if !torn.is_empty() {
-            let rest = String::from_utf8_lossy(&torn).into_owned();
-            // Three bytes at most: where there is no room for them, the end says so.
-            drop(self.record.events.push((self.event)(rest)));
+        if torn.is_empty() {
+            return Ok(());
         }
+        let rest = String::from_utf8_lossy(&torn).into_owned();
+        self.record.events.push((self.event)(rest))
     }
 }
 

@@ -532,13 +532,13 @@ async fn recipes_1(server: &str, model: &Model, ctx: &mut Context) -> Result<()>
 async fn recipes_2(server: &str, model: &Model, ctx: &mut Context) -> Result<()> {
     use inferlet::sample::Logprob;
 
-    ctx.cue();
+    ctx.flush().await?;
     let mut best = (f32::NEG_INFINITY, Vec::new());
     for _ in 0..4 {
         let branch = ctx.fork()?;
         let tokens = branch.generate(Sampler::top_p(1.0, 0.95)).max_tokens(32).collect_tokens().await?;
         let mut scored = ctx.fork()?;
-        let before = scored.buffer().len() as u32;
+        let before = scored.cue().buffer().len() as u32;
         scored.append(&tokens);
         let mut fwd = scored.forward();
         let places = (before - 1..).zip(&tokens);

@@ -6,6 +6,7 @@
 //! long.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::futures::Notified;
@@ -22,6 +23,9 @@ const MOST_BYTES: usize = 4 << 10;
 pub(crate) struct WholeLines {
     events: Arc<dyn EventQueue>,
     rest: Mutex<Rest>,
+    /// Whether there is a rest, so that a turn that ends without one takes no lock. What a program writes in a turn is
+    /// written before that turn ends.
+    has_rest: AtomicBool,
 }
 
 /// The beginning of a line.
@@ -38,6 +42,7 @@ impl WholeLines {
         Self {
             events,
             rest: Mutex::default(),
+            has_rest: AtomicBool::new(false),
         }
     }
 
@@ -59,14 +64,17 @@ impl WholeLines {
     /// # Errors
     /// Those of [`EventQueue::push`].
     pub(crate) fn end_turn(&self, waits: bool) -> Result<(), Error> {
+        if !self.has_rest.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let mut rest = lock(&self.rest);
-        let is_there = !rest.text.is_empty();
-        let is_due = waits || std::mem::replace(&mut rest.has_seen_turn, is_there);
+        let is_due = waits || std::mem::replace(&mut rest.has_seen_turn, true);
         if is_due { self.pass(&mut rest) } else { Ok(()) }
     }
 
     fn pass(&self, rest: &mut Rest) -> Result<(), Error> {
         let Rest { text, .. } = std::mem::take(rest);
+        self.has_rest.store(false, Ordering::Relaxed);
         if text.is_empty() {
             return Ok(());
         }
@@ -84,6 +92,8 @@ impl WholeLines {
         } else {
             n_whole
         };
+        self.has_rest
+            .store(n_whole < rest.text.len(), Ordering::Relaxed);
         if n_whole == 0 {
             return Ok(());
         }
@@ -126,7 +136,8 @@ impl EventQueue for WholeLines {
     }
 
     fn finish(&self, event: Arc<Event>) {
-        // Where there is no room for it, the last event says so.
+        // Whoever ends a program that returned has passed it on before. For a rest that is there the last event is an
+        // error already.
         drop(self.pass_rest());
         self.events.finish(event);
     }
