@@ -263,7 +263,8 @@ pub(super) fn released() -> Error {
     Error::new(
         ErrorCode::ContextReleased,
         "this context was released; make another one, or fork it before releasing it. Where the end of a block \
-         released it (`using`, `with`, in Rust its scope), await what it generates before that end",
+         released it (`using`, `with`, in Rust its scope), await what it generates before that end: \
+         `return await ...`, in Rust `.await?`",
     )
 }
 

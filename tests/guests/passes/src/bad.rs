@@ -129,6 +129,10 @@ async fn attempt(
         temperature: f32::NAN,
         k: 1,
     };
+    let wide = Distribution {
+        temperature: 1.0,
+        k: u32::MAX,
+    };
     let mut fwd = ctx.forward();
     match name {
         "index" => drop(fwd.input(&[3]).sample(&[1], Sampler::Argmax)),
@@ -141,6 +145,7 @@ async fn attempt(
         "endless temperature" => drop(fwd.sample(&[0], Sampler::top_k(f32::INFINITY, 5))),
         "share" => drop(fwd.sample(&[0], warm)),
         "probed temperature" => drop(fwd.probe(0, hot)),
+        "probed k" => drop(fwd.probe(0, wide)),
         "k" => drop(fwd.sample(&[0], Sampler::top_k(1.0, 0))),
         "draws" => drop(fwd.sample(&[0], Sampler::multinomial(1.0, 0))),
         "nothing allowed" => drop(fwd.mask(&[4096])),
