@@ -66,6 +66,9 @@ class ModelStats(TypedDict):
     healthy at 0.
     """
 
+    n_faults: int
+    """Times that something was as it cannot be: faults of the engine itself. It is sound at 0."""
+
     n_batches: int
     """Batches planned so far."""
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Files and folders (with a slash), the ground first. A file of a folder may have a layer of its own.
 CORE_LAYERS = [
-    {"ids.rs", "slab.rs", "hash.rs", "errors/"},
+    {"ids.rs", "slab.rs", "hash.rs", "faults.rs", "errors/"},
     {"brle.rs", "budget.rs", "settings.rs", "command.rs", "bus/", "market/"},
     {"masks.rs"},
     {"sampling/"},
@@ -21,7 +21,7 @@ CORE_LAYERS = [
     {"sched/", "generation/", "kv/"},
     {"context/"},
     # What the engine is made of, below what it does: forward passes and snapshots as values, then its three parts.
-    {"engine/faults.rs", "engine/histogram.rs", "engine/costs.rs", "engine/forward.rs", "engine/kept.rs", "engine/adapters.rs"},
+    {"engine/histogram.rs", "engine/costs.rs", "engine/forward.rs", "engine/kept.rs", "engine/adapters.rs"},
     {"engine/command_queue.rs", "engine/late_list.rs"},
     {"engine/requests.rs", "engine/idle.rs", "engine/totals.rs"},
     {"engine/owned.rs", "engine/waiting.rs", "engine/device.rs"},

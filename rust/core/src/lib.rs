@@ -14,6 +14,7 @@ mod context;
 pub mod dummy;
 pub mod engine;
 pub mod errors;
+mod faults;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod generation;

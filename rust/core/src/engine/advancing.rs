@@ -3,11 +3,11 @@
 use super::Engine;
 use super::device::Running;
 use super::drafts::drafts_to_come;
-use super::faults::Faults;
 use super::judging::{Became, Judged, follow_verdict, judge, standing};
 use crate::batch::SequenceRows;
 use crate::context::{Pass, PassKind};
 use crate::errors::Error;
+use crate::faults::Faults;
 use crate::generation::{Drafts, Drawn, FinishReason, Generator, Next, fold};
 use crate::ids::{BatchId, ContextId, PassId};
 
@@ -161,10 +161,12 @@ impl Engine {
             self.totals.n_drafts_accepted += u64::from(n_accepted);
             context.lane.roll_back(&mut self.device.store, n_computed);
         }
-        let generator = kind.generator().filter(|_| judged.next.is_some());
-        let generator = generator.and_then(|id| self.owned.generators.get_mut(id.0));
-        if let Some(drafter) = generator.and_then(Generator::drafter) {
-            drafter.turn(n_drafts, n_accepted);
+        if let Some(id) = kind.generator().filter(|_| judged.next.is_some()) {
+            let generator = self.owned.generators.get_mut(id.0);
+            faults.expect(generator.is_some(), "what was judged has no generator");
+            if let Some(drafter) = generator.and_then(Generator::drafter) {
+                drafter.turn(n_drafts, n_accepted);
+            }
         }
         let goes_on = judged.runs_ahead || matches!(kind, PassKind::Run(_));
         let mut drafts = Drafts::NONE;
@@ -179,11 +181,16 @@ impl Engine {
     /// Of a pass rows may have been kept, since their masks had not come when their batch was answered: by masks that
     /// have come since, they are drawn from.
     pub(super) fn keep_late(&mut self, id: ContextId, now_ns: u64) {
-        let context = self.owned.contexts.get(id.0);
-        let pass = context.and_then(|context| context.pass.as_ref());
-        if let Some(pass) = pass.filter(|pass| pass.awaits_masks()) {
+        let faults = &mut self.totals.faults;
+        let Some(context) = self.owned.contexts.get(id.0) else {
+            return faults.count("what rows were kept of has no context");
+        };
+        let Some(pass) = &context.pass else {
+            // It ran ahead, and was forgotten.
+            return;
+        };
+        if pass.awaits_masks() {
             let begins = self.waiting.late.begin(pass.id, now_ns);
-            let faults = &mut self.totals.faults;
             faults.expect(begins, "what awaits masks has no room for its rows");
         }
         self.add_draws(id);
@@ -232,10 +239,13 @@ impl Engine {
     fn drop_run(&mut self, sequence: &Running) {
         self.totals.n_followers_dropped += u64::from(sequence.follows);
         let id = sequence.context;
-        let context = self.owned.contexts.get_mut(id.0);
-        let Some(context) = context.filter(|context| context.lease.is_none()) else {
-            return;
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            let faults = &mut self.totals.faults;
+            return faults.count("what a batch ran has no context");
         };
+        if context.lease.is_some() {
+            return;
+        }
         context.roll_back(&mut self.device.store);
         if context.is_to_go() {
             context.suspend(&mut self.device.store);
@@ -264,9 +274,12 @@ impl Engine {
                 finish.is_none() && is_used == Some(true)
             }
         };
-        let context = self.owned.contexts.get_mut(id.0);
-        let Some(context) = context.filter(|_| is_used) else {
+        if !is_used {
             return;
+        }
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            let faults = &mut self.totals.faults;
+            return faults.count("what was answered has no context");
         };
         let (hold, habit) = (&mut self.waiting.hold, &mut context.habit);
         hold.answered(habit, self.totals.n_batches, now_ns);
@@ -296,7 +309,8 @@ impl Engine {
         }
     }
 
-    /// Ends a pass with an error; what it computed is dropped. One that runs ahead just ends.
+    /// Ends a pass with an error; what it computed is dropped. One that runs ahead just ends, and one that its program
+    /// has given up or released since has ended: nothing is done for it.
     pub(super) fn fail(&mut self, id: ContextId, pass: PassId, error: Error) {
         let Some(context) = self.owned.contexts.get_mut(id.0) else {
             return;

@@ -19,10 +19,12 @@ impl Engine {
     /// # Errors
     /// A sentence that names the first that is broken: a fault of the engine.
     pub fn check(&self) -> Result<(), String> {
-        if let Some((n, first)) = self.totals.faults.first() {
-            return Err(format!(
-                "{n} times something was as it cannot be, first: {first}"
-            ));
+        for faults in [&self.totals.faults, self.device.store.faults()] {
+            if let Some((n, first)) = faults.first() {
+                return Err(format!(
+                    "{n} times something was as it cannot be, first: {first}"
+                ));
+            }
         }
         self.check_pages()?;
         self.market.check()?;

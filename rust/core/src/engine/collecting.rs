@@ -66,6 +66,8 @@ impl Engine {
         }
         let origin = before.and_then(|before| before.origin);
         let owner = self.owned.processes.get_mut(&process);
+        let faults = &mut self.totals.faults;
+        faults.expect(owner.is_some(), "a context has no process");
         if let Some((owner, origin)) = owner.zip(origin) {
             owner.seeds.count(origin);
         }

@@ -126,8 +126,9 @@ impl Engine {
         let ended = sequences.filter(|sequence| !(sequence.follows && overtakes));
         let users = ended.map(|sequence| sequence.context);
         for id in users.chain(batch.restores.iter().map(|restore| restore.context)) {
-            if let Some(context) = self.owned.contexts.get_mut(id.0) {
-                context.lane.reset(&mut self.device.store);
+            match self.owned.contexts.get_mut(id.0) {
+                Some(context) => context.lane.reset(&mut self.device.store),
+                None => self.totals.faults.count("what is moved has no context"),
             }
         }
     }
@@ -156,22 +157,24 @@ impl Engine {
     /// The batch has brought back pages of a context of which it computed nothing.
     fn end_restore(&mut self, restore: PageRestore) {
         let id = restore.context;
-        if let Some(context) = self.owned.contexts.get_mut(id.0) {
-            context.lease = None;
-            let pass = context.pass.as_ref();
-            if pass.is_some_and(|pass| pass.id == restore.pass) {
-                context.trim(&mut self.device.store);
-            } else {
-                // What was found for its pass may be none of the tokens of the one that was entered since.
-                context.roll_back(&mut self.device.store);
-            }
-            if context.is_to_go() {
-                context.suspend(&mut self.device.store);
-            }
-            self.bury(id);
-            self.renew_ticket(id);
-            self.rest(id);
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            let faults = &mut self.totals.faults;
+            return faults.count("what is moved has no context");
+        };
+        context.lease = None;
+        let pass = context.pass.as_ref();
+        if pass.is_some_and(|pass| pass.id == restore.pass) {
+            context.trim(&mut self.device.store);
+        } else {
+            // What was found for its pass may be none of the tokens of the one that was entered since.
+            context.roll_back(&mut self.device.store);
         }
+        if context.is_to_go() {
+            context.suspend(&mut self.device.store);
+        }
+        self.bury(id);
+        self.renew_ticket(id);
+        self.rest(id);
     }
 
     /// What is ready of a context has changed while its pass waits.

@@ -169,14 +169,20 @@ impl Engine {
 
     /// A pass that drew counts for the seeds of later ones.
     fn count_origin(&mut self, context: ContextId, pass: &Pass) {
-        let (Some(origin), Some(state)) = (pass.origin, self.owned.contexts.get_mut(context.0))
-        else {
+        let Some(origin) = pass.origin else {
             return;
+        };
+        let faults = &mut self.totals.faults;
+        let Some(state) = self.owned.contexts.get_mut(context.0) else {
+            return faults.count("a pass that drew has no context");
         };
         if let Some(before) = &mut state.before {
             before.origin = Some(origin);
-        } else if let Some(process) = self.owned.processes.get_mut(&state.process) {
-            process.seeds.count(origin);
+            return;
+        }
+        match self.owned.processes.get_mut(&state.process) {
+            Some(process) => process.seeds.count(origin),
+            None => faults.count("a context has no process"),
         }
     }
 

@@ -1,11 +1,11 @@
 //! What a generation drew is judged, and its pass goes on by the verdict: a step, a run to the end, and what ran ahead
 //! alike.
 
-use super::faults::Faults;
 use crate::budget::TokenBudget;
 use crate::config::EngineConfig;
 use crate::context::{Context, Pass, PassKind};
 use crate::errors::Error;
+use crate::faults::Faults;
 use crate::generation::{Drawn, FinishReason, Generator, Next, Standing, fold};
 use crate::slab::Slab;
 

@@ -91,9 +91,12 @@ impl Engine {
             Some(_) | None => return mask.map(drop),
         };
         let state = self.owned.contexts.get(id.0);
-        let pass = state.and_then(|state| state.pass.as_ref());
-        let draws = |pass: &Pass| pass.draws() && !(pass.is_ready() && pass.n_tokens() == 0);
-        if !pass.is_none_or(draws) {
+        let Some(pass) = state.and_then(|state| state.pass.as_ref()) else {
+            self.totals.faults.count("a request has no pass");
+            return mask.map(drop);
+        };
+        let draws = pass.draws() && !(pass.is_ready() && pass.n_tokens() == 0);
+        if !draws {
             return mask.map(drop);
         }
         let error = match mask.and_then(|mask| self.with_own_mask(id, mask)) {
@@ -110,7 +113,7 @@ impl Engine {
     }
 
     /// A token mask that came late, with that of the generator.
-    fn with_own_mask(&self, context: ContextId, mask: TokenMask) -> Result<TokenMask> {
+    fn with_own_mask(&mut self, context: ContextId, mask: TokenMask) -> Result<TokenMask> {
         match self.mask_of_generator(context) {
             Some(own) => mask.and(&own, self.config.driver.vocab_size),
             None => Ok(mask),
@@ -118,13 +121,17 @@ impl Engine {
     }
 
     /// The token mask of the generator of a step under way, which restricts it beside that of the step.
-    fn mask_of_generator(&self, id: ContextId) -> Option<Arc<[u32]>> {
-        let pass = self.owned.contexts.get(id.0)?.pass.as_ref()?;
-        self.owned
-            .generators
-            .get(pass.kind.generator()?.0)?
-            .mask
-            .clone()
+    fn mask_of_generator(&mut self, id: ContextId) -> Option<Arc<[u32]>> {
+        let context = self.owned.contexts.get(id.0);
+        let Some(pass) = context.and_then(|context| context.pass.as_ref()) else {
+            self.totals.faults.count("a request has no pass");
+            return None;
+        };
+        let Some(generator) = self.owned.generators.get(pass.kind.generator()?.0) else {
+            self.totals.faults.count("a generation has no generator");
+            return None;
+        };
+        generator.mask.clone()
     }
 
     /// The masks that have come of late rows of a batch, in the order of the rows. A driver that draws by itself gets
@@ -153,6 +160,7 @@ impl Engine {
         self.now_ns = now_ns;
         let id = drawn.context;
         let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            // It was released since.
             return;
         };
         let pass = context.pass.as_mut().filter(|pass| pass.id == drawn.pass);
@@ -204,7 +212,7 @@ impl Engine {
     pub(super) fn add_draws(&mut self, id: ContextId) {
         let context = self.owned.contexts.get_mut(id.0);
         let Some(pass) = context.and_then(|context| context.pass.as_mut()) else {
-            return;
+            return self.totals.faults.count("what has late rows has no pass");
         };
         let name = pass.id;
         while let Some((place, logits, read)) = pass.next_draw() {

@@ -28,7 +28,6 @@ mod device;
 mod displacing;
 mod draft_models;
 mod drafts;
-mod faults;
 mod folding;
 mod following;
 mod forward;

@@ -255,8 +255,13 @@ impl Engine {
 
     /// Makes a context with the content of a snapshot of that path one of the process.
     pub(super) fn own(&mut self, process: ProcessId, context: Context, path: u64) -> ContextId {
-        let seeds = self.owned.processes.get_mut(&process);
-        let path = seeds.map_or(path, |process| process.seeds.open(path));
+        let path = match self.owned.processes.get_mut(&process) {
+            Some(process) => process.seeds.open(path),
+            None => {
+                self.totals.faults.count("who opens a snapshot is missing");
+                path
+            }
+        };
         self.owned.add_context(context.given_to(process, path))
     }
 }

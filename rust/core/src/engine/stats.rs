@@ -71,6 +71,8 @@ stats! {
         /// Those of them that were abandoned, and commands that were. While there is any the engine gives no batch: it
         /// is healthy at 0.
         pub n_stuck: u64,
+        /// Times that something was as it cannot be: faults of the engine itself. It is sound at 0.
+        pub n_faults: u64,
         /// Batches planned so far.
         pub n_batches: u64,
         /// Batches that their driver failed, those included that were abandoned.
@@ -190,6 +192,7 @@ impl Engine {
             n_waiting_max: totals.n_waiting_max,
             n_in_flight: self.device.in_flight.len() as u64,
             n_stuck: self.device.n_stuck() as u64,
+            n_faults: totals.faults.n() + self.device.store.faults().n(),
             n_batches: totals.n_batches,
             n_failed_batches: totals.n_failed_batches,
             n_device_losses: totals.n_device_losses,

@@ -153,6 +153,8 @@ impl Engine {
         let counts = !generator.seed.is_settled() && !state.drafts;
         let origin = counts.then(|| state.origin(&self.device.store));
         let process = self.owned.processes.get(&process);
+        let faults = &mut self.totals.faults;
+        faults.expect(process.is_some(), "a generator has no process");
         let template = generator.draws_by(one_step, || {
             let derived = process.zip(origin);
             derived.map_or(0, |(process, origin)| process.seeds.seed(origin))

@@ -1,7 +1,7 @@
 //! What an engine counts as it happens.
 
-use super::faults::Faults;
 use super::histogram::Histogram;
+use crate::faults::Faults;
 
 /// What happened so far.
 #[derive(Debug, Default)]

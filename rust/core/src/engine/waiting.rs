@@ -2,12 +2,12 @@
 //! rows whose token masks come late.
 
 use super::costs::Costs;
-use super::faults::Faults;
 use super::idle::IdleList;
 use super::late_list::LateList;
 use super::requests::ticket;
 use crate::config::{EngineConfig, nanoseconds};
 use crate::context::Context;
+use crate::faults::Faults;
 use crate::ids::ContextId;
 use crate::sched::{Hold, Pace, Queue};
 

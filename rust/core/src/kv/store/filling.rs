@@ -108,7 +108,10 @@ impl PageStore {
     /// Takes the page out of a node that nobody else holds or uses, and drops the caller's hold. None: it is shared, or
     /// not on the device; the hold stays.
     pub(crate) fn reclaim(&mut self, id: NodeId) -> Option<PageId> {
-        let node = self.nodes.get_mut(id.0)?;
+        let Some(node) = self.nodes.get(id.0) else {
+            self.faults.count("a node that is held is missing");
+            return None;
+        };
         let Place::Device(page) = node.place else {
             return None;
         };
@@ -134,15 +137,17 @@ impl PageStore {
     /// A node that was not on the device is there, without users. The caller adds a user, or settles it.
     pub(super) fn arrive_from(&mut self, id: NodeId, page: PageId, moving: Option<BatchId>) {
         let Some(node) = self.nodes.get_mut(id.0) else {
-            return;
+            return self.faults.count("a node that arrives is missing");
         };
         (node.place, node.moving) = (Place::Device(page), moving);
         self.n_idle += 1;
-        if let Some(parent) = node.parent
-            && let Some(parent_node) = self.nodes.get_mut(parent.0)
-        {
-            parent_node.n_device_children += 1;
-            self.idle.remove(&(parent_node.stamp, parent));
-        }
+        let Some(parent) = node.parent else {
+            return;
+        };
+        let Some(parent_node) = self.nodes.get_mut(parent.0) else {
+            return self.faults.count("the parent of a node is missing");
+        };
+        parent_node.n_device_children += 1;
+        self.idle.remove(&(parent_node.stamp, parent));
     }
 }

@@ -22,6 +22,7 @@ use hashbrown::HashTable;
 
 use super::content::Content;
 use super::{HostPool, PagePool};
+use crate::faults::Faults;
 use crate::ids::{BatchId, PageId, UserId};
 use crate::slab::Slab;
 
@@ -66,6 +67,7 @@ pub(crate) struct PageStore {
     is_searched: bool,
     /// Lists of pages that have a name.
     n_lists: u64,
+    faults: Faults,
 }
 
 impl PageStore {
@@ -85,6 +87,7 @@ impl PageStore {
             totals: StoreTotals::default(),
             is_searched: true,
             n_lists: 0,
+            faults: Faults::default(),
         }
     }
 
@@ -140,6 +143,11 @@ impl PageStore {
 
     pub(crate) const fn totals(&self) -> StoreTotals {
         self.totals
+    }
+
+    /// What was as it cannot be.
+    pub(crate) const fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {

@@ -53,15 +53,17 @@ impl PageStore {
         moves: &mut Moves,
     ) {
         self.discharge(owner, 1);
-        if let Place::Host(slot) = self.place(id) {
-            self.arrive_from(id, page, Some(batch));
-            moves.ins.push(Move {
-                node: id,
-                page,
-                slot,
-            });
-            self.totals.n_copied_in += 1;
-        }
+        let Place::Host(slot) = self.place(id) else {
+            self.pool.release(page);
+            return self.faults.count("a node of the host is not there");
+        };
+        self.arrive_from(id, page, Some(batch));
+        moves.ins.push(Move {
+            node: id,
+            page,
+            slot,
+        });
+        self.totals.n_copied_in += 1;
     }
 
     /// The batch is done. After a failure, what it should have copied is as it was before, or has to be computed again.
@@ -125,6 +127,8 @@ impl PageStore {
                 self.settle(id);
             }
         }
-        debug_assert_eq!((self.pool.n_used(), self.host.n_used()), (0, 0));
+        let is_empty = self.pool.n_used() == 0 && self.host.n_used() == 0;
+        self.faults
+            .expect(is_empty, "pages are left of a device that is lost");
     }
 }

@@ -53,8 +53,12 @@ impl PageStore {
     /// Empties the page that was idle for the longest.
     pub(super) fn evict(&mut self, demand: PageDemand, moves: &mut Moves) -> Option<()> {
         let &(_, id) = self.idle.first()?;
-        let node = self.node(id)?;
+        let Some(node) = self.nodes.get_mut(id.0) else {
+            self.faults.count("a node that is idle is missing");
+            return None;
+        };
         let Place::Device(page) = node.place else {
+            self.faults.count("a node that is idle is not there");
             return None;
         };
         let slot = if node.holders > 0 && demand.displace == Displace::Copy {
@@ -62,7 +66,6 @@ impl PageStore {
         } else {
             None
         };
-        let node = self.nodes.get_mut(id.0)?;
         match slot {
             Some(slot) => {
                 node.moving = Some(demand.batch);
@@ -91,20 +94,22 @@ impl PageStore {
     /// A node without users leaves the device for `place`.
     pub(super) fn leave(&mut self, id: NodeId, place: Place) {
         let Some(node) = self.nodes.get_mut(id.0) else {
-            return;
+            return self.faults.count("a node that leaves is missing");
         };
         let Place::Device(page) = node.place else {
-            return;
+            return self.faults.count("a node that leaves is not there");
         };
-        debug_assert_eq!((node.users, node.n_device_children), (0, 0));
+        let is_idle = node.users == 0 && node.n_device_children == 0;
+        self.faults.expect(is_idle, "a node leaves that is used");
         self.idle.remove(&(node.stamp, id));
         node.place = place;
         self.n_idle -= 1;
         self.pool.release(page);
         let (stamp, parent) = (node.stamp, node.parent);
-        if let Some(parent) = parent
-            && let Some(node) = self.nodes.get_mut(parent.0)
-        {
+        if let Some(parent) = parent {
+            let Some(node) = self.nodes.get_mut(parent.0) else {
+                return self.faults.count("the parent of a node is missing");
+            };
             node.n_device_children -= 1;
             if node.n_device_children == 0 && node.users == 0 {
                 self.idle.remove(&(node.stamp, parent));

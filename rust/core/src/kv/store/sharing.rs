@@ -7,17 +7,21 @@ use crate::ids::UserId;
 impl PageStore {
     /// Adds a holder.
     pub(crate) fn hold(&mut self, id: NodeId) {
-        if let Some(node) = self.nodes.get_mut(id.0) {
-            node.holders += 1;
+        match self.nodes.get_mut(id.0) {
+            Some(node) => node.holders += 1,
+            None => self.faults.count("a node that is to be held is missing"),
         }
     }
 
     /// Drops a holder.
     pub(crate) fn unhold(&mut self, id: NodeId) {
-        if let Some(node) = self.nodes.get_mut(id.0) {
-            debug_assert!(node.holders > 0, "{id:?} is let go once too often");
-            node.holders = node.holders.saturating_sub(1);
-        }
+        let Some(node) = self.nodes.get_mut(id.0) else {
+            return self.faults.count("a node that is held is missing");
+        };
+        let is_held = node.holders > 0;
+        node.holders = node.holders.saturating_sub(1);
+        self.faults
+            .expect(is_held, "a node is let go once too often");
         self.settle(id);
     }
 
@@ -26,12 +30,11 @@ impl PageStore {
         let mut next = Some(id);
         while let Some(id) = next {
             let Some(node) = self.nodes.get_mut(id.0) else {
-                return;
+                return self.faults.count("a node that is to be pinned is missing");
             };
-            debug_assert!(
-                matches!(node.place, Place::Device(_)),
-                "{id:?} is pinned where it is not"
-            );
+            let is_there = matches!(node.place, Place::Device(_));
+            self.faults
+                .expect(is_there, "a node is pinned where it is not");
             node.users += 1;
             if node.users > 1 {
                 return;
@@ -50,9 +53,10 @@ impl PageStore {
         let mut next = Some(id);
         while let Some(id) = next {
             let Some(node) = self.nodes.get_mut(id.0) else {
-                return;
+                return self.faults.count("a node that is pinned is missing");
             };
-            debug_assert!(node.users > 0, "{id:?} is unpinned once too often");
+            self.faults
+                .expect(node.users > 0, "a node is unpinned once too often");
             node.users = node.users.saturating_sub(1);
             if node.users > 0 {
                 return;
@@ -70,9 +74,12 @@ impl PageStore {
     pub(super) fn settle(&mut self, id: NodeId) {
         let mut next = Some(id);
         while let Some(id) = next.take() {
-            let Some(node) = self.nodes.get(id.0).filter(|node| node.users == 0) else {
-                return;
+            let Some(node) = self.nodes.get(id.0) else {
+                return self.faults.count("a node that is to be settled is missing");
             };
+            if node.users > 0 {
+                return;
+            }
             let on_device = matches!(node.place, Place::Device(_));
             if on_device && node.moving.is_some() {
                 // It stays as it is until the batch that brings it is done.
@@ -86,7 +93,7 @@ impl PageStore {
                 return;
             }
             let Some(node) = self.nodes.remove(id.0) else {
-                return;
+                return self.faults.count("a node that is of no use is missing");
             };
             self.idle.remove(&(node.stamp, id));
             if let Some(hash) = node.hash
@@ -103,13 +110,15 @@ impl PageStore {
                 Place::Host(slot) if node.moving.is_none() => self.host.release(slot),
                 Place::Host(_) | Place::Gone => {}
             }
-            if let Some(parent) = node.parent
-                && let Some(parent_node) = self.nodes.get_mut(parent.0)
-            {
-                parent_node.holders -= 1;
-                parent_node.n_device_children -= u32::from(matches!(node.place, Place::Device(_)));
-                next = Some(parent);
-            }
+            let Some(parent) = node.parent else {
+                return;
+            };
+            let Some(parent_node) = self.nodes.get_mut(parent.0) else {
+                return self.faults.count("the parent of a node is missing");
+            };
+            parent_node.holders -= 1;
+            parent_node.n_device_children -= u32::from(matches!(node.place, Place::Device(_)));
+            next = Some(parent);
         }
     }
 
@@ -120,12 +129,33 @@ impl PageStore {
     }
 
     pub(super) fn discharge(&mut self, owner: UserId, n: u32) {
-        if let Some(used) = self.n_used.get_mut(&owner) {
-            debug_assert!(*used >= n);
-            *used = used.saturating_sub(n);
-            if *used == 0 {
-                self.n_used.remove(&owner);
-            }
+        let Some(used) = self.n_used.get_mut(&owner) else {
+            return self.faults.count("a user is charged for no page");
+        };
+        let is_charged = *used >= n;
+        *used = used.saturating_sub(n);
+        if *used == 0 {
+            self.n_used.remove(&owner);
         }
+        self.faults
+            .expect(is_charged, "a user is charged for too few pages");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(
+        debug_assertions,
+        should_panic(expected = "a node that is to be held is missing")
+    )]
+    fn a_node_that_is_missing_is_a_fault() {
+        let mut store = PageStore::new(4, 8, 0);
+        store.hold(NodeId(1 << 32));
+        store.pin(NodeId(1 << 32));
+        let first = "a node that is to be held is missing";
+        assert_eq!(store.faults().first(), Some((2, first)));
     }
 }
