@@ -3,7 +3,7 @@
 //! rules say.
 //!
 //! How much is computed again has no bound here: runs cancel, fail and suspend at every turn, after which a run alone
-//! would compute again as well. `overcommitted.rs` has the bound, over a grid of pools and loads that do none of that.
+//! would compute again as well. `overcommitted.rs` has the bound, over pools and loads that do none of that.
 //!
 //! A run is its seed. Those runs count in which pages were evicted, copied and computed again, and steps ran ahead in
 //! vain. By the environment: `PIE_SIMULATION_RUNS` says how many must count, `PIE_SIMULATION_SEED` where to begin, and
