@@ -1,7 +1,7 @@
 //! Pools that hold one context of many: what is computed again stays within three times what the contexts need alone.
 //!
-//! A grid of loads, and loads that are drawn, in which programs fork their contexts and begin alike. By the environment:
-//! `PIE_OVERCOMMITTED_RUNS` says how many are drawn, and `PIE_OVERCOMMITTED_SEED` from which seed.
+//! A grid of loads, and loads that are drawn, in which programs fork their contexts and begin alike. By the
+//! environment: `PIE_OVERCOMMITTED_RUNS` says how many are drawn, and `PIE_OVERCOMMITTED_SEED` from which seed.
 
 #![allow(
     clippy::unwrap_used,
