@@ -184,7 +184,7 @@ impl SampleJobs {
         row: &RowView<'_>,
         late: Option<&LateMask>,
         scratch: &mut Scratch,
-    ) -> std::result::Result<(), Fault> {
+    ) -> std::result::Result<(), DrawFault> {
         match (answered.tokens, answered.logits, late) {
             (_, Some(logits), Some(late)) => {
                 let row = RowView {
@@ -197,8 +197,8 @@ impl SampleJobs {
             (None, Some(logits), None) => Ok(sampled.draw(logits, row, scratch)?),
             (Some(tokens), logits, _) => {
                 match brle::first_forbidden(row.mask, self.vocab_size, tokens) {
-                    Some(NOT_FINITE) => return Err(Fault::NotDrawn),
-                    Some(token) => return Err(Fault::DrawnWrongly(token)),
+                    Some(NOT_FINITE) => return Err(DrawFault::NotDrawn),
+                    Some(token) => return Err(DrawFault::DrawnWrongly(token)),
                     None => {}
                 }
                 if let Some(logits) = logits {
@@ -209,7 +209,7 @@ impl SampleJobs {
                 sampled.tokens.extend_from_slice(tokens);
                 Ok(())
             }
-            (None, None, _) => Err(Fault::NotDrawn),
+            (None, None, _) => Err(DrawFault::NotDrawn),
         }
     }
 
@@ -397,7 +397,7 @@ fn driver_failed(reason: &str) -> Error {
 
 /// Why nothing came of a row.
 #[derive(Clone, Copy, Debug)]
-enum Fault {
+enum DrawFault {
     Row(RowFault),
     /// The driver drew nothing: a logit is not finite.
     NotDrawn,
@@ -405,26 +405,26 @@ enum Fault {
     DrawnWrongly(u32),
 }
 
-impl From<RowFault> for Fault {
+impl From<RowFault> for DrawFault {
     fn from(fault: RowFault) -> Self {
         Self::Row(fault)
     }
 }
 
-fn row_fault(row: usize, fault: Fault) -> Error {
+fn row_fault(row: usize, fault: DrawFault) -> Error {
     let bad = |message: String, token: u32| {
         let values = [("row", row as u64), ("token", u64::from(token))];
         Error::with_values(ErrorCode::BadLogits, message, &values)
     };
     match fault {
-        Fault::Row(fault) => row_error(row, fault),
-        Fault::NotDrawn => bad(
+        DrawFault::Row(fault) => row_error(row, fault),
+        DrawFault::NotDrawn => bad(
             format!(
                 "a logit of row {row} is not finite; try again, and check the weights if it stays"
             ),
             NOT_FINITE,
         ),
-        Fault::DrawnWrongly(token) => bad(
+        DrawFault::DrawnWrongly(token) => bad(
             format!(
                 "the driver drew token {token} from row {row}, which may not be drawn there; mend the driver"
             ),

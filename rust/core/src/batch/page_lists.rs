@@ -53,9 +53,9 @@ struct Listed {
     n_kept: u32,
 }
 
-/// An arena, and what it has of the pages of its sequences.
+/// The arena of a batch before, and what it has of the pages of its sequences.
 #[derive(Debug)]
-struct Kept {
+struct PastArena {
     arena: Arc<[u32]>,
     lists: Vec<Listed>,
 }
@@ -69,9 +69,9 @@ pub(super) struct PageLists {
     /// Those of them that the arena before does not have, in their order.
     new: Vec<u32>,
     /// The arena from which the others come.
-    before: Option<Kept>,
+    before: Option<PastArena>,
     /// Arenas of the latest batches, the last one first.
-    kept: Vec<Kept>,
+    kept: Vec<PastArena>,
 }
 
 impl PageLists {
@@ -130,8 +130,8 @@ impl PageLists {
     }
 
     /// The arena to take ids from: one that nobody else has, or else the last one.
-    fn choose(&mut self) -> Option<Kept> {
-        let free = |kept: &Kept| Arc::strong_count(&kept.arena) == 1;
+    fn choose(&mut self) -> Option<PastArena> {
+        let free = |kept: &PastArena| Arc::strong_count(&kept.arena) == 1;
         let index = self.kept.iter().position(free).unwrap_or(0);
         (index < self.kept.len()).then(|| self.kept.remove(index))
     }
@@ -184,7 +184,7 @@ impl PageLists {
         let lists = self.before.take().map(|before| before.lists);
         let lists = std::mem::replace(&mut self.lists, lists.unwrap_or_default());
         self.lists.clear();
-        self.kept.insert(0, Kept { arena, lists });
+        self.kept.insert(0, PastArena { arena, lists });
         self.kept.truncate(N_KEPT);
         self.n_ids = 0;
         self.new.clear();

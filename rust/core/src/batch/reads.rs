@@ -106,8 +106,8 @@ pub(crate) enum Reads {
 pub(crate) struct Many {
     /// By the slots of their tokens.
     reads: Vec<Read>,
-    /// What each of the program's is of these; empty where they are the same, in the same order.
-    parts: Vec<Part>,
+    /// From which of these each of the program's comes; empty where they are the same, in the same order.
+    sources: Vec<RowSource>,
     /// The program's, where that is one and these are two.
     whole: Option<Box<Read>>,
     /// The tokens that were drawn from the first of them, one row after the other.
@@ -120,9 +120,9 @@ pub(crate) struct Many {
     n_late: usize,
 }
 
-/// What a row that a program asked for is of those that batches answer.
+/// Where what a program asked for of one row comes from, among the rows that batches answer.
 #[derive(Clone, Debug, Default)]
-struct Part {
+struct RowSource {
     /// Where the row stands whose tokens are its own; none where it draws nothing.
     drawn: Option<usize>,
     /// Of each of its probes where the row stands that it reads, and which of the readings there is its own.
@@ -178,14 +178,14 @@ impl Reads {
             _ => None,
         };
         let ascend = asked.windows(2).all(|pair| pair[0].slot < pair[1].slot);
-        let (reads, parts) = if ascend && !asked.iter().any(Read::is_twofold) {
+        let (reads, sources) = if ascend && !asked.iter().any(Read::is_twofold) {
             (asked, Vec::new())
         } else {
             merged(&asked)
         };
         Self::Many(Box::new(Many {
             reads,
-            parts,
+            sources,
             whole,
             n_late,
             ..Many::default()
@@ -310,9 +310,9 @@ impl Reads {
                 _ => MaskFault::NoRow,
             });
         };
-        let place = match many.parts.get(row) {
-            Some(part) => part.drawn.ok_or(MaskFault::NotLate)?,
-            None if many.parts.is_empty() => row,
+        let place = match many.sources.get(row) {
+            Some(source) => source.drawn.ok_or(MaskFault::NotLate)?,
+            None if many.sources.is_empty() => row,
             None => return Err(MaskFault::NoRow),
         };
         let read = many.reads.get_mut(place).ok_or(MaskFault::NoRow)?;
@@ -395,11 +395,11 @@ impl Reads {
         });
         let mut answers: Vec<RowOutput> = answers.collect();
         answers.resize(many.reads.len(), RowOutput::default());
-        if many.parts.is_empty() {
+        if many.sources.is_empty() {
             return answers;
         }
-        let parts = many.parts.into_iter().map(|part| {
-            let drawn = part.drawn.and_then(|place| answers.get_mut(place));
+        let sources = many.sources.into_iter().map(|source| {
+            let drawn = source.drawn.and_then(|place| answers.get_mut(place));
             let tokens = drawn.map(|answer| std::mem::take(&mut answer.tokens));
             let reading = |&(place, index): &(usize, usize)| {
                 let answer = answers.get(place)?;
@@ -407,27 +407,27 @@ impl Reads {
             };
             RowOutput {
                 tokens: tokens.unwrap_or_default(),
-                readings: part.readings.iter().filter_map(reading).collect(),
+                readings: source.readings.iter().filter_map(reading).collect(),
             }
         });
-        parts.collect()
+        sources.collect()
     }
 }
 
 /// Rows by the slots of their tokens: of each token one that is its hidden state, where that is read, then one for each
 /// way of drawing, the first of them with all other probes. And what each that was asked for is of them.
-fn merged(asked: &[Read]) -> (Vec<Read>, Vec<Part>) {
+fn merged(asked: &[Read]) -> (Vec<Read>, Vec<RowSource>) {
     let mut order: Vec<usize> = (0..asked.len()).collect();
     order.sort_by_key(|&index| asked[index].slot);
-    let (mut reads, mut parts) = (Vec::new(), vec![Part::default(); asked.len()]);
+    let (mut reads, mut sources) = (Vec::new(), vec![RowSource::default(); asked.len()]);
     for of_token in order.chunk_by(|&a, &b| asked[a].slot == asked[b].slot) {
-        merge(asked, of_token, &mut reads, &mut parts);
+        merge(asked, of_token, &mut reads, &mut sources);
     }
-    (reads, parts)
+    (reads, sources)
 }
 
 /// Adds the rows of one token, of which these were asked for.
-fn merge(asked: &[Read], of_token: &[usize], reads: &mut Vec<Read>, parts: &mut [Part]) {
+fn merge(asked: &[Read], of_token: &[usize], reads: &mut Vec<Read>, sources: &mut [RowSource]) {
     let state = reads.len();
     let undrawn = |probes: Vec<Probe>| Read {
         params: Params::ARGMAX,
@@ -443,16 +443,16 @@ fn merge(asked: &[Read], of_token: &[usize], reads: &mut Vec<Read>, parts: &mut 
     let first = reads.len();
     let mut probes = Vec::new();
     for &index in of_token {
-        let (read, part) = (&asked[index], &mut parts[index]);
+        let (read, source) = (&asked[index], &mut sources[index]);
         if read.n_draws > 0 {
-            part.drawn = Some(reads.len());
+            source.drawn = Some(reads.len());
             reads.push(Read {
                 probes: None,
                 ..read.clone()
             });
         }
         for probe in read.probes.as_deref().unwrap_or_default() {
-            part.readings.push(match probe {
+            source.readings.push(match probe {
                 Probe::Embedding => (state, 0),
                 _ => (first, probes.len()),
             });

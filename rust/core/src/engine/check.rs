@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::Engine;
-use super::command_queue::Moving;
+use super::command_queue::Transfer;
 use super::device::InFlight;
 use super::owned::User;
 use super::requests::RequestState;
@@ -84,12 +84,12 @@ impl Engine {
             let copies = batch.sequences.iter().filter_map(|sequence| sequence.copy);
             references.add_batch(batch.id, &batch.moves, copies, &batch.lent);
         }
-        match self.device.commands.running.as_ref().map(|it| &it.moving) {
-            Some(Moving::Out(lent)) => references.add_command(lent, std::iter::empty()),
-            Some(Moving::In(arrivals, _)) => {
+        match self.device.commands.running.as_ref().map(|it| &it.transfer) {
+            Some(Transfer::Out(lent)) => references.add_command(lent, std::iter::empty()),
+            Some(Transfer::In(arrivals, _)) => {
                 references.add_command(&[], arrivals.iter().map(|arrival| arrival.page));
             }
-            Some(Moving::Nothing) | None => {}
+            Some(Transfer::Nothing) | None => {}
         }
         self.device.store.check(&references)
     }

@@ -11,7 +11,7 @@ use crate::kv::Arrival;
 #[derive(Debug, Default)]
 pub(super) struct Commands {
     /// Those that were entered and not given, in order.
-    pub(super) waiting: VecDeque<(RequestId, Asked)>,
+    pub(super) waiting: VecDeque<(RequestId, QueuedCommand)>,
     pub(super) running: Option<RunningCommand>,
     pub(super) adapters: Adapters,
     /// A command was given since the last batch.
@@ -19,9 +19,9 @@ pub(super) struct Commands {
     pub(super) n_given: u64,
 }
 
-/// What was asked for.
+/// A command that waits, as it was asked for.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum QueuedCommand {
     Command(Command),
     /// Which pages those are is known when it is given.
     Pages(PageMove),
@@ -29,7 +29,7 @@ pub(super) enum Asked {
 
 /// What a command does with pages.
 #[derive(Debug, Default)]
-pub(super) enum Moving {
+pub(super) enum Transfer {
     #[default]
     Nothing,
     /// It reads these, which are lent to it.
@@ -45,7 +45,7 @@ pub(super) struct RunningCommand {
     /// None: an adapter is loaded again, and nobody waits for that.
     pub(super) request: Option<RequestId>,
     pub(super) command: Command,
-    pub(super) moving: Moving,
+    pub(super) transfer: Transfer,
     pub(super) since_ns: u64,
     /// Its request has failed, and the driver has not answered yet.
     pub(super) abandoned: bool,

@@ -13,7 +13,7 @@
 //! Which pages a move of pages concerns is found when it is given (`page_moves`), so that none is held for one that
 //! waits.
 
-use super::command_queue::{Asked, Moving, RunningCommand};
+use super::command_queue::{QueuedCommand, Transfer, RunningCommand};
 use super::forwarding::refused;
 use super::requests::{Answer, Progress, RequestState};
 use super::{Engine, NextWork};
@@ -61,7 +61,7 @@ impl Engine {
         self.device
             .commands
             .waiting
-            .push_back((request, Asked::Command(command)));
+            .push_back((request, QueuedCommand::Command(command)));
         Ok(Progress::Waiting)
     }
 
@@ -94,8 +94,8 @@ impl Engine {
         // What is not wanted any more goes before what waits, which may name it anew.
         let unasked = commands.adapters.load_next();
         let unasked = unasked.or_else(|| commands.adapters.drop_next());
-        let (request, command, moving) = match unasked {
-            Some(command) => (None, command, Moving::Nothing),
+        let (request, command, transfer) = match unasked {
+            Some(command) => (None, command, Transfer::Nothing),
             None => self.next_asked()?,
         };
         let commands = &mut self.device.commands;
@@ -107,7 +107,7 @@ impl Engine {
             id,
             request,
             command: command.clone(),
-            moving,
+            transfer,
             since_ns: now_ns,
             abandoned: false,
         });
@@ -116,13 +116,15 @@ impl Engine {
     }
 
     /// The command that was asked for first and that there is something to do for.
-    fn next_asked(&mut self) -> Option<(Option<RequestId>, Command, Moving)> {
+    fn next_asked(&mut self) -> Option<(Option<RequestId>, Command, Transfer)> {
         loop {
             let (request, asked) = self.device.commands.waiting.pop_front()?;
             match asked {
-                Asked::Command(command) => return Some((Some(request), command, Moving::Nothing)),
-                Asked::Pages(wanted) => match self.begin_move(&wanted) {
-                    Ok((command, moving)) => return Some((Some(request), command, moving)),
+                QueuedCommand::Command(command) => {
+                    return Some((Some(request), command, Transfer::Nothing));
+                }
+                QueuedCommand::Pages(wanted) => match self.begin_move(&wanted) {
+                    Ok((command, transfer)) => return Some((Some(request), command, transfer)),
                     Err(n_there) => self.end_command(Some(request), Ok(Answer::Moved(n_there))),
                 },
             }
@@ -145,7 +147,7 @@ impl Engine {
             return Err(Error::internal(format!("{command:?} does not run")));
         };
         self.now_ns = now_ns;
-        let moving = std::mem::take(&mut running.moving);
+        let transfer = std::mem::take(&mut running.transfer);
         // What an answer says that comes too late is so all the same.
         match (&outcome, running.request) {
             (Ok(()), _) => commands.adapters.note(&running.command),
@@ -157,7 +159,7 @@ impl Engine {
         }
         // Whoever gave the file may have taken it back from a driver that was too late.
         let is_sound = outcome.is_ok() && !running.abandoned;
-        let answer = self.end_move(moving, is_sound);
+        let answer = self.end_move(transfer, is_sound);
         if !running.abandoned {
             let outcome = outcome.map_err(|failure| command_failed(&failure));
             self.end_command(running.request, outcome.map(|()| answer));
@@ -196,8 +198,8 @@ impl Engine {
         let again = running.as_ref().filter(|it| it.request.is_none());
         let again = again.and_then(|it| it.command.adapters().next());
         let given_up = commands.adapters.lose(again);
-        let moving = running.as_mut().map(|it| std::mem::take(&mut it.moving));
-        self.end_move(moving.unwrap_or_default(), false);
+        let transfer = running.as_mut().map(|it| std::mem::take(&mut it.transfer));
+        self.end_move(transfer.unwrap_or_default(), false);
         if let Some(running) = running.filter(|it| !it.abandoned) {
             self.end_command(running.request, Err(error()));
         }

@@ -9,7 +9,7 @@
 //! done ([`Engine::pages_arrived`]). Other contexts do not notice.
 
 use super::Engine;
-use super::command_queue::{Asked, Moving};
+use super::command_queue::{QueuedCommand, Transfer};
 use super::commands::check_path;
 use super::forwarding::refused;
 use super::requests::{Answer, Progress, ticket};
@@ -93,7 +93,7 @@ impl Engine {
         }
         check_path("pages", Some(&wanted.path))?;
         self.owned.add_command(request, None);
-        let asked = Asked::Pages(wanted);
+        let asked = QueuedCommand::Pages(wanted);
         self.device.commands.waiting.push_back((request, asked));
         Ok(Progress::Waiting)
     }
@@ -103,7 +103,7 @@ impl Engine {
     pub(super) fn begin_move(
         &mut self,
         wanted: &PageMove,
-    ) -> std::result::Result<(Command, Moving), u32> {
+    ) -> std::result::Result<(Command, Transfer), u32> {
         let store = &mut self.device.store;
         let nodes: Vec<NodeId> = wanted
             .contents
@@ -115,7 +115,7 @@ impl Engine {
             MoveDirection::Export => {
                 let lent = store.lend_all(&nodes).ok_or(0_u32)?;
                 let pages = (0..).zip(lent.iter().copied()).collect();
-                Ok((Command::ExportPages { pages, path }, Moving::Out(lent)))
+                Ok((Command::ExportPages { pages, path }, Transfer::Out(lent)))
             }
             MoveDirection::Import => {
                 let placed = store.begin_import(&nodes);
@@ -130,18 +130,18 @@ impl Engine {
                 let arrivals: Vec<Arrival> = placed.into_iter().map(|(_, it)| it).collect();
                 Ok((
                     Command::ImportPages { pages, path },
-                    Moving::In(arrivals, n_there),
+                    Transfer::In(arrivals, n_there),
                 ))
             }
         }
     }
 
     /// A command is done with the pages that it moved. Returns what is answered.
-    pub(super) fn end_move(&mut self, moving: Moving, succeeded: bool) -> Answer {
+    pub(super) fn end_move(&mut self, transfer: Transfer, succeeded: bool) -> Answer {
         let store = &mut self.device.store;
-        match moving {
-            Moving::Nothing => Answer::Commanded,
-            Moving::Out(lent) => {
+        match transfer {
+            Transfer::Nothing => Answer::Commanded,
+            Transfer::Out(lent) => {
                 let n = lent.len() as u32;
                 for page in lent {
                     store.take_back(page);
@@ -149,7 +149,7 @@ impl Engine {
                 self.totals.n_pages_exported += u64::from(n) * u64::from(succeeded);
                 Answer::Moved(n)
             }
-            Moving::In(arrivals, n_there) => {
+            Transfer::In(arrivals, n_there) => {
                 let n_arrived = store.end_import(arrivals.into_iter(), succeeded);
                 self.totals.n_pages_imported += u64::from(n_arrived);
                 Answer::Moved(n_there + n_arrived)

@@ -19,7 +19,7 @@ use crate::ids::{ContextId, ProcessId, UserId};
 const MAX_NAME_BYTES: usize = 256;
 
 /// What a snapshot is called.
-enum Name<'a> {
+enum SnapshotName<'a> {
     Given(&'a str),
     /// A name is made up that the user has not given, and that is not taken elsewhere.
     MadeUp(&'a dyn Fn(&str) -> bool),
@@ -39,7 +39,7 @@ impl Engine {
             self.give_way(user);
             self.check_room_for_snapshot(user)?;
         }
-        self.keep(context, user, Name::Given(name), host_data)?;
+        self.keep(context, user, SnapshotName::Given(name), host_data)?;
         Ok(())
     }
 
@@ -65,7 +65,7 @@ impl Engine {
         let user = self.idle_context(context, "saved")?.lane.owner();
         self.give_way(user);
         self.check_room_for_snapshot(user)?;
-        self.keep(context, user, Name::MadeUp(&is_taken), host_data)
+        self.keep(context, user, SnapshotName::MadeUp(&is_taken), host_data)
     }
 
     /// Has a snapshot of a user who has gone give way for one of `user`, where as many are kept as the engine keeps.
@@ -91,7 +91,7 @@ impl Engine {
         &mut self,
         context: ContextId,
         user: UserId,
-        name: Name<'_>,
+        name: SnapshotName<'_>,
         host_data: HostData,
     ) -> Result<String> {
         let page_size = self.config.driver.page_size;
@@ -99,8 +99,8 @@ impl Engine {
         state.settle(page_size);
         let frozen = state.freeze(&mut self.device.store);
         let name = match name {
-            Name::Given(name) => name.to_owned(),
-            Name::MadeUp(is_taken) => self.make_name(user, &frozen, is_taken),
+            SnapshotName::Given(name) => name.to_owned(),
+            SnapshotName::MadeUp(is_taken) => self.make_name(user, &frozen, is_taken),
         };
         let snapshot = Snapshot {
             context: frozen,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::lane::{Lane, PageCopy};
-use super::store::{Moves, Node, NodeId, PageStore, Place};
+use super::store::{Moves, Node, NodeId, PageStore, Tier};
 use crate::ids::{BatchId, HostSlot, PageId};
 
 /// What lanes and batches refer to.
@@ -67,7 +67,7 @@ impl PageStore {
             let Some(parent) = node.parent else { continue };
             let counts = children.entry(parent).or_default();
             counts.n += 1;
-            counts.n_on_device += u32::from(matches!(node.place, Place::Device(_)));
+            counts.n_on_device += u32::from(matches!(node.tier, Tier::Device(_)));
             counts.n_used += u32::from(node.users > 0);
             if self.parent_end(id) + node.content.len() != node.end {
                 return Err(format!("{id:?} does not end where its content does"));
@@ -78,16 +78,16 @@ impl PageStore {
         for (id, node) in self.nodes() {
             let of_children = children.get(&id).copied().unwrap_or_default();
             self.check_node(id, node, of_children, references)?;
-            match node.place {
-                Place::Device(page) if !pages.insert(page) => {
+            match node.tier {
+                Tier::Device(page) if !pages.insert(page) => {
                     return Err(format!("{page:?} has two contents, one is {id:?}"));
                 }
-                Place::Host(slot) if !slots.insert(slot) => {
+                Tier::Host(slot) if !slots.insert(slot) => {
                     return Err(format!("{slot:?} has two contents, one is {id:?}"));
                 }
                 _ => {}
             }
-            n_idle += u32::from(matches!(node.place, Place::Device(_)) && node.users == 0);
+            n_idle += u32::from(matches!(node.tier, Tier::Device(_)) && node.users == 0);
         }
         for page in &references.own {
             if !pages.insert(*page) {
@@ -136,7 +136,7 @@ impl PageStore {
                 return Err(format!("{id:?} counts {counted} {what} and has {found}"));
             }
         }
-        let on_device = matches!(node.place, Place::Device(_));
+        let on_device = matches!(node.tier, Tier::Device(_));
         if !on_device && (node.users > 0 || node.n_device_children > 0) {
             return Err(format!("{id:?} is needed on the device and is not there"));
         }

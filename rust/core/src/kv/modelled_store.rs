@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::store::Place;
+use super::store::Tier;
 use super::*;
 use crate::hash::fold;
 use crate::ids::{BatchId, HostSlot, PageId, UserId};
@@ -250,7 +250,7 @@ impl World {
         for &which in back {
             // What comes back comes behind what is there, or comes with the same batch.
             let nodes = self.nodes(|id| {
-                let on_host = matches!(self.store.place(id), Place::Host(_));
+                let on_host = matches!(self.store.tier(id), Tier::Host(_));
                 let behind = self.store.parent(id).is_none_or(|parent| {
                     let moved_by = self.store.moving(parent);
                     self.store.page(parent).is_some() && moved_by.is_none_or(|mover| mover == batch)
@@ -430,12 +430,12 @@ impl World {
         }
         self.store.check(&references).map_err(TestCaseError::fail)?;
         for (id, node) in self.store.nodes().filter(|(_, node)| node.moving.is_none()) {
-            let found = match node.place {
-                Place::Device(page) => self.device.get(page.0 as usize),
-                Place::Host(slot) => self.host.get(&slot),
-                Place::Gone => continue,
+            let found = match node.tier {
+                Tier::Device(page) => self.device.get(page.0 as usize),
+                Tier::Host(slot) => self.host.get(&slot),
+                Tier::Gone => continue,
             };
-            prop_assert_eq!(found, self.paths.get(&id), "{:?} in {:?}", id, node.place);
+            prop_assert_eq!(found, self.paths.get(&id), "{:?} in {:?}", id, node.tier);
         }
         Ok(())
     }

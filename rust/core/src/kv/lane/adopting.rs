@@ -1,7 +1,7 @@
 //! Makes ready what was computed before, by this lane or another one.
 
 use super::super::content::Content;
-use super::super::store::{Moves, NodeId, PageDemand, PageStore, Place};
+use super::super::store::{Moves, NodeId, PageDemand, PageStore, Tier};
 use super::{Lane, Obstacle};
 
 impl Lane {
@@ -79,7 +79,7 @@ impl Lane {
         if cost(store, demand, node)?.is_none() {
             return Ok(false);
         }
-        if matches!(store.place(node), Place::Host(_)) {
+        if matches!(store.tier(node), Tier::Host(_)) {
             let page = match self.tail.take_last() {
                 Some(page) => page,
                 None => {
@@ -170,11 +170,11 @@ impl Lane {
 
 /// Pages that it takes to make a node ready; none where it has to be computed.
 fn cost(store: &PageStore, demand: PageDemand, node: NodeId) -> Result<Option<u32>, Obstacle> {
-    match (store.place(node), store.moving(node)) {
-        (Place::Gone, _) => Ok(None),
-        (Place::Device(_), Some(batch)) if batch != demand.batch => Err(Obstacle::Moving),
-        (Place::Host(_), Some(_)) => Err(Obstacle::Moving),
-        (Place::Device(_), _) => Ok(Some(u32::from(!store.is_used(node)))),
-        (Place::Host(_), None) => Ok(Some(1)),
+    match (store.tier(node), store.moving(node)) {
+        (Tier::Gone, _) => Ok(None),
+        (Tier::Device(_), Some(batch)) if batch != demand.batch => Err(Obstacle::Moving),
+        (Tier::Host(_), Some(_)) => Err(Obstacle::Moving),
+        (Tier::Device(_), _) => Ok(Some(u32::from(!store.is_used(node)))),
+        (Tier::Host(_), None) => Ok(Some(1)),
     }
 }

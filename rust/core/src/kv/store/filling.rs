@@ -1,7 +1,7 @@
 //! Pages that were computed become nodes, and nodes pages again.
 
 use super::super::content::Content;
-use super::{NodeId, PageStore, Place};
+use super::{NodeId, PageStore, Tier};
 use crate::ids::{BatchId, PageId, UserId};
 
 impl PageStore {
@@ -51,9 +51,9 @@ impl PageStore {
     /// Takes a page that was computed for a node. False: a batch that runs brings the node back, and the page stays the
     /// caller's.
     pub(super) fn receive(&mut self, id: NodeId, page: PageId) -> bool {
-        match (self.place(id), self.moving(id)) {
-            (Place::Device(_), Some(_)) => return false,
-            (Place::Device(_), None) => self.pool.release(page),
+        match (self.tier(id), self.moving(id)) {
+            (Tier::Device(_), Some(_)) => return false,
+            (Tier::Device(_), None) => self.pool.release(page),
             _ => self.arrive(id, page),
         }
         true
@@ -112,7 +112,7 @@ impl PageStore {
             self.faults.count("a node that is held is missing");
             return None;
         };
-        let Place::Device(page) = node.place else {
+        let Tier::Device(page) = node.tier else {
             return None;
         };
         if node.holders != 1 || node.users != 0 || node.is_indexed() || node.moving.is_some() {
@@ -127,7 +127,7 @@ impl PageStore {
 
     pub(super) fn arrive(&mut self, id: NodeId, page: PageId) {
         if let Some(node) = self.nodes.get(id.0)
-            && let (Place::Host(slot), None) = (node.place, node.moving)
+            && let (Tier::Host(slot), None) = (node.tier, node.moving)
         {
             self.host.release(slot);
         }
@@ -139,7 +139,7 @@ impl PageStore {
         let Some(node) = self.nodes.get_mut(id.0) else {
             return self.faults.count("a node that arrives is missing");
         };
-        (node.place, node.moving) = (Place::Device(page), moving);
+        (node.tier, node.moving) = (Tier::Device(page), moving);
         self.n_idle += 1;
         let Some(parent) = node.parent else {
             return;

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 
 use super::super::content::Content;
 use super::node::Node;
-use super::{NodeId, PageStore, Place};
+use super::{NodeId, PageStore, Tier};
 use crate::hash::fold;
 use crate::ids::{PageId, UserId};
 
@@ -77,7 +77,7 @@ impl PageStore {
             content,
             hash: indexed,
             digest,
-            place: Place::Gone,
+            tier: Tier::Gone,
             moving: None,
             holders: 0,
             users: 0,

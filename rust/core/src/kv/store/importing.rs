@@ -1,7 +1,7 @@
 //! Pages between the pool and files, whose keys and values are those that were computed once: nobody runs meanwhile.
 
 use super::moving::{Displace, Moves, PageDemand};
-use super::{NodeId, PageStore, Place};
+use super::{NodeId, PageStore, Tier};
 use crate::ids::{BatchId, PageId, UserId};
 
 /// A page that is read from a file for a node.
@@ -34,13 +34,13 @@ impl PageStore {
         let mut arrivals: Vec<(u32, Arrival)> = Vec::new();
         for (&node, place) in nodes.iter().zip(0..) {
             let Some(state) = self.node(node) else { break };
-            let (owner, parent, at) = (state.owner, state.parent, state.place);
+            let (owner, parent, at) = (state.owner, state.parent, state.tier);
             let last = arrivals.last().map(|(_, arrival)| arrival.node);
             let follows = parent.is_none_or(|it| last == Some(it) || self.page(it).is_some());
             match at {
-                Place::Device(_) => continue,
-                Place::Gone if follows => {}
-                Place::Gone | Place::Host(_) => break,
+                Tier::Device(_) => continue,
+                Tier::Gone if follows => {}
+                Tier::Gone | Tier::Host(_) => break,
             }
             let Some(page) = self.allocate_spare(owner) else {
                 break;
@@ -62,7 +62,7 @@ impl PageStore {
             let state = self.node(node).filter(|_| succeeded);
             let is_wanted = state.is_some_and(|state| {
                 let parent = state.parent;
-                state.place == Place::Gone && parent.is_none_or(|it| self.page(it).is_some())
+                state.tier == Tier::Gone && parent.is_none_or(|it| self.page(it).is_some())
             });
             if !is_wanted {
                 self.release(owner, page);

@@ -29,7 +29,7 @@ use crate::slab::Slab;
 pub(crate) use importing::Arrival;
 pub(crate) use moving::{Displace, Moves, PageDemand};
 pub(super) use node::Node;
-pub(crate) use node::{NodeId, Place};
+pub(crate) use node::{NodeId, Tier};
 
 /// Counts of what became of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -196,14 +196,14 @@ impl PageStore {
 
     /// The page of a node on the device.
     pub(crate) fn page(&self, id: NodeId) -> Option<PageId> {
-        match self.place(id) {
-            Place::Device(page) => Some(page),
-            Place::Host(_) | Place::Gone => None,
+        match self.tier(id) {
+            Tier::Device(page) => Some(page),
+            Tier::Host(_) | Tier::Gone => None,
         }
     }
 
-    pub(crate) fn place(&self, id: NodeId) -> Place {
-        self.node(id).map_or(Place::Gone, |node| node.place)
+    pub(crate) fn tier(&self, id: NodeId) -> Tier {
+        self.node(id).map_or(Tier::Gone, |node| node.tier)
     }
 
     /// Whether anybody needs it on the device.

@@ -2,7 +2,7 @@
 //! lost.
 
 use super::node::Node;
-use super::{NodeId, PageStore, Place};
+use super::{NodeId, PageStore, Tier};
 use crate::ids::{BatchId, HostSlot, PageId, UserId};
 
 /// A page to be copied between device and host by a batch.
@@ -53,7 +53,7 @@ impl PageStore {
         moves: &mut Moves,
     ) {
         self.discharge(owner, 1);
-        let Place::Host(slot) = self.place(id) else {
+        let Tier::Host(slot) = self.tier(id) else {
             self.pool.release(page);
             return self.faults.count("a node of the host is not there");
         };
@@ -77,10 +77,10 @@ impl PageStore {
         {
             self.leaving.remove(&page);
             match self.nodes.get_mut(id.0) {
-                Some(node) if node.place == Place::Host(slot) && node.moving == Some(batch) => {
+                Some(node) if node.tier == Tier::Host(slot) && node.moving == Some(batch) => {
                     node.moving = None;
                     if !succeeded {
-                        node.place = Place::Gone;
+                        node.tier = Tier::Gone;
                         self.host.release(slot);
                     }
                 }
@@ -95,13 +95,13 @@ impl PageStore {
         } in moves.ins.into_iter().rev()
         {
             match self.nodes.get_mut(id.0) {
-                Some(node) if node.place == Place::Device(page) && node.moving == Some(batch) => {
+                Some(node) if node.tier == Tier::Device(page) && node.moving == Some(batch) => {
                     node.moving = None;
                     if succeeded {
                         self.host.release(slot);
                         self.settle(id);
                     } else {
-                        self.leave(id, Place::Host(slot));
+                        self.leave(id, Tier::Host(slot));
                     }
                 }
                 _ => self.host.release(slot),
@@ -113,16 +113,16 @@ impl PageStore {
     /// is forgotten. Nobody uses a node, and no batch runs.
     pub(crate) fn lose(&mut self) {
         while let Some((_, id)) = self.idle.pop_first() {
-            self.leave(id, Place::Gone);
+            self.leave(id, Tier::Gone);
         }
-        let on_host = |(id, node): (NodeId, &Node)| match node.place {
-            Place::Host(slot) => Some((id, slot)),
-            Place::Device(_) | Place::Gone => None,
+        let on_host = |(id, node): (NodeId, &Node)| match node.tier {
+            Tier::Host(slot) => Some((id, slot)),
+            Tier::Device(_) | Tier::Gone => None,
         };
         for (id, slot) in self.nodes().filter_map(on_host).collect::<Vec<_>>() {
             // It may have been forgotten with a child.
             if let Some(node) = self.nodes.get_mut(id.0) {
-                node.place = Place::Gone;
+                node.tier = Tier::Gone;
                 self.host.release(slot);
                 self.settle(id);
             }

@@ -19,9 +19,9 @@ impl NodeId {
     }
 }
 
-/// Where the keys and values of a node are.
+/// In which memory the keys and values of a node are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Tier {
     Device(PageId),
     Host(HostSlot),
     /// To be computed again.
@@ -42,7 +42,7 @@ pub(in super::super) struct Node {
     pub(super) digest: u64,
     /// Slots up to its end.
     pub(in super::super) end: u32,
-    pub(in super::super) place: Place,
+    pub(in super::super) tier: Tier,
     /// The batch that moves it between device and host.
     pub(in super::super) moving: Option<BatchId>,
     pub(in super::super) holders: u32,

@@ -1,7 +1,7 @@
 //! Room: free pages, and pages that are evicted for it.
 
 use super::moving::Move;
-use super::{Displace, Moves, NodeId, PageDemand, PageStore, Place};
+use super::{Displace, Moves, NodeId, PageDemand, PageStore, Tier};
 use crate::ids::{BatchId, PageId, UserId};
 
 impl PageStore {
@@ -57,7 +57,7 @@ impl PageStore {
             self.faults.count("a node that is idle is missing");
             return None;
         };
-        let Place::Device(page) = node.place else {
+        let Tier::Device(page) = node.tier else {
             self.faults.count("a node that is idle is not there");
             return None;
         };
@@ -76,7 +76,7 @@ impl PageStore {
                     slot,
                 });
                 self.totals.n_copied_out += 1;
-                self.leave(id, Place::Host(slot));
+                self.leave(id, Tier::Host(slot));
             }
             None => {
                 let counter = if node.holders > 0 {
@@ -85,24 +85,24 @@ impl PageStore {
                     &mut self.totals.n_evicted
                 };
                 *counter += 1;
-                self.leave(id, Place::Gone);
+                self.leave(id, Tier::Gone);
             }
         }
         Some(())
     }
 
-    /// A node without users leaves the device for `place`.
-    pub(super) fn leave(&mut self, id: NodeId, place: Place) {
+    /// A node without users leaves the device for another tier.
+    pub(super) fn leave(&mut self, id: NodeId, tier: Tier) {
         let Some(node) = self.nodes.get_mut(id.0) else {
             return self.faults.count("a node that leaves is missing");
         };
-        let Place::Device(page) = node.place else {
+        let Tier::Device(page) = node.tier else {
             return self.faults.count("a node that leaves is not there");
         };
         let is_idle = node.users == 0 && node.n_device_children == 0;
         self.faults.expect(is_idle, "a node leaves that is used");
         self.idle.remove(&(node.stamp, id));
-        node.place = place;
+        node.tier = tier;
         self.n_idle -= 1;
         self.pool.release(page);
         let (stamp, parent) = (node.stamp, node.parent);

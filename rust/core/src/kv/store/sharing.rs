@@ -1,7 +1,7 @@
 //! Who needs a node: its holders, who need its content, and its users, who need it on the device and are charged for
 //! it.
 
-use super::{NodeId, PageStore, Place};
+use super::{NodeId, PageStore, Tier};
 use crate::ids::UserId;
 
 impl PageStore {
@@ -32,7 +32,7 @@ impl PageStore {
             let Some(node) = self.nodes.get_mut(id.0) else {
                 return self.faults.count("a node that is to be pinned is missing");
             };
-            let is_there = matches!(node.place, Place::Device(_));
+            let is_there = matches!(node.tier, Tier::Device(_));
             self.faults
                 .expect(is_there, "a node is pinned where it is not");
             node.users += 1;
@@ -80,7 +80,7 @@ impl PageStore {
             if node.users > 0 {
                 return;
             }
-            let on_device = matches!(node.place, Place::Device(_));
+            let on_device = matches!(node.tier, Tier::Device(_));
             if on_device && node.moving.is_some() {
                 // It stays as it is until the batch that brings it is done.
                 return;
@@ -101,14 +101,14 @@ impl PageStore {
             {
                 entry.remove();
             }
-            match node.place {
-                Place::Device(page) => {
+            match node.tier {
+                Tier::Device(page) => {
                     self.n_idle -= 1;
                     self.pool.release(page);
                 }
                 // A slot that a batch still writes becomes free when the batch is done.
-                Place::Host(slot) if node.moving.is_none() => self.host.release(slot),
-                Place::Host(_) | Place::Gone => {}
+                Tier::Host(slot) if node.moving.is_none() => self.host.release(slot),
+                Tier::Host(_) | Tier::Gone => {}
             }
             let Some(parent) = node.parent else {
                 return;
@@ -117,7 +117,7 @@ impl PageStore {
                 return self.faults.count("the parent of a node is missing");
             };
             parent_node.holders -= 1;
-            parent_node.n_device_children -= u32::from(matches!(node.place, Place::Device(_)));
+            parent_node.n_device_children -= u32::from(matches!(node.tier, Tier::Device(_)));
             next = Some(parent);
         }
     }
