@@ -12,6 +12,10 @@ use crate::errors::{Error, ErrorCode, Result};
 /// truncated gives nothing back and, where it never entered, costs nothing. Tokens that a program puts in place of
 /// those that a step accepted cost nothing as far as those reach, and one at least: what is taken back is not given
 /// back.
+///
+/// Each of those engines is behind a lock of its own, so a budget counts by itself. To spend is to exchange its number
+/// at once, and then those above it, or none of them where one does not fit. It guards no other memory, so that no
+/// order is needed.
 #[derive(Clone, Debug)]
 pub struct TokenBudget(Arc<State>);
 

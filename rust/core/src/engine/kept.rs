@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::context::Context;
 use crate::ids::UserId;
 
-/// What the host keeps beside a context, which the core does not look at.
+/// What the host keeps beside a context. The core does not look at it, and does not know what it is: it is kept, copied
+/// and dropped with the snapshot, also where the snapshot makes way for another one.
 pub type HostData = Arc<dyn Any + Send + Sync>;
 
 /// All snapshots, by user and name.

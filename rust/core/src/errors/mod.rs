@@ -29,12 +29,16 @@ impl Error {
         }
     }
 
-    /// An error with the whole numbers behind its message. Names are plain identifiers, so that they need no escaping.
+    /// An error with the whole numbers behind its message. Names are plain identifiers, so nothing needs to be escaped:
+    /// texts stand in the message alone.
     pub fn with_values(
         code: ErrorCode,
         message: impl Into<String>,
         values: &[(&str, u64)],
     ) -> Self {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let are_plain = values.iter().all(|(name, _)| name.bytes().all(is_plain));
+        debug_assert!(are_plain, "a name is escaped nowhere: {values:?}");
         let fields: Vec<String> = values
             .iter()
             .map(|(name, value)| format!("\"{name}\":{value}"))
