@@ -12,6 +12,11 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
+    /// None so far.
+    pub(crate) const fn new() -> Self {
+        Self { n: 0, first: None }
+    }
+
     /// This cannot be.
     pub(crate) fn count(&mut self, what: &'static str) {
         debug_assert!(false, "{what}");

@@ -266,18 +266,20 @@ impl Planner<'_> {
     /// might lose them again before it has come any further.
     fn spare(&mut self, id: ContextId, n_replayed: u32) {
         let repaid_ns = self.token_ns.saturating_mul(u64::from(n_replayed) * REPAID);
-        if let Some(context) = self.owned.contexts.get_mut(id.0) {
-            let from_ns = context.spared_until_ns.max(self.now_ns);
-            context.spared_until_ns = from_ns.saturating_add(repaid_ns);
-        }
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            return self.totals.faults.count("what is queued has no context");
+        };
+        let from_ns = context.spared_until_ns.max(self.now_ns);
+        context.spared_until_ns = from_ns.saturating_add(repaid_ns);
     }
 
     /// Of `n` tokens that a context computes `n_replayed` are not new: it owes as many, which new ones repay. One that
     /// loses its pages whenever it owes nothing has doubled each time, so it computes no more than its length again.
     pub(super) fn note_computed(&mut self, id: ContextId, n_replayed: u32, n: u32) {
         self.totals.n_replayed += u64::from(n_replayed);
-        if let Some(context) = self.owned.contexts.get_mut(id.0) {
-            context.owe(n_replayed, n);
+        match self.owned.contexts.get_mut(id.0) {
+            Some(context) => context.owe(n_replayed, n),
+            None => self.totals.faults.count("what is queued has no context"),
         }
     }
 

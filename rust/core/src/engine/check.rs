@@ -19,7 +19,8 @@ impl Engine {
     /// # Errors
     /// A sentence that names the first that is broken: a fault of the engine.
     pub fn check(&self) -> Result<(), String> {
-        for faults in [&self.totals.faults, self.device.store.faults()] {
+        let [pages, pool] = self.device.store.faults();
+        for faults in [&self.totals.faults, pages, pool] {
             if let Some((n, first)) = faults.first() {
                 return Err(format!(
                     "{n} times something was as it cannot be, first: {first}"

@@ -132,7 +132,11 @@ impl Planner<'_> {
     fn displace_idle(&mut self) -> bool {
         let (contexts, retry_ns) = (&mut self.owned.contexts, &mut self.fates.retry_ns);
         let found = self.idle.take(contexts, self.now_ns, retry_ns);
-        let Some(context) = found.and_then(|id| contexts.get_mut(id.0)) else {
+        let Some(id) = found else {
+            return false;
+        };
+        let Some(context) = contexts.get_mut(id.0) else {
+            self.totals.faults.count("what is at rest has no context");
             return false;
         };
         context.suspend(&mut self.device.store);
@@ -164,6 +168,7 @@ impl Planner<'_> {
             return false;
         };
         let Some(context) = self.owned.contexts.get_mut(victim.0) else {
+            self.totals.faults.count("what is queued has no context");
             return false;
         };
         context.suspend(&mut self.device.store);

@@ -207,8 +207,9 @@ impl Engine {
             return;
         };
         self.tell_drafter(id, DraftEvent::Unwanted);
-        if let Some(generator) = self.owned.generators.get_mut(id.0) {
-            generator.undo(matches!(pass.kind, PassKind::Step(_)));
+        match self.owned.generators.get_mut(id.0) {
+            Some(generator) => generator.undo(matches!(pass.kind, PassKind::Step(_))),
+            None => self.totals.faults.count("a generation has no generator"),
         }
         self.drop_if_asked(id);
     }

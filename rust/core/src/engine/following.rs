@@ -76,8 +76,9 @@ impl Engine {
     /// A batch is answered before the one that a sequence of it follows: what the sequence drew is dropped, and drawn
     /// again.
     pub(super) fn give_back(&mut self, sequence: &Running, before: BatchId) {
-        if let Some(context) = self.owned.contexts.get_mut(sequence.context.0) {
-            context.lease = Some(before);
+        match self.owned.contexts.get_mut(sequence.context.0) {
+            Some(context) => context.lease = Some(before),
+            None => self.totals.faults.count("what follows has no context"),
         }
         self.totals.n_followers_dropped += 1;
     }
@@ -106,6 +107,7 @@ impl Planner<'_> {
             return Admission::Refused;
         }
         let Some(context) = self.owned.contexts.get_mut(ticket.context.0) else {
+            self.totals.faults.count("what follows has no context");
             return Admission::NotYet;
         };
         let (length, lane) = (context.end() + 1, &mut context.lane);

@@ -173,7 +173,7 @@ impl Engine {
 
     /// Counters and gauges, as of now.
     pub fn stats(&self) -> Stats {
-        let pages = self.device.store.totals();
+        let (pages, faults) = (self.device.store.totals(), self.device.store.faults());
         let totals = &self.totals;
         let n_pages = u64::from(self.device.store.n_pages());
         let n_pages_used = u64::from(self.device.store.n_in_use());
@@ -192,7 +192,7 @@ impl Engine {
             n_waiting_max: totals.n_waiting_max,
             n_in_flight: self.device.in_flight.len() as u64,
             n_stuck: self.device.n_stuck() as u64,
-            n_faults: totals.faults.n() + self.device.store.faults().n(),
+            n_faults: totals.faults.n() + faults.iter().map(|it| it.n()).sum::<u64>(),
             n_batches: totals.n_batches,
             n_failed_batches: totals.n_failed_batches,
             n_device_losses: totals.n_device_losses,

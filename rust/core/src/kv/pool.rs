@@ -1,5 +1,6 @@
 //! The pages of a model, with the number of references to each.
 
+use crate::faults::Faults;
 use crate::ids::PageId;
 
 /// A pool of pages. A page without references is free; memory grows with the pages ever used, not with the pool.
@@ -10,6 +11,7 @@ pub(crate) struct PagePool {
     references: Vec<u32>,
     /// Used before and free again.
     free: Vec<PageId>,
+    faults: Faults,
 }
 
 impl PagePool {
@@ -18,7 +20,13 @@ impl PagePool {
             n_pages,
             references: Vec::new(),
             free: Vec::new(),
+            faults: Faults::new(),
         }
+    }
+
+    /// What was as it cannot be.
+    pub(crate) const fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     pub(crate) const fn n_pages(&self) -> u32 {
@@ -49,18 +57,22 @@ impl PagePool {
 
     /// Adds a reference.
     pub(crate) fn retain(&mut self, page: PageId) {
-        if let Some(count) = self.references.get_mut(page.0 as usize) {
-            *count += 1;
+        match self.references.get_mut(page.0 as usize) {
+            Some(count) => *count += 1,
+            None => self.faults.count("a page that is used is not in the pool"),
         }
     }
 
     /// Drops a reference; the page is free when it was the last.
     pub(crate) fn release(&mut self, page: PageId) {
         let Some(count) = self.references.get_mut(page.0 as usize) else {
-            return;
+            return self.faults.count("a page that is free is not in the pool");
         };
-        debug_assert!(*count > 0, "{page:?} is released once too often");
-        *count = count.saturating_sub(1);
+        if *count == 0 {
+            // It is free: were it listed twice, two would get it.
+            return self.faults.count("a page is released once too often");
+        }
+        *count -= 1;
         if *count == 0 {
             self.free.push(page);
         }

@@ -87,7 +87,7 @@ impl PageStore {
             totals: StoreTotals::default(),
             is_searched: true,
             n_lists: 0,
-            faults: Faults::default(),
+            faults: Faults::new(),
         }
     }
 
@@ -146,8 +146,8 @@ impl PageStore {
     }
 
     /// What was as it cannot be.
-    pub(crate) const fn faults(&self) -> &Faults {
-        &self.faults
+    pub(crate) const fn faults(&self) -> [&Faults; 2] {
+        [&self.faults, self.pool.faults()]
     }
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {

@@ -156,6 +156,6 @@ mod tests {
         store.hold(NodeId(1 << 32));
         store.pin(NodeId(1 << 32));
         let first = "a node that is to be held is missing";
-        assert_eq!(store.faults().first(), Some((2, first)));
+        assert_eq!(store.faults.first(), Some((2, first)));
     }
 }
