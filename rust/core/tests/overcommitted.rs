@@ -272,7 +272,7 @@ fn what_is_computed_again_is_bounded_in_any_load() {
     bytes[..8].copy_from_slice(&fold(seed, 1).to_le_bytes());
     bytes[8..].copy_from_slice(&fold(seed, 2).to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::XorShift, &bytes);
-    let (most, n_replayed, n_reused) = (Cell::new(0.0f64), Cell::new(0), Cell::new(0));
+    let (most, n_replayed, n_reused) = (Cell::new(0.0f64), Cell::new(0u64), Cell::new(0u64));
     let outcome = TestRunner::new_with_rng(config, rng).run(&any_load(), |load| {
         let stats = load.run();
         let part = stats.n_replayed as f64 / load.n_alone() as f64;
