@@ -14,7 +14,7 @@ from pie.config import EMBEDDED_FOLDER
 
 WIDTHS = {1: 1000, 64: 400, 512: 200}
 """Tokens that each program generates, by the number of programs."""
-GOALS_US = {1: 10.0, 64: 25.0, 512: 80.0}
+GOALS_US = {1: 5.0, 64: 20.0, 512: 60.0}
 BYTES, TINY = "256 logits a row", "4,096 logits a row"
 DEVICE_S = 0.001
 DEVICE = "a device of 1 ms"
