@@ -34,7 +34,9 @@ PARTS = {
 
 _RUST_FUNCTION = re.compile(r"( *)(?:pub(?:\([a-z: ]+\))? )?(?:(?:const|async|unsafe) )*fn (\w+)")
 _RUST_TESTS = re.compile(r"^#\[cfg\(test\)\]\nmod \w+ \{", re.MULTILINE)
-_SCRIPT_FUNCTION = re.compile(r"( *)(?:export |default |static |async |private |function )*\*?(#?\w+)(?:<[^>]*>)?\([^;]*(?:\{|\()$")
+_SCRIPT_FUNCTION = re.compile(
+    r"( *)(?:export |default |static |async |private )*(?:(?:function\*? )(?P<own>\w+)(?:<[^>]*>)?\(|\*?(?P<method>#?\w+)(?:<[^>]*>)?\([^;]*\{$)"
+)
 _SCRIPT_WORDS = {"if", "for", "while", "switch", "catch", "return", "super", "await"}
 
 
@@ -73,9 +75,10 @@ def script_functions(text: str) -> dict[str, int]:
     lines, lengths = text.splitlines(), {}
     for start, line in enumerate(lines):
         begun = _SCRIPT_FUNCTION.match(line)
-        if begun and begun[2] not in _SCRIPT_WORDS:
+        name = (begun["own"] or begun["method"]) if begun else None
+        if begun and name not in _SCRIPT_WORDS:
             ends = (number for number, other in enumerate(lines[start:], 1) if other.startswith(f"{begun[1]}}}"))
-            lengths[f"{begun[2]} in line {start + 1}"] = next(ends, 0)
+            lengths[f"{name} in line {start + 1}"] = next(ends, 0)
     return lengths
 
 
