@@ -35,7 +35,8 @@ PARTS = {
 _RUST_FUNCTION = re.compile(r"( *)(?:pub(?:\([a-z: ]+\))? )?(?:(?:const|async|unsafe) )*fn (\w+)")
 _RUST_TESTS = re.compile(r"^#\[cfg\(test\)\]\nmod \w+ \{", re.MULTILINE)
 _SCRIPT_FUNCTION = re.compile(
-    r"( *)(?:export |default |static |async |private )*(?:(?:function\*? )(?P<own>\w+)(?:<[^>]*>)?\(|\*?(?P<method>#?\w+)(?:<[^>]*>)?\([^;]*\{$)"
+    r"( *)(?:export |default |static |async |private )*"
+    r"(?:(?:function\*? )(?P<own>\w+)(?:<[^>]*>)?\(|\*?(?P<method>#?\w+)(?:<[^>]*>)?\([^;]*\{$)"
 )
 _SCRIPT_WORDS = {"if", "for", "while", "switch", "catch", "return", "super", "await"}
 

@@ -9,8 +9,8 @@ alone that name rows of the surface in these areas (`tools/tagged.py`), `--tagge
 writes the changes with what caught them as Markdown. The copy stays in `build/mutate`, so that the next run builds
 little.
 
-`--planted [NAME ...]` makes the faults of `tools/planted.toml` in the place of drawn ones, each with the tests that must
-fail: those of TARGET, or all.
+`--planted [NAME ...]` makes the faults of `tools/planted.toml` in the place of drawn ones, each with the tests that
+must fail: those of TARGET, or all.
 """
 
 from __future__ import annotations

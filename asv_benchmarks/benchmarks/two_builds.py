@@ -1,4 +1,4 @@
-"""Measures one row in this tree and in another that is built, in turns: `python -m benchmarks.two_builds ROW --beside PATH`.
+"""Measures a row in this tree and in another that is built: `python -m benchmarks.two_builds ROW --beside PATH`.
 
 ROW is a module and its class, such as `step.StepCost`. Each sample comes from a process of one tree, which runs one
 round of each case with the benchmark of that tree; the two take turns (A B B A), so that whatever drifts with

@@ -1,4 +1,4 @@
-"""The tool that measures the shape of a tree: its lines, its longest file and its longest function, beside a commit's."""
+"""The tool that measures the shape of a tree: lines, the longest file and the longest function, beside a commit's."""
 
 from __future__ import annotations
 
