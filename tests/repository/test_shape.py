@@ -101,6 +101,34 @@ def test_a_long_function_is_seen() -> None:
     assert rust_functions(text) == {"short in line 2": 1, "long in line 3": 63, "one in line 66": 1}
 
 
+# Of traits of wasmtime, which name them.
+OF_WASI = {"check_write"}
+# It borrows the generator for the caller, and changes nothing.
+LENDS = {"check_changeable"}
+CHECK = re.compile(r"\bfn (check_\w+)(?:<[^>]*>)?\(\s*&(?:'\w+ )?mut self\b")
+RIDDLE = re.compile(r"\b(?:struct|enum|type|trait) (Beside|Given|Held|Rider)\b")
+
+
+def test_a_check_changes_nothing_and_no_type_has_a_riddle_for_a_name() -> None:
+    changing, riddles = [], []
+    for path in sorted(ROOT.glob("rust/*/src/**/*.rs")):
+        text, name = path.read_text(encoding="utf-8"), path.relative_to(ROOT)
+        changing += [f"{name}: {found}" for found in CHECK.findall(text) if found not in OF_WASI | LENDS]
+        if not path.stem.endswith("tests"):
+            riddles += [f"{name}: {found}" for found in RIDDLE.findall(text)]
+    assert changing == [], "a check takes &self; what changes something says so by its name"
+    assert riddles == [], "a name that needs its comment to be understood is the wrong name"
+
+
+def test_a_check_that_changes_something_is_seen() -> None:
+    for code in ("fn check_room(&mut self)", "pub(crate) fn check_a<T: A>(\n        &mut self,", "fn check_b(&'a mut self)"):
+        assert CHECK.search(code)
+    for code in ("fn check_room(&self)", "fn recheck_a(&mut self)", "fn checked(&mut self)"):
+        assert not CHECK.search(code)
+    assert RIDDLE.search("pub(crate) struct Given<'a> {")
+    assert not RIDDLE.search("struct HeldBytes;")
+
+
 def test_the_architecture_fits_on_four_pages() -> None:
     assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 220
 

@@ -14,7 +14,7 @@ use wasmtime_wasi_http::p2::types::{
 };
 use wasmtime_wasi_http::{FieldMap, RequestOptions, WasiHttp, WasiHttpCtxView};
 
-use crate::http_in::wasi::{Given, RequestBody};
+use crate::http_in::wasi::{RequestBody, WasiResponse};
 use crate::network::wasi::{CHUNK_BYTES, CHUNKS};
 use crate::process::state::ProcessState;
 
@@ -46,7 +46,7 @@ impl ProcessState {
     pub(crate) fn give_request(
         &mut self,
         request: Request<RequestBody>,
-        answered: oneshot::Sender<Given>,
+        answered: oneshot::Sender<WasiResponse>,
     ) -> wasmtime::Result<(
         Resource<HostIncomingRequest>,
         Resource<HostResponseOutparam>,
