@@ -121,8 +121,7 @@ fn main() {
             drop(warm);
             let samples = in_turns(rounds, ours, peer);
             let phases = phases_us(&host, &program, n, repeats);
-            let facts =
-                json!({ "language": written.name(), "programs": n, "phases_us": phases });
+            let facts = json!({ "language": written.name(), "programs": n, "phases_us": phases });
             report(&format!("{} at {n}", written.name()), "us", samples, facts);
         }
     }
