@@ -228,7 +228,7 @@ def bridge(every: tuple[Interface, ...]) -> str:
         "use rquickjs::{Class, Ctx, Function, Object, Result, Value};",
         "",
         "use super::Export;",
-        "use super::held::{Held, awaited, handle, wait};",
+        "use super::resource::{Resource, awaited, handle, wait};",
         "use super::values::{Read, Write, field, listed, listed_in, read, unknown, variant};",
     ]
     for package in sorted({interface.package for interface in every}):
@@ -294,8 +294,8 @@ def _wrapper(function: Function, receiver: str | None, name: str) -> list[str]:
         assert len(lent) == 1, f"{function.path} makes a resource of two others: the bridge would have to keep both"
         fails = isinstance(function.result, Result)
         answer = "Value<'js>"
-        body = [f"let made = {call}{f'.map(|made| Held::of(made, {lent[0]}))' if fails else ''};"]
-        body.append("made.write(&ctx)" if fails else f"Held::of(made, {lent[0]}).write(&ctx)")
+        body = [f"let made = {call}{f'.map(|made| Resource::of(made, {lent[0]}))' if fails else ''};"]
+        body.append("made.write(&ctx)" if fails else f"Resource::of(made, {lent[0]}).write(&ctx)")
     else:
         answer, body = "Value<'js>", [f"{call}.write(&ctx)"]
     return [f"fn {name}<'js>({', '.join(params)}) -> Result<{answer}> {{", *held, *body, "}"]

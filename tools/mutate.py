@@ -5,8 +5,12 @@ a change is *caught* by the first of the target's commands that does, or it *sur
 that survives is no change (say why), or a test is missing. The same seed draws the same changes of the same files.
 
 `--list` prints the changes and makes none. `--only 3,7` makes those again. `--tagged Forward Output` runs those tests
-alone that name rows of the surface in these areas (`tools/tagged.py`), `--tagged all` those that name any. The copy
-stays in `build/mutate`, so that the next run builds little.
+alone that name rows of the surface in these areas (`tools/tagged.py`), `--tagged all` those that name any. `--log FILE`
+writes the changes with what caught them as Markdown. The copy stays in `build/mutate`, so that the next run builds
+little.
+
+`--planted [NAME ...]` makes the faults of `tools/planted.toml` in the place of drawn ones, each with the tests that
+must fail: those of TARGET, or all.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +32,7 @@ from tools.mutation_sites import Site, sites
 
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "build" / "mutate"
+PLANTED = ROOT / "tools" / "planted.toml"
 LINKED = (".venv", "js/inferlet/node_modules", "js/client/node_modules", "python/pie/_engine.abi3.so")
 """What is not under version control and does not change, though tests need it."""
 CARRIED = (
@@ -143,7 +149,7 @@ TARGETS = {
         ),
     ),
     "js-sdk": Target(
-        ("js/inferlet/src/**/[!hi]*.ts",),
+        ("js/inferlet/src/**/*.ts",),
         ("cd js/inferlet && npm test --silent", f".venv/bin/python tools/build_js_runtime.py && {PYTEST} tests/vectors -k typescript"),
         "cd js/inferlet && npm run --silent build",
         env={"PYTHONPATH": "python"},
@@ -152,10 +158,63 @@ TARGETS = {
             f".venv/bin/python tools/build_js_runtime.py && {PYTEST} {{pytest tests/vectors@javascript tests/e2e/test_grammars.py}}",
         ),
     ),
+    "js-runtime": Target(
+        ("rust/js-runtime/src/**/*.rs", "rust/js-runtime/builder/src/**/*.rs", "rust/js-runtime/build.rs"),
+        (f"{PYTEST} tests/sdk_js", f"{PYTEST} tests/vectors tests/e2e/test_session.py -k typescript"),
+        ".venv/bin/python tools/build_js_runtime.py",
+        env={"PYTHONPATH": "python"},
+    ),
+    # The bindings of the engine, as Python sees them.
+    "python": Target(
+        ("rust/python/src/**/*.rs",),
+        (f"{PYTEST} tests/host tests/backends/test_batch.py", f"{PYTEST} tests/config tests/e2e/test_inprocess.py"),
+        ENGINE,
+        env={"PYTHONPATH": "python"},
+    ),
+    # What the macros write is seen in programs.
+    "inferlet-macros": Target(
+        ("rust/inferlet-macros/src/**/*.rs",),
+        (
+            f"{CARGO} -p inferlet-macros",
+            f"{CARGO} -p inferlet",
+            f".venv/bin/python tools/build_guests.py && {PYTEST} tests/vectors tests/e2e/test_rust_mistakes.py -k rust",
+        ),
+        f"{CARGO} -p inferlet-macros --no-run",
+        env={"PYTHONPATH": "python"},
+    ),
     "client": _crate("client"),
     "js-client": Target(("js/client/src/*.ts",), ("cd js/client && npm test --silent",), "cd js/client && npm run --silent build"),
     "pie": Target(("python/pie/**/*.py",), (f"{PYTEST} tests/backends tests/config tests/client",), env={"PYTHONPATH": "python"}),
 }
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault that tests must catch, by its name."""
+
+    name: str
+    target: str
+    file: Path
+    old: str
+    """What stands in the file, once."""
+    new: str
+    tests: tuple[str, ...]
+    """The commands of which one must fail."""
+    builds: str = ""
+    """What must end well before they tell anything, in the place of the target's own."""
+
+    def site(self, root: Path) -> Site:
+        """The change. Raises SystemExit where its place is not there, or not once: the code has changed."""
+        text = (root / self.file).read_text(encoding="utf-8") if (root / self.file).is_file() else ""
+        if (n := text.count(self.old)) != 1:
+            raise SystemExit(f"the fault {self.name!r} has {n} places in {self.file}, not one; mend tools/planted.toml")
+        start = text.index(self.old)
+        return Site(self.file, "planted", start, start + len(self.old), text.count("\n", 0, start) + 1, self.old, self.new)
+
+    def held_to(self) -> Target:
+        """Its target with its own tests alone."""
+        target = TARGETS[self.target]
+        return replace(target, files=(), tests=self.tests, build=self.builds or target.build)
 
 
 @dataclass(frozen=True)
@@ -258,9 +317,36 @@ def first_failure(printed: str) -> str:
     return lines[-1].strip()[:120] if lines else "ended with an error and printed nothing"
 
 
+def read_planted(path: Path = PLANTED) -> list[Fault]:
+    """The faults of the table, in its order. `{cargo}` and its like are the commands of this file."""
+    commands = {"cargo": CARGO, "release": RELEASE, "kernels": KERNELS, "pytest": PYTEST, "engine": ENGINE}
+
+    def filled(command: str) -> str:
+        for name, text in commands.items():
+            command = command.replace(f"{{{name}}}", text)
+        return command
+
+    with path.open("rb") as file:
+        entries = tomllib.load(file)["fault"]
+    return [
+        Fault(
+            entry["name"],
+            entry["target"],
+            Path(entry["file"]),
+            entry["old"],
+            entry["new"],
+            tuple(filled(command) for command in entry["tests"]),
+            filled(entry.get("builds", "")),
+        )
+        for entry in entries
+    ]
+
+
 def draw(root: Path, patterns: Sequence[str], count: int, seed: int) -> list[Site]:
     """Changes of the files, no two at one place: each kind is as likely as the others, as far as there are any."""
-    paths = sorted({path for pattern in patterns for path in root.glob(pattern) if path.is_file() and "test" not in path.name})
+    found = {path for pattern in patterns for path in root.glob(pattern) if path.is_file() and "test" not in path.name}
+    # Types alone do nothing.
+    paths = sorted(path for path in found if not path.name.endswith(".d.ts"))
     kinds: dict[str, list[Site]] = {}
     for path in paths:
         name = path.relative_to(root)
@@ -311,7 +397,53 @@ def tried(
         yield number, copy.attempt(target, site, limit)
 
 
-def row(number: int, outcome: Outcome) -> str:
+def planted(faults: Sequence[Fault], limit: float) -> Iterator[tuple[str, Outcome]]:
+    """What becomes of each fault. Raises SystemExit where its tests fail without it."""
+    copies: dict[str, Copy] = {}
+    passed: set[tuple[str, str]] = set()
+    for fault in faults:
+        if fault.target not in copies:
+            copies[fault.target] = Copy(ROOT, COPY / fault.target)
+        copy, target = copies[fault.target], fault.held_to()
+        fresh = [command for command in target.tests if (fault.target, command) not in passed]
+        if fresh:
+            list(tried(copy, replace(target, tests=tuple(fresh)), [], limit, {}))
+            passed.update((fault.target, command) for command in fresh)
+        yield fault.name, copy.attempt(target, fault.site(copy.folder), limit)
+
+
+HEAD = "| | site | change | outcome | test that failed |\n|---|---|---|---|---|"
+"""The head of the table."""
+
+
+class Report:
+    """The table of a run: on stdout, and as Markdown where a file is named."""
+
+    def __init__(self, path: Path | None, title: str) -> None:
+        self._path = path
+        self.words: list[str] = []
+        if path is not None:
+            path.write_text(f"# {title}\n\n{HEAD}\n", encoding="utf-8")
+
+    def add(self, number: int | str, outcome: Outcome) -> None:
+        """Writes a line at once, so that what was found is kept where the run ends early."""
+        self.words.append(outcome.word)
+        print(row(number, outcome), f"{outcome.seconds:.0f} s", flush=True)
+        self._write(row(number, outcome))
+
+    def end(self) -> None:
+        """Writes how many there were of each."""
+        counts = ", ".join(f"{self.words.count(word)} {word}" for word in ("caught", "survived", "does not build"))
+        print(counts)
+        self._write(f"\n{counts}.")
+
+    def _write(self, line: str) -> None:
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
+
+
+def row(number: int | str, outcome: Outcome) -> str:
     """A line of the table."""
     site = outcome.site
     change = f"`{_short(site.old)}` -> `{_short(site.new)}`"
@@ -326,7 +458,9 @@ def _short(text: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints the table, and ends with 1 where a change survived."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", choices=sorted(TARGETS))
+    parser.add_argument("target", nargs="?", choices=sorted(TARGETS))
+    parser.add_argument("--planted", nargs="*", metavar="NAME", help="make the faults of tools/planted.toml, or those of these names")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write the changes and what caught them as Markdown")
     parser.add_argument("--files", nargs="+", default=[], help="of these files alone: paths or patterns from the root of the tree")
     parser.add_argument("--count", type=int, default=25)
     parser.add_argument("--seed", type=int, default=1)
@@ -337,6 +471,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tagged", nargs="+", metavar="AREA", help="run those tests alone that name rows of these areas, or of all")
     parser.add_argument("--limit", type=float, default=SLOW, help="seconds after which a command counts as failed")
     given = parser.parse_args(arguments)
+    if given.planted is not None:
+        return main_planted(given)
+    if given.target is None:
+        parser.error("name a target, or --planted")
     target, n_tests = TARGETS[given.target], dict[str, int]()
     if given.tagged:
         target, n_tests = of_tagged(ROOT, target, given.tagged)
@@ -350,12 +488,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for number, site in changes:
             print(row(number, Outcome(site, site.kind)))
         return 0
-    found: list[str] = []
+    report = Report(given.log, f"Changes of {given.target}, seed {given.seed}")
     for number, outcome in tried(Copy(ROOT, COPY / given.target), target, changes, given.limit, n_tests):
-        found.append(outcome.word)
-        print(row(number, outcome), f"{outcome.seconds:.0f} s", flush=True)
-    print(", ".join(f"{found.count(word)} {word}" for word in ("caught", "survived", "does not build")))
-    return int("survived" in found)
+        report.add(number, outcome)
+    report.end()
+    return int("survived" in report.words)
+
+
+def main_planted(given: argparse.Namespace) -> int:
+    """The command with `--planted`: ends with 1 where a fault was not caught. Each of them builds."""
+    every = read_planted()
+    unknown = set(given.planted) - {fault.name for fault in every}
+    if unknown:
+        raise SystemExit(f"no fault is called {', '.join(sorted(unknown))}; --planted --list prints those that there are")
+    faults = [fault for fault in every if given.target in (None, fault.target) and (not given.planted or fault.name in given.planted)]
+    if not faults:
+        raise SystemExit(f"no fault of {PLANTED.name} is in {given.target}")
+    if given.list:
+        for fault in faults:
+            print(row(fault.name, Outcome(fault.site(ROOT), fault.target)))
+        return 0
+    report = Report(given.log, "Planted faults")
+    for name, outcome in planted(faults, given.limit):
+        report.add(name, outcome)
+    report.end()
+    return int(set(report.words) != {"caught"})
 
 
 if __name__ == "__main__":

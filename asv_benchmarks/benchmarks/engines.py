@@ -129,6 +129,8 @@ class Generations:
 
     observe: Callable[[Batch, Any], None] | None = None
     """Sees each batch of the runs that follow, with its logits."""
+    _spent_s: dict[str, float] | None = None
+    """What the calls of the driver loop take, while that is noted."""
 
     def __init__(
         self, driver: Driver, n_programs: int, folder: Path = EMBEDDED_FOLDER, *, settings: Mapping[str, int] | None = None
@@ -166,6 +168,21 @@ class Generations:
         """
         return self.run_each(language, [{mode: {"prompt": PROMPT, "tokens": n_tokens}}] * n_programs, n_tokens)
 
+    def parts(self, language: str, n_programs: int, mode: str, n_tokens: int) -> dict[str, float]:
+        """What one such run is made of, in seconds; it is a run of its own, since what notes the times takes some.
+
+        `complete` draws and judges tokens, `next batch` waits for programs and plans, `driver` computes, and `loop` is
+        the rest: the loop of Python and the views of its batches.
+        """
+        self._spent_s = dict.fromkeys(("complete", "next batch"), 0.0)
+        try:
+            whole_s = self.run(language, n_programs, mode, n_tokens)
+            spent_s = self._spent_s
+        finally:
+            self._spent_s = None
+        driver_s = sum(end - start for start, end in zip(self.driver.started_s, self.driver.ended_s, strict=True))
+        return spent_s | {"driver": driver_s, "loop": max(0.0, whole_s - driver_s - sum(spent_s.values()))}
+
     def run_each(self, language: str, works: Sequence[Any], n_tokens: int) -> float:
         """The same with programs each of which has work of its own, and generates as many tokens."""
         n_programs = len(works)
@@ -177,7 +194,7 @@ class Generations:
             time.sleep(0.001)
         self.driver.reset()
         ends: list[AnyEvent] = []
-        served = _Until(self._model)
+        served = _Until(self._model, self._spent_s)
         loop = threading.Thread(target=drive, args=(served, self.driver), kwargs={"observe": self.observe})
         loop.start()
         for process in launched:
@@ -202,16 +219,43 @@ class _Until:
     A program that asks for a token that ran ahead of it gets it when the loop goes on.
     """
 
-    def __init__(self, model: _engine.Model) -> None:
+    def __init__(self, model: _engine.Model, spent_s: dict[str, float] | None) -> None:
         self._model = model
         self.next_work, self.complete, self.fail = model.next_work, model.complete, model.fail
         self.complete_drawn = model.complete_drawn
+        if spent_s is not None:
+            self.next_work = _noted(spent_s, "next batch", model.next_work)
+            self.complete = _noted(spent_s, "complete", model.complete)
+            self.complete_drawn = _noted(spent_s, "complete", model.complete_drawn)
         self.over = False
 
     @property
     def stopped(self) -> bool:
         """True when every program has ended."""
         return self.over or self._model.stopped
+
+
+def _noted(spent_s: dict[str, float], part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call, with what it takes between the first batch and the last added to its part."""
+    is_first = part == "next batch"
+
+    def noted(*arguments: Any) -> Any:
+        nonlocal is_first
+        start_s = time.perf_counter()
+        result = call(*arguments)
+        # The first batch is what begins, and what is planned after the last one is nothing.
+        if not is_first and (part == "complete" or result is not None):
+            spent_s[part] += time.perf_counter() - start_s
+        is_first = is_first and result is None
+        return result
+
+    return noted
+
+
+def shown_parts(parts: Mapping[str, float], n: int, unit: str) -> str:
+    """The parts of so many steps or tokens, as the note of a figure says them: the largest first."""
+    ordered = sorted(parts.items(), key=lambda part: -part[1])
+    return f"parts by {unit}, in a run of their own: " + ", ".join(f"{name} {1e6 * spent_s / n:.2f} us" for name, spent_s in ordered)
 
 
 def byte_model(folder: Path) -> int:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks.engines import Generations
+from benchmarks.engines import Generations, shown_parts
 from benchmarks.harness import Figure, Goal, Row, in_turns, save, show
 from pie.backends.base import Driver
 from pie.backends.cpu import CpuOptions, open_driver
@@ -99,9 +99,11 @@ def measure(make: Callable[[int, int], Driver]) -> Iterator[Figure]:
                     return 1e6 * engine.run(case.language, case.width, case.mode, n_tokens) / n_rows
 
                 ours()
-                figure = Figure(case.name, "us/token", *in_turns(ours, bare), goals=case.goals)
+                samples = in_turns(ours, bare)
+                note = shown_parts(engine.parts(case.language, width, case.mode, n_tokens), n_rows, "token")
+                figure = Figure(case.name, "us/token", *samples, goals=case.goals, note=note)
                 peer, tax = figure.median("peer"), figure.median("difference")
-                show(f"P5 {case.name}: {peer:.2f} us bare, {tax:.2f} us tax")
+                show(f"P5 {case.name}: {peer:.2f} us bare, {tax:.2f} us tax; {note}")
                 yield figure
         ours_driver.close()
         bare_driver.close()

@@ -55,7 +55,7 @@ ABSENT |= {("typescript", "http.refusal"): "an error of `fetch` has the code its
 
 WITHOUT_VECTOR = {
     **dict.fromkeys(RUST_ALONE, "vectors run in all languages; tests/e2e/test_passes.py has the operations on pages"),
-    "messaging.subscription.pollable": "vectors run in all languages; the session programs of tests/e2e wait by it",
+    "messaging.subscription.pollable": "vectors run in all languages; tests/guests/messaging/src/lib.rs waits by it for tests/e2e/test_messaging.py",
     **dict.fromkeys(
         ("generation.generator.ask-masks", "generation.generator.give-mask", "generation.generator.draft"),
         "the SDKs call it for constraints and speculators, which are options of `generate` in vectors",
@@ -304,6 +304,15 @@ def test_every_function_stands_in_each_sdk(every: tuple[Function, ...]) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_function_stands_in_a_vector(every: tuple[Function, ...], language: str) -> None:
     assert except_for(language, missing_in_vectors(every, vectors(), language)) == set()
+
+
+def test_what_no_vector_calls_is_of_the_wit_and_shown_elsewhere(every: tuple[Function, ...]) -> None:
+    paths = {function.path for function in every}
+    assert set(WITHOUT_VECTOR) <= paths, set(WITHOUT_VECTOR) - paths
+    named = {why: re.findall(r"tests/[\w./]+", why) for why in WITHOUT_VECTOR.values()}
+    assert {why: found for why, found in named.items() if not all((ROOT / name).is_file() for name in found)} == {}
+    # What names no test is an option of what vectors call.
+    assert [why for why, found in named.items() if not found and " in vectors" not in why] == []
 
 
 def test_a_function_that_is_planted_is_missed_everywhere(planted: tuple[Function, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,44 @@ def test_the_root_of_the_engine_only_lists_and_wires() -> None:
     arrows = of("rust/core/src")
     assert arrows["engine/mod.rs"] == set()
     assert not any("engine/mod.rs" in targets for targets in arrows.values())
+
+
+# The whole state of a process in the hands of an interface: methods of its own on it, a pattern of it, and parts of it
+# through the store. Views alone name its parts: those of the macro, and the two of wasmtime's own interfaces.
+TAKEN_APART = re.compile(r"\bimpl(?:<[^>]*>)? (?:[\w:<>' ]+ for )?ProcessState\b|\bProcessState \{|\bdata(?:_mut)?\(\)\s*\.")
+NAMES_PARTS = re.compile(r"\bstate\.\w+")
+VIEWS = {"view.rs", "clocks.rs", "poll.rs"}
+
+
+def test_an_interface_sees_the_view_that_it_needs_and_no_more() -> None:
+    found = []
+    for path in sorted((ROOT / "rust/host/src/interface").glob("*.rs")):
+        text = path.read_text(encoding="utf-8").partition("#[cfg(test)]\nmod ")[0]
+        code = re.sub(r"//[^\n]*", "", text)
+        found += [f"{path.name}: {hit[0]}" for hit in TAKEN_APART.finditer(code)]
+        if path.name not in VIEWS and "state: &mut ProcessState" in code:
+            found += [f"{path.name}: {hit[0]}" for hit in NAMES_PARTS.finditer(code)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "impl ProcessState {",
+        "impl files::Host for ProcessState {",
+        "let ProcessState { table, files, .. } = state;",
+        "store.data_mut().network.release(rep)",
+        "store.data().count_arrival()",
+    ],
+)
+def test_a_state_that_is_taken_apart_is_seen(code: str) -> None:
+    assert TAKEN_APART.search(code)
+    for plain in (
+        "fn f(linker: &mut Linker<ProcessState>) {",
+        "Files::of(store.data_mut()).check()",
+        "for_wasmtime(state: &mut ProcessState)",
+    ):
+        assert not TAKEN_APART.search(plain)
 
 
 def crate_of(folder: Path, files: dict[str, str]) -> Imports:

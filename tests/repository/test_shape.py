@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tools.measure_shape import rust_functions
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE = {".rs", ".py", ".ts", ".js", ".wit"}
 MAX_LINES = 800
 MAX_FUNCTION_LINES = 60
-RUST_FUNCTION = re.compile(r"( *)(?:pub(?:\([a-z: ]+\))? )?(?:(?:const|async|unsafe) )*fn (\w+)")
 
 # Which crate may name which: what is not listed here is not allowed.
 CRATE_LAYERS = {
@@ -75,20 +76,6 @@ def test_files_are_small() -> None:
     assert long == {}, f"files over {MAX_LINES} lines"
 
 
-def function_lengths(text: str) -> dict[str, int]:
-    """The lines of each function of a Rust file as rustfmt writes it, tests of the file itself left out."""
-    lines = re.split(r"^#\[cfg\(test\)\]\nmod \w+ \{", text, maxsplit=1, flags=re.MULTILINE)[0].splitlines()
-    lengths = {}
-    for start, line in enumerate(lines):
-        begun = RUST_FUNCTION.match(line)
-        if begun is None:
-            continue
-        # One without a body ends with a semicolon, one on a line of its own with a brace.
-        ends = (number for number, other in enumerate(lines[start:], 1) if re.match(rf"{begun[1]}(\}}|\S.*[;}}]$)", other))
-        lengths[f"{begun[2]} in line {start + 1}"] = next(ends, 0)
-    return lengths
-
-
 def test_functions_are_read_on_a_screen() -> None:
     long = {}
     for crate in ("client", "core", "host", "server", "text"):
@@ -103,7 +90,7 @@ def test_functions_are_read_on_a_screen() -> None:
             is_test = re.match(r"modelled_|.*tests$", path.stem) or not tests.isdisjoint({path.with_suffix(""), *path.parents})
             if is_test or "Generated from" in text.partition("\n")[0]:
                 continue
-            found = function_lengths(text)
+            found = rust_functions(text)
             long |= {f"{path.relative_to(ROOT)}: {name}": n for name, n in found.items() if n > MAX_FUNCTION_LINES}
     assert long == {}, f"functions over {MAX_FUNCTION_LINES} lines"
 
@@ -111,7 +98,35 @@ def test_functions_are_read_on_a_screen() -> None:
 def test_a_long_function_is_seen() -> None:
     body = "\n".join(["        let a = 1;"] * 59)
     text = f"impl A {{\n    pub(crate) fn short(&self);\n    async fn long(\n        a: u32,\n    ) -> u32 {{\n{body}\n    }}\n    fn one() {{}}\n}}\n"
-    assert function_lengths(text) == {"short in line 2": 1, "long in line 3": 63, "one in line 66": 1}
+    assert rust_functions(text) == {"short in line 2": 1, "long in line 3": 63, "one in line 66": 1}
+
+
+# Of traits of wasmtime, which name them.
+OF_WASI = {"check_write"}
+# It borrows the generator for the caller, and changes nothing.
+LENDS = {"check_changeable"}
+CHECK = re.compile(r"\bfn (check_\w+)(?:<[^>]*>)?\(\s*&(?:'\w+ )?mut self\b")
+RIDDLE = re.compile(r"\b(?:struct|enum|type|trait) (Beside|Given|Held|Rider)\b")
+
+
+def test_a_check_changes_nothing_and_no_type_has_a_riddle_for_a_name() -> None:
+    changing, riddles = [], []
+    for path in sorted(ROOT.glob("rust/*/src/**/*.rs")):
+        text, name = path.read_text(encoding="utf-8"), path.relative_to(ROOT)
+        changing += [f"{name}: {found}" for found in CHECK.findall(text) if found not in OF_WASI | LENDS]
+        if not path.stem.endswith("tests"):
+            riddles += [f"{name}: {found}" for found in RIDDLE.findall(text)]
+    assert changing == [], "a check takes &self; what changes something says so by its name"
+    assert riddles == [], "a name that needs its comment to be understood is the wrong name"
+
+
+def test_a_check_that_changes_something_is_seen() -> None:
+    for code in ("fn check_room(&mut self)", "pub(crate) fn check_a<T: A>(\n        &mut self,", "fn check_b(&'a mut self)"):
+        assert CHECK.search(code)
+    for code in ("fn check_room(&self)", "fn recheck_a(&mut self)", "fn checked(&mut self)"):
+        assert not CHECK.search(code)
+    assert RIDDLE.search("pub(crate) struct Given<'a> {")
+    assert not RIDDLE.search("struct HeldBytes;")
 
 
 def test_the_architecture_fits_on_four_pages() -> None:

@@ -18,29 +18,74 @@ mod support;
 use std::time::{Duration, Instant};
 
 use pie_host::{Host, Process, Program};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::bare::Bare;
 use support::{Written, config, end, in_turns, launch, number, report, wait_until_idle};
 
 const AT_ONCE: [usize; 3] = [1, 100, 1000];
 
-/// Launches so many programs; gives the time until the last one's first instruction.
-fn start(host: &Host, written: Written, program: &Program, n: usize) -> (Duration, Vec<Process>) {
+/// The phases of launches at once, each from the end of the one before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Phases {
+    /// `Host::launch` has returned for all.
+    called: Duration,
+    /// The entry of the last one is called: its instance stands.
+    entered: Duration,
+    /// Its first event is read: a source is loaded by its runtime.
+    read: Duration,
+}
+
+impl Phases {
+    /// The time until the last one's first instruction.
+    fn until_first_instruction(&self, written: Written) -> Duration {
+        match written {
+            Written::Rust => self.called + self.entered,
+            Written::JavaScript | Written::Python => self.called + self.entered + self.read,
+        }
+    }
+}
+
+/// Launches so many programs; gives what it took until the first event of each was read.
+fn start(host: &Host, program: &Program, n: usize) -> (Phases, Vec<Process>) {
     let started = Instant::now();
     let (offsets, processes): (Vec<_>, Vec<_>) = (0..n)
         .map(|_| (started.elapsed(), launch(host, program, "\"idle\"")))
         .unzip();
+    let called = started.elapsed();
     processes.iter().for_each(wait_until_idle);
     let read = started.elapsed();
     let entered = offsets
         .iter()
         .zip(&processes)
-        .map(|(offset, process)| *offset + process.launch_time().unwrap());
-    let spent = match written {
-        Written::Rust => entered.max().unwrap_or_default(),
-        Written::JavaScript | Written::Python => read,
+        .map(|(offset, process)| *offset + process.launch_time().unwrap())
+        .max()
+        .unwrap_or_default();
+    // The last one may have entered before its launch returned.
+    let called = called.min(entered);
+    let phases = Phases {
+        called,
+        entered: entered - called,
+        read: read.saturating_sub(entered),
     };
-    (spent, processes)
+    (phases, processes)
+}
+
+/// The phases of one launch of so many, as the mean of `repeats`, in microseconds.
+fn phases_us(host: &Host, program: &Program, n: usize, repeats: usize) -> Value {
+    let mut sum = Phases::default();
+    for _ in 0..repeats {
+        let (phases, processes) = start(host, program, n);
+        sum.called += phases.called;
+        sum.entered += phases.entered;
+        sum.read += phases.read;
+        end(processes);
+    }
+    let mean = |spent: Duration| spent.as_secs_f64() * 1e6 / repeats as f64;
+    json!({
+        "calls of launch": mean(sum.called),
+        "to the last entry": mean(sum.entered),
+        "to the last first event": mean(sum.read),
+    })
 }
 
 fn main() {
@@ -56,8 +101,8 @@ fn main() {
             let ours = || {
                 let mut spent_us = 0.0;
                 for _ in 0..repeats {
-                    let (spent, processes) = start(&host, written, &program, n);
-                    spent_us += spent.as_secs_f64() * 1e6;
+                    let (phases, processes) = start(&host, &program, n);
+                    spent_us += phases.until_first_instruction(written).as_secs_f64() * 1e6;
                     end(processes);
                 }
                 spent_us / repeats as f64
@@ -75,7 +120,8 @@ fn main() {
             let warm = in_turns(1, ours, peer);
             drop(warm);
             let samples = in_turns(rounds, ours, peer);
-            let facts = json!({ "language": written.name(), "programs": n });
+            let phases = phases_us(&host, &program, n, repeats);
+            let facts = json!({ "language": written.name(), "programs": n, "phases_us": phases });
             report(&format!("{} at {n}", written.name()), "us", samples, facts);
         }
     }

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
-use loom::sync::MutexGuard as Held;
+use loom::sync::MutexGuard as LoomGuard;
 
 thread_local! {
     /// All threads of the model run on one; only the driver asks for the time.
@@ -36,7 +36,7 @@ impl<T> Mutex<T> {
 
 pub(crate) struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
-    held: Held<'a, T>,
+    held: LoomGuard<'a, T>,
 }
 
 impl<T> Deref for MutexGuard<'_, T> {

@@ -155,13 +155,13 @@ fn a_text_that_can_be_read_in_many_ways_is_bounded() {
 }
 
 /// What a program may give as a source of a grammar.
-enum Given {
+enum Definition {
     Schema(String),
     Regex(String),
     Ebnf(String),
 }
 
-impl Given {
+impl Definition {
     fn source(&self) -> Source<'_> {
         match self {
             Self::Schema(text) => Source::JsonSchema(text),
@@ -171,16 +171,16 @@ impl Given {
     }
 }
 
-fn schema(schema: &Value) -> Given {
-    Given::Schema(schema.to_string())
+fn schema(schema: &Value) -> Definition {
+    Definition::Schema(schema.to_string())
 }
 
-fn regex(text: impl Into<String>) -> Given {
-    Given::Regex(text.into())
+fn regex(text: impl Into<String>) -> Definition {
+    Definition::Regex(text.into())
 }
 
-fn ebnf(text: impl Into<String>) -> Given {
-    Given::Ebnf(text.into())
+fn ebnf(text: impl Into<String>) -> Definition {
+    Definition::Ebnf(text.into())
 }
 
 /// Objects of optional properties, each the last of the one around it.
@@ -204,7 +204,7 @@ fn chain_of_groups(n: usize, n_groups: usize) -> String {
 }
 
 /// Schemas that make much of little.
-fn hostile_schemas() -> Vec<(&'static str, Given)> {
+fn hostile_schemas() -> Vec<(&'static str, Definition)> {
     let chain = |n: usize| {
         let link = |at: usize| {
             (
@@ -273,9 +273,9 @@ fn hostile_schemas() -> Vec<(&'static str, Given)> {
         ("a schema that needs itself", schema(&json!({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}}))),
         ("100 lists in each other", schema(&nested(100))),
         ("200 lists in each other", schema(&nested(200))),
-        ("100,000 brackets", Given::Schema("[".repeat(100_000))),
-        ("no JSON", Given::Schema("{".to_owned())),
-        ("a megabyte and more", Given::Schema(format!("{{\"title\": \"{}\"}}", "x".repeat(1 << 20)))),
+        ("100,000 brackets", Definition::Schema("[".repeat(100_000))),
+        ("no JSON", Definition::Schema("{".to_owned())),
+        ("a megabyte and more", Definition::Schema(format!("{{\"title\": \"{}\"}}", "x".repeat(1 << 20)))),
         ("12 pairs of alternatives that must hold together", schema(&json!({"allOf": either}))),
         ("oneOf of 60 objects", schema(&json!({"oneOf": options(60)}))),
         ("allOf of 500 objects", schema(&json!({"type": "object", "allOf": options(500)}))),
@@ -291,7 +291,7 @@ fn hostile_schemas() -> Vec<(&'static str, Given)> {
         ("eight patterns that must hold together", schema(&json!({"type": "string", "allOf": (1..9).map(|n| json!({"pattern": format!("^(a|b)*a(a|b){{{n}}}$")})).collect::<Vec<Value>>()}))),
         ("five patterns of keys", schema(&json!({"patternProperties": {"^a": {}, "b$": {}, "c": {}, "d": {}, "e": {}}}))),
         ("a fine multiple", schema(&json!({"type": "number", "multipleOf": 1e-9, "minimum": 0, "maximum": 1e15}))),
-        ("bounds of 400 digits", Given::Schema(format!("{{\"type\": \"integer\", \"minimum\": {0}, \"maximum\": {0}1}}", "9".repeat(400)))),
+        ("bounds of 400 digits", Definition::Schema(format!("{{\"type\": \"integer\", \"minimum\": {0}, \"maximum\": {0}1}}", "9".repeat(400)))),
         ("nested not", schema(&(0..60).fold(json!({"type": "string"}), |inner, _| json!({"not": inner})))),
         ("nested if", schema(&(0..12).fold(json!({"required": ["z"]}), |inner, at| json!({"if": {"required": [format!("p{at}")]}, "then": inner.clone(), "else": inner})))),
         ("dependentRequired of 12", schema(&json!({"type": "object", "dependentRequired": (0..12).map(|at| (format!("p{at}"), json!([format!("q{at}")]))).collect::<Map<String, Value>>()}))),
@@ -299,7 +299,7 @@ fn hostile_schemas() -> Vec<(&'static str, Given)> {
 }
 
 /// Regular expressions and grammars that do.
-fn hostile_texts() -> Vec<(&'static str, Given)> {
+fn hostile_texts() -> Vec<(&'static str, Definition)> {
     let chain = |n: usize, last: &str| {
         (0..n)
             .map(|at| format!("r{at} ::= r{}\n", at + 1))

@@ -17,6 +17,7 @@ use crate::event::Failure;
 use crate::http_in::queue::RequestQueue;
 use crate::http_in::wasi::{Handling, Sent};
 use crate::interface::linkers::Prepared;
+use crate::interface::wasi_http::give_request;
 use crate::network::running::Running;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
@@ -110,7 +111,7 @@ async fn answer_one(
     }: Handling,
 ) -> wasmtime::Result<Sent> {
     let (sender, given) = oneshot::channel();
-    let (request, answered) = store.data_mut().give_request(request, sender)?;
+    let (request, answered) = give_request(store.data_mut(), request, sender)?;
     let mut sent: JoinHandle<Sent> = tokio::spawn(sending.send(given));
     let _until_it_is_over = Running::of(&sent);
     let handler = instance.wasi_http_incoming_handler();

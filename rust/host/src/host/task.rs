@@ -229,7 +229,7 @@ async fn examine(
     let result = tokio::time::timeout(compile, check_source(&prepared, &mut store)).await;
     let refused = store.data().memory.refused().cloned();
     let Ok(result) = result else {
-        return Err(check_limit(compile).into());
+        return Err(too_long_to_check(compile).into());
     };
     let ended = fault::Ended {
         stack_bytes,
@@ -307,7 +307,7 @@ async fn past_wall_limit(limit: Option<Duration>) -> Error {
     )
 }
 
-fn check_limit(limit: Duration) -> Error {
+fn too_long_to_check(limit: Duration) -> Error {
     Error::new(
         ErrorCode::LimitCompile,
         format!(

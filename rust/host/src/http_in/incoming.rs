@@ -129,12 +129,20 @@ impl IncomingRequest {
 
     /// Its parts, for an instance that knows no handle of it: the head, the body, where it is answered, and what has to
     /// be kept meanwhile.
-    pub(super) fn into_parts(self) -> (RequestHead, Arc<Parts>, Answering, Arc<Gone>, Held) {
-        let held = Held {
+    pub(super) fn into_parts(
+        self,
+    ) -> (
+        RequestHead,
+        Arc<Parts>,
+        Answering,
+        Arc<Gone>,
+        RequestResources,
+    ) {
+        let resources = RequestResources {
             _reading: self._reading,
             _charge: self._charge,
         };
-        (self.head, self.parts, self.answering, self.gone, held)
+        (self.head, self.parts, self.answering, self.gone, resources)
     }
 
     /// The program has ended without taking it: whoever has asked gets it back, to ask another instance. The second
@@ -154,7 +162,7 @@ impl IncomingRequest {
 
 /// What a request holds beside its parts.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct RequestResources {
     _reading: Running,
     _charge: Charge,
 }

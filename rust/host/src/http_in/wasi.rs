@@ -19,14 +19,14 @@ use wasmtime_wasi_http::p2::body::HyperOutgoingBody;
 
 use super::answer::Answering;
 use super::gone::Gone;
-use super::incoming::{Held, IncomingRequest, RequestHead};
+use super::incoming::{IncomingRequest, RequestHead, RequestResources};
 use crate::Error;
 use crate::futures::Awaited as _;
 use crate::network::failure::for_wasi;
 use crate::network::parts::Parts;
 
 /// What an instance answers with.
-pub(crate) type Given = Result<Response<HyperOutgoingBody>, WasiCode>;
+pub(crate) type WasiResponse = Result<Response<HyperOutgoingBody>, WasiCode>;
 
 type NextPart = Pin<Box<dyn Future<Output = Result<Option<Vec<u8>>, Error>> + Send>>;
 
@@ -81,7 +81,7 @@ pub(crate) struct Handling {
 impl Handling {
     /// The request as it is handed over; none where its URL is none that the interface can say.
     pub(crate) fn new(incoming: IncomingRequest) -> Option<Self> {
-        let (head, parts, answering, gone, held) = incoming.into_parts();
+        let (head, parts, answering, gone, resources) = incoming.into_parts();
         let RequestHead {
             method,
             url,
@@ -94,7 +94,7 @@ impl Handling {
         let sending = Sending {
             answering,
             gone: gone.clone(),
-            _held: held,
+            _resources: resources,
         };
         Some(Self {
             request,
@@ -108,7 +108,7 @@ impl Handling {
 pub(crate) struct Sending {
     answering: Answering,
     gone: Arc<Gone>,
-    _held: Held,
+    _resources: RequestResources,
 }
 
 /// How the way of an answer ended.
@@ -122,7 +122,7 @@ pub(crate) enum Sent {
 
 impl Sending {
     /// Sends what the instance answers, part by part as the client takes it.
-    pub(crate) async fn send(mut self, given: oneshot::Receiver<Given>) -> Sent {
+    pub(crate) async fn send(mut self, given: oneshot::Receiver<WasiResponse>) -> Sent {
         let mut gone = self.gone.wait();
         let given = tokio::select! {
             biased;
@@ -235,7 +235,7 @@ mod tests {
         let queue = RequestQueue::new(1, Budget::new(16 << 20, None).account("ada"));
         let asking = queue.enter(arrived("http://a/")).unwrap();
         let Handling { sending, .. } = Handling::new(queue.taken().await.unwrap()).unwrap();
-        let (given, giving) = oneshot::channel::<Given>();
+        let (given, giving) = oneshot::channel::<WasiResponse>();
         drop(asking);
         assert_eq!(sending.send(giving).await, Sent::Gone);
         let body = Empty::new().map_err(|never| match never {}).boxed_unsync();

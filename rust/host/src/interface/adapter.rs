@@ -193,7 +193,7 @@ impl HostAdapter for Adapters<'_> {
         let (user, process) = self.asker(&model);
         model.adapters.check_new(user, &name)?;
         // The handle of an adapter that was made must not be lost because the table is full.
-        self.table.check_room()?;
+        self.table.make_room()?;
         let folder = self.folder(&model, user).await?;
         let recipe = Recipe::new("create", &[&rank.to_le_bytes(), &alpha.to_le_bytes()]);
         let command = |adapter, path| Command::CreateAdapter {
@@ -231,7 +231,7 @@ impl HostAdapter for Adapters<'_> {
         name: String,
     ) -> CallResult<Resource<AdapterHandle>> {
         let (AdapterHandle { model, .. }, version) = self.found(&this)?;
-        self.table.check_room()?;
+        self.table.make_room()?;
         let asker = (self.asker(&model).0, self.record.username.as_str());
         model.adapters.name(asker, &name, version)?;
         self.push(model, &name)

@@ -64,7 +64,7 @@ impl Contexts<'_> {
     ) -> CallResult<Resource<ContextHandle>> {
         let (model, process) = self.joined(model)?;
         // A snapshot that is taken must not be lost because the table is full.
-        self.table.check_room()?;
+        self.table.make_room()?;
         let (id, host_data) = model.with_engine(|engine| open(engine, process))?;
         let account = self.record.account.clone();
         let context = if is_taken {

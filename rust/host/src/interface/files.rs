@@ -35,17 +35,16 @@ impl files::Host for Files<'_> {
     }
 }
 
-/// Gives a program its folders. They are looked for when it asks: most programs have no use for any.
-async fn directories(
-    mut store: StoreContextMut<'_, ProcessState>,
-) -> wasmtime::Result<Directories> {
-    store.data().count_arrival();
-    store.data_mut().files.find().await?;
-    let ProcessState { table, files, .. } = store.data_mut();
-    let given = files.given().iter();
-    given
-        .map(|(dir, path)| Ok((handle(table, dir.clone())?, path.clone())))
-        .collect()
+impl Files<'_> {
+    /// Gives the program its folders. They are looked for when it asks: most programs have no use for any.
+    async fn directories(&mut self) -> wasmtime::Result<Directories> {
+        self.files.find().await?;
+        let table = &mut *self.table;
+        let given = self.files.given().iter();
+        given
+            .map(|(dir, path)| Ok((handle(table, dir.clone())?, path.clone())))
+            .collect()
+    }
 }
 
 /// Gives a program a handle to what is open.
@@ -62,8 +61,8 @@ pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Resu
     linker.allow_shadowing(true);
     linker.instance(PREOPENS)?.func_wrap_async(
         "get-directories",
-        |store: StoreContextMut<'_, ProcessState>, (): ()| {
-            Box::new(async move { Ok((directories(store).await?,)) })
+        |mut store: StoreContextMut<'_, ProcessState>, (): ()| {
+            Box::new(async move { Ok((Files::of(store.data_mut()).directories().await?,)) })
         },
     )?;
     linker.allow_shadowing(false);

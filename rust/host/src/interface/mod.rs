@@ -38,4 +38,4 @@ mod tokenizer;
 mod tools;
 mod types;
 mod view;
-mod wasi_http;
+pub(crate) mod wasi_http;

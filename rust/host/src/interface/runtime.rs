@@ -60,7 +60,7 @@ impl runtime::Host for Launched<'_> {
         options: SpawnOptions,
     ) -> CallResult<Resource<Child>> {
         // A child that nobody could hold is not started.
-        self.table.check_room()?;
+        self.table.make_room()?;
         check_json(&input)?;
         let spawn = Spawn {
             input,

@@ -12,10 +12,13 @@ use wasmtime_wasi_http::p2::types::{
     HostFutureIncomingResponse, HostIncomingRequest, HostIncomingResponse, HostOutgoingRequest,
     HostOutgoingResponse, HostResponseOutparam,
 };
-use wasmtime_wasi_http::{FieldMap, RequestOptions, WasiHttp, WasiHttpCtxView};
+use wasmtime_wasi_http::{FieldMap, RequestOptions, WasiHttp, WasiHttpCtx, WasiHttpCtxView};
 
-use crate::http_in::wasi::{Given, RequestBody};
+use super::view::view;
+use crate::http_in::wasi::{RequestBody, WasiResponse};
+use crate::network::held::HeldNetwork;
 use crate::network::wasi::{CHUNK_BYTES, CHUNKS};
+use crate::process::handles::HandleTable;
 use crate::process::state::ProcessState;
 
 const TYPES: &str = "wasi:http/types@0.2.12";
@@ -28,33 +31,28 @@ const BODY_BYTES: u64 = ((CHUNKS + 1) * CHUNK_BYTES) as u64;
 type Store<'a> = StoreContextMut<'a, ProcessState>;
 type Answer = Option<Result<Result<Resource<HostIncomingResponse>, ErrorCode>, ()>>;
 
-impl ProcessState {
-    /// The door through which every call comes, and is counted.
-    fn wasi_http(&mut self) -> WasiHttpCtxView<'_> {
-        self.count_arrival();
+view! {
+    /// What requests, answers and their headers are made of.
+    HttpHandles { table: HandleTable, network: HeldNetwork, wasi_http: WasiHttpCtx }
+}
+
+impl<'a> HttpHandles<'a> {
+    /// The same, as wasmtime sees it.
+    fn into_wasmtime(self) -> WasiHttpCtxView<'a> {
         WasiHttpCtxView {
-            hooks: &mut self.network,
+            hooks: self.network,
             table: self.table.for_wasi(),
-            ctx: &mut self.wasi_http,
+            ctx: self.wasi_http,
         }
     }
 
-    /// Hands a request to an instance that answers by `wasi:http/incoming-handler`, and where its answer goes.
-    ///
-    /// # Errors
-    /// Where the program holds as many handles as it may.
-    pub(crate) fn give_request(
-        &mut self,
-        request: Request<RequestBody>,
-        answered: oneshot::Sender<Given>,
-    ) -> wasmtime::Result<(
-        Resource<HostIncomingRequest>,
-        Resource<HostResponseOutparam>,
-    )> {
-        let mut view = self.wasi_http();
-        let request = view.new_incoming_request(Scheme::Http, request)?;
-        let answered = view.new_response_outparam(answered)?;
-        Ok((request, answered))
+    /// The same, lent for one of wasmtime's functions.
+    fn wasmtime(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView {
+            hooks: &mut *self.network,
+            table: self.table.for_wasi(),
+            ctx: &mut *self.wasi_http,
+        }
     }
 
     /// Charges what a handle of headers keeps, which the program has got.
@@ -84,6 +82,29 @@ impl ProcessState {
     }
 }
 
+/// What wasmtime sees of a process: a call comes, and is counted.
+fn for_wasmtime(state: &mut ProcessState) -> WasiHttpCtxView<'_> {
+    HttpHandles::of(state).into_wasmtime()
+}
+
+/// Hands a request to an instance that answers by `wasi:http/incoming-handler`, and where its answer goes.
+///
+/// # Errors
+/// Where the program holds as many handles as it may.
+pub(crate) fn give_request(
+    state: &mut ProcessState,
+    request: Request<RequestBody>,
+    answered: oneshot::Sender<WasiResponse>,
+) -> wasmtime::Result<(
+    Resource<HostIncomingRequest>,
+    Resource<HostResponseOutparam>,
+)> {
+    let mut view = for_wasmtime(state);
+    let request = view.new_incoming_request(Scheme::Http, request)?;
+    let answered = view.new_response_outparam(answered)?;
+    Ok((request, answered))
+}
+
 /// A function that makes something of one handle, whose handle is charged.
 macro_rules! charged {
     ($types:ident, $name:literal, $of:ty, $made:ty, $call:path) => {
@@ -92,8 +113,9 @@ macro_rules! charged {
             |mut store: Store<'_>,
              (of,): (Resource<$of>,)|
              -> wasmtime::Result<(Resource<$made>,)> {
-                let made = $call(&mut store.data_mut().wasi_http(), of)?;
-                Ok((store.data_mut().keeps_head(made)?,))
+                let mut handles = HttpHandles::of(store.data_mut());
+                let made = $call(&mut handles.wasmtime(), of)?;
+                Ok((handles.keeps_head(made)?,))
             },
         )
     };
@@ -108,8 +130,9 @@ macro_rules! message {
              (headers,): (Resource<FieldMap>,)|
              -> wasmtime::Result<(Resource<$made>,)> {
                 let rep = headers.rep();
-                let made = $call(&mut store.data_mut().wasi_http(), headers)?;
-                Ok((store.data_mut().keeps_message(rep, made)?,))
+                let mut handles = HttpHandles::of(store.data_mut());
+                let made = $call(&mut handles.wasmtime(), headers)?;
+                Ok((handles.keeps_message(rep, made)?,))
             },
         )
     };
@@ -122,11 +145,9 @@ macro_rules! dropped {
             $name,
             ResourceType::host::<$kind>(),
             |mut store: Store<'_>, rep| {
-                store.data_mut().network.release(rep);
-                $call(
-                    &mut store.data_mut().wasi_http(),
-                    Resource::<$kind>::new_own(rep),
-                )
+                let mut handles = HttpHandles::of(store.data_mut());
+                handles.network.release(rep);
+                $call(&mut handles.wasmtime(), Resource::<$kind>::new_own(rep))
             },
         )
     };
@@ -135,17 +156,19 @@ macro_rules! dropped {
 /// Charges headers, wherever a program gets them.
 fn charge_headers(types: &mut LinkerInstance<'_, ProcessState>) -> wasmtime::Result<()> {
     types.func_wrap("[constructor]fields", |mut store: Store<'_>, (): ()| {
-        let fields = types::HostFields::new(&mut store.data_mut().wasi_http())?;
-        Ok((store.data_mut().keeps_head(fields)?,))
+        let mut handles = HttpHandles::of(store.data_mut());
+        let fields = types::HostFields::new(&mut handles.wasmtime())?;
+        Ok((handles.keeps_head(fields)?,))
     })?;
     types.func_wrap(
         "[static]fields.from-list",
         |mut store: Store<'_>,
          (entries,): (Vec<(String, Vec<u8>)>,)|
          -> wasmtime::Result<(Result<Resource<FieldMap>, HeaderError>,)> {
-            let made = types::HostFields::from_list(&mut store.data_mut().wasi_http(), entries);
+            let mut handles = HttpHandles::of(store.data_mut());
+            let made = types::HostFields::from_list(&mut handles.wasmtime(), entries);
             Ok((match made {
-                Ok(fields) => Ok(store.data_mut().keeps_head(fields)?),
+                Ok(fields) => Ok(handles.keeps_head(fields)?),
                 Err(error) => Err(error.downcast()?),
             },))
         },
@@ -225,10 +248,10 @@ fn charge_messages(types: &mut LinkerInstance<'_, ProcessState>) -> wasmtime::Re
         |mut store: Store<'_>,
          (future,): (Resource<HostFutureIncomingResponse>,)|
          -> wasmtime::Result<(Answer,)> {
-            let answer =
-                types::HostFutureIncomingResponse::get(&mut store.data_mut().wasi_http(), future)?;
+            let mut handles = HttpHandles::of(store.data_mut());
+            let answer = types::HostFutureIncomingResponse::get(&mut handles.wasmtime(), future)?;
             Ok((match answer {
-                Some(Ok(Ok(response))) => Some(Ok(Ok(store.data_mut().keeps_head(response)?))),
+                Some(Ok(Ok(response))) => Some(Ok(Ok(handles.keeps_head(response)?))),
                 other => other,
             },))
         },
@@ -245,11 +268,11 @@ fn charge_sending(handler: &mut LinkerInstance<'_, ProcessState>) -> wasmtime::R
             Option<Resource<RequestOptions>>,
         )|
          -> wasmtime::Result<(Result<Resource<HostFutureIncomingResponse>, ErrorCode>,)> {
-            let state = store.data_mut();
-            state.network.sending = state.network.release(request.rep());
-            let sent = state.wasi_http().handle(request, options);
+            let mut handles = HttpHandles::of(store.data_mut());
+            handles.network.sending = handles.network.release(request.rep());
+            let sent = handles.wasmtime().handle(request, options);
             // One that was refused before it was sent has taken nothing.
-            state.network.sending = None;
+            handles.network.sending = None;
             Ok((match sent {
                 Ok(future) => Ok(future),
                 Err(error) => Err(error.downcast()?),
@@ -260,12 +283,8 @@ fn charge_sending(handler: &mut LinkerInstance<'_, ProcessState>) -> wasmtime::R
 
 /// Adds the interfaces to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    outgoing_handler::add_to_linker::<_, WasiHttp>(linker, ProcessState::wasi_http)?;
-    types::add_to_linker::<_, WasiHttp>(
-        linker,
-        &LinkOptions::default().into(),
-        ProcessState::wasi_http,
-    )?;
+    outgoing_handler::add_to_linker::<_, WasiHttp>(linker, for_wasmtime)?;
+    types::add_to_linker::<_, WasiHttp>(linker, &LinkOptions::default().into(), for_wasmtime)?;
     linker.allow_shadowing(true);
     let mut types = linker.instance(TYPES)?;
     charge_headers(&mut types)?;

@@ -125,10 +125,10 @@ impl Link {
     async fn call(&self, method: &str, params: &str, most: u64) -> Result<String, Error> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let answer = self.waiting.enter(id, most)?;
-        let given = Given { link: self, id };
+        let pending = PendingCall { link: self, id };
         self.send(rpc::request(id, method, params)).await?;
         let answer = answer.await.unwrap_or_else(|_| Err(self.lost()));
-        drop(given);
+        drop(pending);
         answer
     }
 
@@ -147,12 +147,12 @@ impl Link {
 }
 
 /// A call that is under way.
-struct Given<'a> {
+struct PendingCall<'a> {
     link: &'a Link,
     id: u64,
 }
 
-impl Drop for Given<'_> {
+impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
         if self.link.waiting.leave(self.id) {
             // A server that does not read is not told; what it answers is dropped all the same.

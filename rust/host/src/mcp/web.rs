@@ -143,7 +143,7 @@ impl WebPeer {
         most: u64,
     ) -> Result<String, Error> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut given = Given {
+        let mut pending = PendingCall {
             peer: self.clone(),
             id,
             is_over: false,
@@ -152,7 +152,7 @@ impl WebPeer {
             Ok((head, body)) => self.answer(id, &head, body, most).await,
             Err(error) => Err(error),
         };
-        given.is_over = true;
+        pending.is_over = true;
         answer
     }
 
@@ -263,13 +263,13 @@ impl WebPeer {
 }
 
 /// A call that is under way.
-struct Given {
+struct PendingCall {
     peer: Arc<WebPeer>,
     id: u64,
     is_over: bool,
 }
 
-impl Drop for Given {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         if self.is_over {
             return;

@@ -59,11 +59,11 @@ impl HandleTable {
         self.table.push(entry)
     }
 
-    /// Looks whether there is room for one more.
+    /// Makes room for one more, so that what is pushed next finds a place.
     ///
     /// # Errors
     /// As [`HandleTable::push`].
-    pub(crate) fn check_room(&mut self) -> Result<(), ResourceTableError> {
+    pub(crate) fn make_room(&mut self) -> Result<(), ResourceTableError> {
         let room = self.table.push(())?;
         self.table.delete(room)
     }

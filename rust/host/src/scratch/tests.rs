@@ -28,14 +28,14 @@ pub(super) const WRITE: Wanted = Wanted {
 };
 
 /// A folder on the disk, and as programs have it.
-struct Given {
+struct Fixture {
     root: TempDir,
     folder: Arc<Folder>,
     turns: FileTurns,
     runtime: tokio::runtime::Runtime,
 }
 
-impl Given {
+impl Fixture {
     fn new(bytes: u64, files: u64) -> Self {
         let root = tempfile::tempdir().unwrap();
         let own = root.path().join("own");
@@ -126,7 +126,7 @@ fn is_failed<T>(outcome: &Outcome<T>) -> bool {
 
 #[test]
 fn what_is_there_is_counted_at_the_first_change() {
-    let given = Given::new(100, 10);
+    let given = Fixture::new(100, 10);
     fs::create_dir_all(given.path("a/b")).unwrap();
     fs::write(given.path("a/b/file"), [0; 60]).unwrap();
     symlink("/etc/passwd", given.path("link")).unwrap();
@@ -138,7 +138,7 @@ fn what_is_there_is_counted_at_the_first_change() {
 
 #[test]
 fn a_refused_write_changes_nothing() {
-    let given = Given::new(100, 10);
+    let given = Fixture::new(100, 10);
     let (file, _guard) = given.open("file", WRITE).unwrap();
     for (n_bytes, at, fits) in [
         (60, At::Position(0), true),
@@ -164,7 +164,7 @@ fn a_refused_write_changes_nothing() {
 
 #[test]
 fn holes_count() {
-    let given = Given::new(1000, 10);
+    let given = Fixture::new(1000, 10);
     let (file, _guard) = given.open("file", WRITE).unwrap();
     let set_size = |n_bytes: u64| {
         let file = file.clone();
@@ -183,7 +183,7 @@ fn holes_count() {
 
 #[test]
 fn a_removed_file_counts_until_it_is_closed() {
-    let given = Given::new(100, 10);
+    let given = Fixture::new(100, 10);
     let (file, guard) = given.open("file", WRITE).unwrap();
     let writing = {
         let file = file.clone();
@@ -202,7 +202,7 @@ fn a_removed_file_counts_until_it_is_closed() {
 
 #[test]
 fn a_file_that_is_replaced_is_given_back() {
-    let given = Given::new(100, 10);
+    let given = Fixture::new(100, 10);
     given.write("one", 40).unwrap();
     given.write("other", 50).unwrap();
     given.rename("one", "other").unwrap();
@@ -219,7 +219,7 @@ fn a_file_that_is_replaced_is_given_back() {
 
 #[test]
 fn what_fails_is_not_charged() {
-    let given = Given::new(100, 2);
+    let given = Fixture::new(100, 2);
     given.make_dir("folder").unwrap();
     assert!(is_failed(&given.make_dir("folder")));
     assert!(is_failed(&given.make_dir("missing/folder")));
@@ -235,7 +235,7 @@ fn what_fails_is_not_charged() {
 
 #[test]
 fn folders_nest_so_deep_and_no_deeper() {
-    let given = Given::new(100, 1000);
+    let given = Fixture::new(100, 1000);
     let chain = |name: &str, n: usize| vec![name; n].join("/");
     for n in 1..=64 {
         given.make_dir(&chain("a", n)).unwrap();
@@ -260,7 +260,7 @@ fn folders_nest_so_deep_and_no_deeper() {
 
 #[test]
 fn nothing_leads_out() {
-    let given = Given::new(1000, 100);
+    let given = Fixture::new(1000, 100);
     fs::write(given.root.path().join("secret"), "secret").unwrap();
     fs::create_dir(given.root.path().join("beside")).unwrap();
     symlink("../secret", given.path("relative")).unwrap();
@@ -319,7 +319,7 @@ fn nothing_leads_out() {
 
 #[test]
 fn pipes_and_devices_are_not_opened() {
-    let given = Given::new(1000, 100);
+    let given = Fixture::new(1000, 100);
     let made = std::process::Command::new("mkfifo")
         .arg(given.path("pipe"))
         .status()
@@ -363,7 +363,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Does a step, whatever comes of it.
-fn does(given: &Given, open: &mut BTreeMap<u8, (Arc<File>, OpenFile)>, step: &Step) {
+fn does(given: &Fixture, open: &mut BTreeMap<u8, (Arc<File>, OpenFile)>, step: &Step) {
     let name = |number: &u8| format!("{}{number}", ["", "0/", "1/"][usize::from(number % 3)]);
     let file = |number: &u8, open: &BTreeMap<u8, (Arc<File>, OpenFile)>| {
         let held = open.get(number).map(|(file, _)| file.clone());
@@ -409,7 +409,7 @@ proptest! {
     /// Whatever was done, the usage is what is there, and within the quota; once all is closed, to the byte.
     #[test]
     fn usage_is_what_is_there(steps in prop::collection::vec(step(), 1..80)) {
-        let given = Given::new(1500, 6);
+        let given = Fixture::new(1500, 6);
         let mut open = BTreeMap::new();
         for step in &steps {
             does_checked(&given, &mut open, step)?;
@@ -418,13 +418,13 @@ proptest! {
         let kept = given.usage();
         let own = File::open(given.path("")).unwrap();
         let folder = Folder::new(own, &FilesConfig::default(), Kept::default()).unwrap();
-        let fresh = Given { folder: Arc::new(folder), ..given };
+        let fresh = Fixture { folder: Arc::new(folder), ..given };
         prop_assert_eq!(kept, fresh.usage());
     }
 }
 
 fn does_checked(
-    given: &Given,
+    given: &Fixture,
     open: &mut BTreeMap<u8, (Arc<File>, OpenFile)>,
     step: &Step,
 ) -> Result<(), TestCaseError> {

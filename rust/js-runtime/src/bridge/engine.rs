@@ -3,7 +3,7 @@
 use rquickjs::{Class, Ctx, Function, Object, Result, Value};
 
 use super::Export;
-use super::held::{Held, awaited, handle, wait};
+use super::resource::{Resource, awaited, handle, wait};
 use super::values::{Read, Write, field, listed, listed_in, read, unknown, variant};
 use crate::bindings::pie::core::{
     adapter, context, files, forward, futures, generation, grammar, http, http_server, masks,
@@ -1054,7 +1054,7 @@ fn model_load<'js>(ctx: Ctx<'js>, name: Value<'js>) -> Result<Value<'js>> {
 
 fn context_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
     let model = model.borrow().held.clone();
-    let made = context::Context::create(&model.raw).map(|made| Held::of(made, model));
+    let made = context::Context::create(&model.raw).map(|made| Resource::of(made, model));
     made.write(&ctx)
 }
 
@@ -1065,7 +1065,7 @@ fn context_open<'js>(
 ) -> Result<Value<'js>> {
     let model = model.borrow().held.clone();
     let made = context::Context::open(&model.raw, &read::<String>(&ctx, name)?)
-        .map(|made| Held::of(made, model));
+        .map(|made| Resource::of(made, model));
     made.write(&ctx)
 }
 
@@ -1076,7 +1076,7 @@ fn context_take<'js>(
 ) -> Result<Value<'js>> {
     let model = model.borrow().held.clone();
     let made = context::Context::take(&model.raw, &read::<String>(&ctx, name)?)
-        .map(|made| Held::of(made, model));
+        .map(|made| Resource::of(made, model));
     made.write(&ctx)
 }
 
@@ -1108,7 +1108,7 @@ fn adapter_create<'js>(
         read::<u32>(&ctx, rank)?,
         read::<f32>(&ctx, alpha)?,
     )
-    .map(|made| Held::of(made, model));
+    .map(|made| Resource::of(made, model));
     made.write(&ctx)
 }
 
@@ -1119,7 +1119,7 @@ fn adapter_open<'js>(
 ) -> Result<Value<'js>> {
     let model = model.borrow().held.clone();
     let made = adapter::Adapter::open(&model.raw, &read::<String>(&ctx, name)?)
-        .map(|made| Held::of(made, model));
+        .map(|made| Resource::of(made, model));
     made.write(&ctx)
 }
 
@@ -1185,7 +1185,7 @@ fn forward_pass_create<'js>(
     context: Class<'js, ContextHandle>,
 ) -> Result<Value<'js>> {
     let context = context.borrow().held.clone();
-    let made = forward::ForwardPass::create(&context.raw).map(|made| Held::of(made, context));
+    let made = forward::ForwardPass::create(&context.raw).map(|made| Resource::of(made, context));
     made.write(&ctx)
 }
 
@@ -1201,7 +1201,7 @@ fn generator_create<'js>(
         read::<sampling::Sampler>(&ctx, sampler)?,
         &read::<generation::Options>(&ctx, options)?,
     )
-    .map(|made| Held::of(made, context));
+    .map(|made| Resource::of(made, context));
     made.write(&ctx)
 }
 
@@ -1364,7 +1364,7 @@ fn stop_tokens<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Val
 fn decoder_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
     let model = model.borrow().held.clone();
     let made = chat::Decoder::create(&model.raw);
-    Held::of(made, model).write(&ctx)
+    Resource::of(made, model).write(&ctx)
 }
 
 fn decoder_create_hiding<'js>(
@@ -1379,7 +1379,7 @@ fn decoder_create_hiding<'js>(
         read::<bool>(&ctx, thoughts)?,
         read::<bool>(&ctx, calls)?,
     );
-    Held::of(made, model).write(&ctx)
+    Resource::of(made, model).write(&ctx)
 }
 
 fn decoder_create_for<'js>(
@@ -1394,7 +1394,7 @@ fn decoder_create_for<'js>(
         read::<bool>(&ctx, thoughts)?,
         read::<bool>(&ctx, calls)?,
     );
-    Held::of(made, generator).write(&ctx)
+    Resource::of(made, generator).write(&ctx)
 }
 
 fn reasoning_decoder_create<'js>(
@@ -1403,7 +1403,7 @@ fn reasoning_decoder_create<'js>(
 ) -> Result<Value<'js>> {
     let model = model.borrow().held.clone();
     let made = reasoning::ReasoningDecoder::create(&model.raw);
-    Held::of(made, model).write(&ctx)
+    Resource::of(made, model).write(&ctx)
 }
 
 fn equip<'js>(
@@ -1494,7 +1494,7 @@ fn choice_grammar<'js>(
 fn tool_decoder_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
     let model = model.borrow().held.clone();
     let made = tools::ToolDecoder::create(&model.raw);
-    Held::of(made, model).write(&ctx)
+    Resource::of(made, model).write(&ctx)
 }
 
 fn available_servers<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {

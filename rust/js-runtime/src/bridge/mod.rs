@@ -1,11 +1,11 @@
 //! The module `pie:host`: the engine, as thinly as it can be lent to the SDK.
 //!
-//! `engine` and its types, `js/inferlet/src/host.d.ts`, are generated from the WIT; `held` and `values` are what it is
-//! made of.
+//! `engine` and its types, `js/inferlet/src/host.d.ts`, are generated from the WIT; `resource` and `values` are what
+//! it is made of.
 
 mod engine;
 mod exports;
-mod held;
+mod resource;
 mod values;
 
 use rquickjs::module::{Declarations, Exports, ModuleDef};

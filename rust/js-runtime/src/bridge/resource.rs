@@ -9,19 +9,19 @@ use crate::event_loop::{self, Awaited, Kept, WaitHandle};
 
 /// A resource with the one that it was made of, which lives as long: a program may keep nothing but a generator, or
 /// nothing but a promise of it. Dropped in this order.
-pub(super) struct Held<T> {
+pub(super) struct Resource<T> {
     pub(super) raw: T,
     _of: Option<Rc<dyn Any>>,
 }
 
-impl<T> Held<T> {
+impl<T> Resource<T> {
     /// A resource that needs no other.
     pub(super) fn alone(raw: T) -> Rc<Self> {
         Rc::new(Self { raw, _of: None })
     }
 
     /// A resource made of another one.
-    pub(super) fn of<O: 'static>(raw: T, owner: Rc<Held<O>>) -> Rc<Self> {
+    pub(super) fn of<O: 'static>(raw: T, owner: Rc<Resource<O>>) -> Rc<Self> {
         Rc::new(Self {
             raw,
             _of: Some(owner),
@@ -47,10 +47,10 @@ macro_rules! handle {
         #[rquickjs::class]
         pub(super) struct $handle {
             #[qjs(skip_trace)]
-            held: std::rc::Rc<Held<$raw>>,
+            held: std::rc::Rc<Resource<$raw>>,
         }
 
-        impl Write for std::rc::Rc<Held<$raw>> {
+        impl Write for std::rc::Rc<Resource<$raw>> {
             fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
                 let made = Class::instance(ctx.clone(), $handle { held: self })?;
                 Ok(made.into_value())
@@ -59,7 +59,7 @@ macro_rules! handle {
 
         impl Write for $raw {
             fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
-                Held::alone(self).write(ctx)
+                Resource::alone(self).write(ctx)
             }
         }
     };
