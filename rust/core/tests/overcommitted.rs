@@ -287,7 +287,10 @@ fn what_is_computed_again_is_bounded_in_any_load() {
     }
     assert!(n_replayed.get() > 0, "nothing was computed again");
     assert!(n_reused.get() > 0, "no context began as another one");
-    println!("at most {:.2} times what the contexts compute alone", most.get());
+    println!(
+        "at most {:.2} times what the contexts compute alone",
+        most.get()
+    );
 }
 
 /// Few contexts that need twice the pool together.

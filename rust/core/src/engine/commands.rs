@@ -13,7 +13,7 @@
 //! Which pages a move of pages concerns is found when it is given (`page_moves`), so that none is held for one that
 //! waits.
 
-use super::command_queue::{QueuedCommand, Transfer, RunningCommand};
+use super::command_queue::{QueuedCommand, RunningCommand, Transfer};
 use super::forwarding::refused;
 use super::requests::{Answer, Progress, RequestState};
 use super::{Engine, NextWork};
