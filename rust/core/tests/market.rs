@@ -142,8 +142,8 @@ fn the_floor_of_a_user_holds_while_another_bids_everything() {
     }
 }
 
-/// Who waits without a page counts as much as who has some: one context that fills the pool has more than a share as soon
-/// as another user asks.
+/// Who waits without a page counts as much as who has some: one context that fills the pool has more than a share as
+/// soon as another user asks.
 #[test]
 fn the_floor_holds_for_a_user_who_comes_last_and_has_no_page() {
     let mut world = world_of(narrow(12), &[1, 2], RICH);
