@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -112,6 +113,41 @@ def test_a_model_with_weights_goes_on_with_the_same_tokens(tmp_path: Path) -> No
         expected = transcript(first, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1]
     with engine(tmp_path, model) as second:
         assert transcript(second, "rust", [opened("prompt"), *QUESTION])[-1] == expected
+
+
+def test_another_machine_with_the_same_model_goes_on_with_the_same_tokens(tmp_path: Path) -> None:
+    """The folder of snapshots is copied without what binds it to a machine. There the model lies elsewhere, and the CPU
+    has other instructions: pages are read all the same, since their bits depend on none.
+    """
+
+    def machine(name: str, isa: Literal["auto", "portable"]) -> tuple[Path, ModelConfig]:
+        weights = tmp_path / name / f"weights-of-{name}"
+        shutil.copytree(ModelConfig().folder, weights)
+        return tmp_path / name / "data", ModelConfig(name="shared", path=str(weights), isa=isa, n_threads=1)
+
+    data, model = machine("one", "portable")
+    with engine(data, model, pages="always") as first:
+        expected = transcript(first, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1]
+    other, model = machine("other", "auto")
+    shutil.copytree(data / "snapshots", other / "snapshots", ignore=shutil.ignore_patterns(".*"))
+    with engine(other, model, pages="always") as second:
+        ops = [{"op": "snapshots"}, opened("prompt"), *QUESTION]
+        names, is_there, *_, tokens = transcript(second, "rust", ops)
+        assert (names, is_there, tokens) == (["prompt"], True, expected)
+        assert counted(second, "n_pages_imported") == PAGES_OF_RUN
+    with engine(tmp_path / "anew", model, pages="always") as third:
+        assert transcript(third, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1] == expected
+        assert counted(third, "n_pages_exported") == PAGES_OF_RUN
+    written = [pages_of_the_only_snapshot(place).read_bytes() for place in (data, tmp_path / "anew")]
+    assert written[0] == written[1]
+
+
+def pages_of_the_only_snapshot(data: Path) -> Path:
+    """The file with the pages of its only run."""
+    (kept,) = snapshots.kept_in(folder(data))
+    (pages,) = snapshots.read_pages(kept)
+    assert (pages.damaged, pages.problem) == ((), None)
+    return pages.path
 
 
 @pytest.mark.parametrize("model", [ModelConfig(), ModelConfig(isolate=True), ModelConfig(driver="dummy")])
