@@ -557,6 +557,33 @@ def test_what_was_replaced_does_not_come_back_where_the_command_line_deletes(tmp
     assert list(of_model.glob("*-*")) == []
 
 
+def test_what_a_crash_left_goes_at_the_start_of_the_next_engine_or_with_its_first_use(tmp_path: Path) -> None:
+    def visible() -> set[str]:
+        return {path.name for path in folder(tmp_path).iterdir() if path.name not in {".lock", ".binding"}}
+
+    short: list[Op] = [{"op": "context", "as": "c"}, {"op": "append", "ctx": "c", "tokens": [1, 2, 3]}]
+    with engine(tmp_path, pages="always") as first:
+        transcript(first, "python", [*short, saved("a"), saved("b")], username="ann")
+        older = {kept.name: kept.path for kept in snapshots.kept_in(folder(tmp_path))}
+        contents = {name: path.read_bytes() for name, path in older.items()}
+        ops = [*PROMPT, saved("a"), {"op": "delete", "name": "b"}, *QUESTION]
+        expected = transcript(first, "python", ops, username="ann")[-1]
+    whole = visible()
+    # As where an engine was killed before it removed what was replaced, the last tokens that another one had shared,
+    # pages whose file it had removed, and what it was writing.
+    replaced, unneeded = older["a"], older["b"].with_suffix(".runs")
+    orphaned, unfinished = replaced.with_name(f"{255:016x}-{1:032x}.kv"), replaced.with_name(f".new-{254:016x}")
+    left = {replaced: contents["a"], unneeded: contents["b"], orphaned: b"pages", unfinished: b"half"}
+    for path, content in left.items():
+        assert not path.exists()
+        path.write_bytes(content)
+    with engine(tmp_path, pages="always") as second:
+        assert not visible() & {orphaned.name, unfinished.name}
+        names, is_there, *_, tokens = transcript(second, "rust", [{"op": "snapshots"}, opened("a"), *QUESTION], username="ann")
+        assert (names, is_there, tokens) == (["a"], True, expected)
+        assert visible() == whole
+
+
 def test_a_folder_is_needed_where_snapshots_are_kept_on_disk(tmp_path: Path) -> None:
     with pytest.raises(PieError) as refused:
         _engine.Engine(cache_dir=str(tmp_path), snapshots={"durability": "disk"})
