@@ -134,7 +134,7 @@ fn what_an_engine_left_unfinished_goes_where_the_next_one_starts() {
         .unwrap();
     let unfinished = dir.path().join("snapshots/tiny/.new-0000000000000009");
     fs::write(&unfinished, b"half").unwrap();
-    let [snapshot] = files(dir.path()).try_into().unwrap();
+    let snapshot = files(dir.path()).remove(0);
     let number = snapshot.file_name().unwrap().to_str().unwrap();
     let (number, _) = number.split_once('-').unwrap();
     let pages = |number: &str| snapshot.with_file_name(format!("{number}-{:032x}.kv", 1));
