@@ -6,6 +6,8 @@ import hashlib
 import json
 import shutil
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +23,9 @@ from pie.engine import Engine
 from pie.errors import PieError
 from pie.isolation.driver import IsolatedDriver
 from support import isolated
-from support.command import pie, squeezed
+from support.command import environment, pie, squeezed
 from support.engines import started
-from support.launching import LANGUAGES, finish, load_interpreter, python_source, run
+from support.launching import LANGUAGES, ROOT, finish, load_interpreter, python_source, run
 
 Op = dict[str, Any]
 
@@ -582,6 +584,14 @@ def test_what_a_crash_left_goes_at_the_start_of_the_next_engine_or_with_its_firs
         names, is_there, *_, tokens = transcript(second, "rust", [{"op": "snapshots"}, opened("a"), *QUESTION], username="ann")
         assert (names, is_there, tokens) == (["a"], True, expected)
         assert visible() == whole
+
+
+def test_engines_that_are_killed_leave_no_torn_snapshot() -> None:
+    """A short run of what `kill_snapshots.py` does for long."""
+    command = [sys.executable, str(ROOT / "tests/e2e/kill_snapshots.py"), "--kills", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 wrong" in done.stdout
 
 
 def test_a_folder_is_needed_where_snapshots_are_kept_on_disk(tmp_path: Path) -> None:
