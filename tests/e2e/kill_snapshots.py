@@ -4,10 +4,10 @@
 
 Each engine is a process of its own on one folder of snapshots. Its program saves, takes and deletes a few names at
 random, and says what it is about to do before it does it; every other engine keeps pages, too. After SIGKILL each name
-has to have what it had before, what it was to have, or nothing where it was to go: whole, for the reader in Python, every
-page of it included, and for the next engine, which has to draw from it what an engine without snapshots draws from the
-same tokens. No other file may be left. Prints a table; the exit code is 1 where a snapshot is torn, something is left, or
-the kills missed what they are for.
+has to have what it had before, what it was to have, or nothing where it was to go: whole, for the reader in Python,
+every page of it included, and for the next engine, which has to draw from it what an engine without snapshots draws
+from the same tokens. No other file may be left. Prints a table; the exit code is 1 where a snapshot is torn, something
+is left, or the kills missed what they are for.
 """
 
 from __future__ import annotations
@@ -193,7 +193,10 @@ def act(data: Path, pages: Pages, seed: int, version: int) -> None:
 
 
 def kill_one(data: Path, pages: Pages, found: Found, drawn: random.Random, version: int) -> int:
-    """Starts an engine and kills it; `found.state` becomes what may lie on disk. Returns the last version that it began."""
+    """Starts an engine and kills it; `found.state` becomes what may lie on disk.
+
+    Returns the last version that it began.
+    """
     command = [sys.executable, __file__, "--act", str(data), pages, str(drawn.getrandbits(32)), str(version)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
@@ -267,7 +270,7 @@ def look(data: Path, pages: Pages, found: Found, plain: Engine) -> None:
 
 
 def drawn_by(opened: Engine, versions: dict[str, int], *, opens: bool) -> tuple[list[str], dict[str, list[int] | None]]:
-    """The names that an engine knows, and what it draws from each: from its snapshot, or from the tokens of its version."""
+    """The names that an engine knows, and what it draws from each snapshot, or from the tokens of each version."""
     outcome = finish(opened.launch(LOOKING, input={"versions": versions, "opens": opens}))
     assert outcome.code is None, (outcome.code, outcome.message)
     names, tokens = outcome.value

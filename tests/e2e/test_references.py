@@ -1,5 +1,5 @@
-"""The snippets of the reference documents on text, generators, passes, constraints, decoders, tools, snapshots, adapters
-and scheduling, run as they are printed there. What a document leaves out stands around them.
+"""The snippets of the reference documents on text, generators, passes, constraints, decoders, tools, snapshots,
+adapters and scheduling, run as they are printed there. What a document leaves out stands around them.
 """
 
 from __future__ import annotations
