@@ -125,7 +125,7 @@ def test_another_machine_with_the_same_model_goes_on_with_the_same_tokens(tmp_pa
     def machine(name: str, isa: Literal["auto", "portable"]) -> tuple[Path, ModelConfig]:
         weights = tmp_path / name / f"weights-of-{name}"
         shutil.copytree(ModelConfig().folder, weights)
-        return tmp_path / name / "data", ModelConfig(name="shared", path=str(weights), isa=isa, n_threads=1)
+        return tmp_path / name / "data", ModelConfig(name="shared", path=str(weights), isa=isa)
 
     data, model = machine("one", "portable")
     with engine(data, model, pages="always") as first:
