@@ -58,6 +58,9 @@ class ModelStats(TypedDict):
     n_waiting_max: int
     """The most that waited when a batch was asked for."""
 
+    n_refused_max: int
+    """The most batches in a row that passed over a request while pages were short."""
+
     n_in_flight: int
     """Batches that run."""
 

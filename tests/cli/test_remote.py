@@ -88,6 +88,23 @@ def test_ps_prints_a_line_for_each_process() -> None:
     assert second[5:] == ["d", "ago", "1", "min", "1.2", "s", "12"]
 
 
+def test_ps_shows_what_a_process_has_and_bids_in_all_models() -> None:
+    market = {"credits": {"one": 1000.5, "two": 2.0}, "bids": {"one": 0.001, "two": 0.0123456}}
+    ruined = {"credits": {"one": 0.0}, "bids": {"one": 0.0}}
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("processes"), processes=[RUNNING | market, RUNNING | ruined | {"pid": 6}])
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        _, rich, poor = (line.split() for line in pie("ps", "--server", address).stdout.splitlines())
+        listed = json.loads(pie("ps", "--json", "--server", address).stdout)
+    # All that it has, and the highest of what it bids.
+    assert rich[-2:] == ["1002.5", "0.0123"]
+    assert poor[-2:] == ["0", "0"]
+    assert [{"credits": one["credits"], "bids": one["bids"]} for one in listed] == [market, ruined]
+
+
 def test_lists_are_json_for_those_who_read_them_by_program() -> None:
     installed = {"name": "chat", "version": "1.0", "digest": "sha256:" + "0" * 64, "bytes": 7, "installed": 1e9}
 

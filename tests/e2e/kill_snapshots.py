@@ -3,10 +3,11 @@
     python tests/e2e/kill_snapshots.py --kills 200
 
 Each engine is a process of its own on one folder of snapshots. Its program saves, takes and deletes a few names at
-random, and says what it is about to do before it does it. After SIGKILL each name has to have what it had before, what
-it was to have, or nothing where it was to go: whole, for the reader in Python and for the next engine, which has to
-draw from it what it draws from the same tokens without a snapshot. No other file may be left. Prints a table; the exit
-code is 1 where a snapshot is torn, or something is left.
+random, and says what it is about to do before it does it; every other engine keeps pages, too. After SIGKILL each name
+has to have what it had before, what it was to have, or nothing where it was to go: whole, for the reader in Python,
+every page of it included, and for the next engine, which has to draw from it what an engine without snapshots draws
+from the same tokens. No other file may be left. Prints a table; the exit code is 1 where a snapshot is torn, something
+is left, or the kills missed what they are for.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -33,7 +36,17 @@ from pie.errors import PieError
 from pie.events import Event
 from support.launching import PATIENCE_S, finish, python_source
 
+Pages = Literal["auto", "always"]
+"""Whether an engine keeps pages: the dummy driver computes them faster than a disk reads them, so `auto` keeps none."""
+
 NAMES = "abcd"
+KINDS = ("save", "take", "delete")
+"""What kills are for."""
+MANY = 100
+"""So many kills have to hit each of them, and fewer any."""
+MAX_EXTRA = 4
+"""How many times as many as asked for there may be until they have."""
+PAGES: tuple[Pages, ...] = get_args(Pages)
 MAX_OPS = 12
 """Operations of one engine before it is killed, at most."""
 MAX_DELAY_S = 0.006
@@ -99,17 +112,12 @@ async def drawn(ctx):
 
 
 async def main(input):
-    model, wrong = Model.load("default"), []
-    names = Context.snapshots(model)
+    model, opens, found = Model.load("default"), input["opens"], {}
+    names = Context.snapshots(model) if opens else []
     for name, version in input["versions"].items():
-        ctx = Context.open(model, name)
-        if ctx is None:
-            wrong.append(f"{name} is not there")
-        elif await drawn(ctx) != await drawn(Context(model).append(tokens_of(version))):
-            wrong.append(f"{name} goes on with other tokens than version {version}")
-    if names != sorted(input["versions"]):
-        wrong.append(f"the names are {names}")
-    return wrong
+        ctx = Context.open(model, name) if opens else Context(model).append(tokens_of(version))
+        found[name] = None if ctx is None else await drawn(ctx)
+    return [names, found]
 """
 )
 
@@ -125,6 +133,8 @@ class Found:
     """By what was under way."""
     outcomes: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
+    state: State = field(default_factory=lambda: {name: {None} for name in NAMES})
+    """What may lie on disk."""
 
 
 class Told:
@@ -149,14 +159,14 @@ def tokens_of(version: int) -> list[int]:
     return [i % 4000 if i < 1100 else (i * 7 + version) % 4000 for i in range(n)]
 
 
-def engine(data: Path) -> Engine:
+def engine(data: Path, pages: Pages) -> Engine:
     """An engine on the folder."""
-    opened = Engine(EngineConfig(data_dir=data), snapshots=SnapshotConfig(durability="disk", free_bytes=0))
+    opened = Engine(EngineConfig(data_dir=data), snapshots=SnapshotConfig(durability="disk", free_bytes=0, pages=pages))
     opened.add_model(options=ModelConfig(driver="dummy"))
     return opened
 
 
-def act(data: Path, seed: int, version: int) -> None:
+def act(data: Path, pages: Pages, seed: int, version: int) -> None:
     """The process that is killed: tells each operation before it begins and after it ended.
 
     Where its stdin ends it ends its engine.
@@ -168,7 +178,7 @@ def act(data: Path, seed: int, version: int) -> None:
         is_over.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    with engine(data) as opened:
+    with engine(data, pages) as opened:
         opened.start()
         process = opened.launch(ACTING, input={"seed": seed, "version": version, "names": NAMES})
         while not is_over.is_set():
@@ -182,14 +192,17 @@ def act(data: Path, seed: int, version: int) -> None:
     os.write(1, b"end ending - 0\n")
 
 
-def kill_one(data: Path, found: Found, state: State, drawn: random.Random, version: int) -> int:
-    """Starts an engine and kills it; `state` becomes what may lie on disk. Returns the last version that it began."""
-    command = [sys.executable, __file__, "--act", str(data), str(drawn.getrandbits(32)), str(version)]
+def kill_one(data: Path, pages: Pages, found: Found, drawn: random.Random, version: int) -> int:
+    """Starts an engine and kills it; `found.state` becomes what may lie on disk.
+
+    Returns the last version that it began.
+    """
+    command = [sys.executable, __file__, "--act", str(data), pages, str(drawn.getrandbits(32)), str(version)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     n_ops, is_to_end = drawn.randint(1, MAX_OPS), drawn.random() < 0.15
-    told = Told(state, version)
+    told = Told(found.state, version)
     for line in process.stdout:
         told.note(line)
         n_ops -= told.is_under_way
@@ -208,9 +221,12 @@ def kill_one(data: Path, found: Found, state: State, drawn: random.Random, versi
     return told.version
 
 
-def look(data: Path, found: Found, state: State) -> None:
-    """Looks at what lies on disk, by the reader and by the next engine; `state` becomes that."""
-    versions: dict[str, int] = {}
+def look(data: Path, pages: Pages, found: Found, plain: Engine) -> None:
+    """Looks at what lies on disk, by the reader and by the next engine; `found.state` becomes that.
+
+    `plain` is an engine without snapshots.
+    """
+    versions, state = dict[str, int](), found.state
     folders = [path for path in (data / "snapshots").iterdir() if path.is_dir()] if (data / "snapshots").exists() else []
     # The first engines may be killed before there is one.
     of_model = folders[0] if folders else data
@@ -227,16 +243,25 @@ def look(data: Path, found: Found, state: State) -> None:
             found.wrong.append(f"{kept.name} has {len(tokens)} tokens of none of the versions {sorted(known.get(kept.name, ()))}")
             continue
         versions[kept.name] = whose[0]
+        for of_run in snapshots.read_pages(kept):
+            found.outcomes["pages of a run"] += 1
+            if of_run.problem is not None or of_run.damaged:
+                found.wrong.append(f"torn: {of_run.path.name}: {of_run.problem or f'pages {of_run.damaged}'}")
     for name in NAMES:
         actual = versions.get(name)
         if actual not in state[name]:
             found.wrong.append(f"{name} has {actual}, and may have {state[name]}")
-        found.outcomes["one of two" if len(state[name]) > 1 else "what was known"] += 1
+        found.outcomes["a name with one of two" if len(state[name]) > 1 else "a name with what was known"] += 1
         state[name] = {actual}
-    with engine(data) as opened:
+    with engine(data, pages) as opened:
         opened.start()
-        outcome = finish(opened.launch(LOOKING, input={"versions": versions}))
-        found.wrong += outcome.value if outcome.code is None else [f"{outcome.code}: {outcome.message}"]
+        names, tokens = drawn_by(opened, versions, opens=True)
+    if names != sorted(versions):
+        found.wrong.append(f"the next engine knows {names}, and on disk are {sorted(versions)}")
+    _, expected = drawn_by(plain, versions, opens=False)
+    for name, version in versions.items():
+        if tokens[name] != expected[name]:
+            found.wrong.append(f"{name} goes on with {tokens[name]}, and version {version} with {expected[name]}")
     kept_files = snapshots.kept_in(of_model)
     needed = {kept.number for kept in kept_files} | {number for kept in kept_files for number in kept.shares}
     for path in list(of_model.iterdir()) if folders else []:
@@ -244,26 +269,51 @@ def look(data: Path, found: Found, state: State) -> None:
             found.wrong.append(f"left: {path.name}")
 
 
+def drawn_by(opened: Engine, versions: dict[str, int], *, opens: bool) -> tuple[list[str], dict[str, list[int] | None]]:
+    """The names that an engine knows, and what it draws from each snapshot, or from the tokens of each version."""
+    outcome = finish(opened.launch(LOOKING, input={"versions": versions, "opens": opens}))
+    assert outcome.code is None, (outcome.code, outcome.message)
+    names, tokens = outcome.value
+    return names, tokens
+
+
+def missed(found: Found, n_asked: int) -> list[str]:
+    """What the kills were for and have not hit."""
+    by_kind = [f"a {kind}" for kind in KINDS if not found.kills[kind]]
+    if n_asked >= MANY:
+        return by_kind
+    return ["a save, a take or a delete"] if len(by_kind) == len(KINDS) else []
+
+
 def main() -> int:
     """Kills so many engines; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--kills", type=int, default=200, help="how many engines are killed")
     parser.add_argument("--seed", type=int, default=1, help="what the moments are drawn from")
-    parser.add_argument("--act", nargs=3, metavar=("DATA", "SEED", "VERSION"), help=argparse.SUPPRESS)
+    parser.add_argument("--act", nargs=4, metavar=("DATA", "PAGES", "SEED", "VERSION"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.act:
-        act(Path(asked.act[0]), int(asked.act[1]), int(asked.act[2]))
+        pages = next(one for one in PAGES if one == asked.act[1])
+        act(Path(asked.act[0]), pages, int(asked.act[2]), int(asked.act[3]))
         return 0
-    began_s, found, version = time.monotonic(), Found(), 0
+    began_s, found, version, n = time.monotonic(), Found(), 0, 0
     drawn = random.Random(asked.seed)
-    state: State = {name: {None} for name in NAMES}
-    with tempfile.TemporaryDirectory() as folder:
-        for n in range(asked.kills):
-            version = kill_one(Path(folder), found, state, drawn, version) + 1
-            look(Path(folder), found, state)
-            if n % 20 == 19:
-                print(f"{n + 1} kills, {len(found.wrong)} wrong", file=sys.stderr, flush=True)
-    for what, counts in {"killed": found.kills, "names with": found.outcomes}.items():
+    with ExitStack() as stack:
+        folder, other = (Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2))
+        plain = stack.enter_context(Engine(EngineConfig(data_dir=other)))
+        plain.add_model(options=ModelConfig(driver="dummy"))
+        plain.start()
+        while n < asked.kills or (missed(found, asked.kills) and n < MAX_EXTRA * asked.kills):
+            version = kill_one(folder, PAGES[n % 2], found, drawn, version) + 1
+            # By an engine that keeps pages where the one before did not, and the other way around.
+            look(folder, PAGES[n // 2 % 2], found, plain)
+            n += 1
+            if n % 20 == 0:
+                print(f"{n} kills, {len(found.wrong)} wrong", file=sys.stderr, flush=True)
+    found.wrong += [f"no engine was killed in the middle of {what}" for what in missed(found, asked.kills)]
+    if asked.kills >= MANY and not found.outcomes["pages of a run"]:
+        found.wrong.append("no engine kept the pages of a run")
+    for what, counts in {"killed in": found.kills, "found:": found.outcomes}.items():
         for which, n in sorted(counts.items()):
             print(f"{n:6} {what} {which}")
     for line in found.wrong:

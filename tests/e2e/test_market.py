@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
 from pie.backends.dummy import DummyDriver
-from pie.config import EngineConfig, ModelConfig
+from pie.batch import Batch
+from pie.config import Config, EngineConfig, ModelConfig, ServerConfig
 from pie.engine import Engine
 from pie.errors import PieError
 from pie.stats import ModelStats
+from support.command import pie
 from support.isolated import VOCAB_SIZE, Doing, wait_for
 from support.launching import LANGUAGES, finish, load_interpreter, python_source, run
 
@@ -99,6 +104,64 @@ def test_a_program_without_credits_loses_and_gets_its_tokens() -> None:
     assert ruined == roomy
     assert stats["n_auctions"] > 0
     assert stats["rented_microcredits"] == 0
+
+
+CONTENDS = """
+import asyncio
+from inferlet import *
+
+
+async def main(input):
+    model, contexts = Model.load("default"), []
+    for salt in range(3):
+        ctx = Context(model).append([(salt * 997 + token * 7) % 3000 for token in range(64)])
+        await ctx.flush()
+        contexts.append(ctx)
+
+    async def said(ctx, bid):
+        ctx.set_bid(bid)
+        g = ctx.generate(Sampler.argmax(), max_tokens=28, ignore_eos=True, rebid_each_step=False)
+        return len(await g.collect_tokens())
+
+    return await asyncio.gather(*(said(ctx, bid) for ctx, bid in zip(contexts, (3, 2, 1))))
+"""
+
+
+def test_commands_show_balances_bids_and_rent_while_pages_are_short(tmp_path: Path) -> None:
+    """They are run before a batch for which rent was paid: nothing changes until it is computed."""
+    shown: list[CompletedProcess[str]] = []
+
+    class Showing(Doing):
+        def run(self, batch: Batch) -> Any:
+            if not shown and model.stats()["rent_microcredits"] > 0:
+                for command in (["stats"], ["ps", "--json"], ["ps"]):
+                    shown.append(pie(*command, "--server", address, "--user", "root"))
+            return super().run(batch)
+
+    config = Config(engine=EngineConfig(data_dir=tmp_path / "data", driver_timeout_s=0), server=ServerConfig(port=0, operators=("root",)))
+    with Engine(config.engine) as engine:
+        driver = DummyDriver("dummy", vocab_size=VOCAB_SIZE, n_pages=N_PAGES)
+        model = engine.add_model(driver=Showing(driver, 4, lambda: wait_for(lambda: model.stats()["n_requests"] >= 3, "three requests")))
+        engine.start()
+        server = engine.serve(config)
+        address = f"ws://{server.address}"
+        (tmp_path / "contends.py").write_text(CONTENDS)
+        options = ("--server", address, "--user", "root", "--credits", "900")
+        done = pie("run", "contends.py", *options, cwd=tmp_path)
+        server.stop()
+    assert (done.returncode, json.loads(done.stdout)) == (0, [N_TOKENS] * 3), done.stderr
+    assert [one.returncode for one in shown] == [0, 0, 0], shown
+    told, listed, table = (one.stdout for one in shown)
+    ((name, stats),) = json.loads(told)["server"]["models"].items()
+    assert stats["n_auctions"] > 0
+    # The highest bid that lost is one of the three.
+    assert stats["rent_microcredits"] in {1_000_000, 2_000_000, 3_000_000}
+    (process,) = json.loads(listed)
+    assert process["bids"] == {name: 3}
+    # It has paid for twelve pages at least, and rent returns to whoever pays it where there is nobody else.
+    assert 0 < process["credits"][name] <= 900 - N_PAGES
+    _, row = table.splitlines()
+    assert row.split()[-2:] == [f"{process['credits'][name]:.6g}", "3"]
 
 
 BALANCE = """

@@ -1,5 +1,5 @@
-"""The snippets of the reference documents on text, generators, passes, constraints, decoders and tools, run as they are
-printed there. What a document leaves out stands around them.
+"""The snippets of the reference documents on text, generators, passes, constraints, decoders, tools, snapshots,
+adapters and scheduling, run as they are printed there. What a document leaves out stands around them.
 """
 
 from __future__ import annotations
@@ -222,6 +222,40 @@ PYTHON: dict[str, Snippet] = {
         """,
         lambda value: value == ["get_price", '{"item": "violin"}', '{"item": "violin"}', 1],
     ),
+    "snapshots": Snippet(
+        """
+        ctx.save(name)
+        copy = Context.open(model, name)
+        moved = Context.take(model, name)
+        """,
+        """
+        from inferlet.errors import InferletError
+        made = ctx.snapshot()
+        kept = Context.take(model, made)
+        absent = [Context.open(model, name), Context.take(model, name)]
+        try:
+            Context.delete(model, name)
+        except InferletError as error:
+            absent.append(error.code)
+        ctx.save(name)
+        Context.delete(model, name)
+        absent.append(Context.open(model, name))
+        return [[one.buffer() == ctx.buffer() for one in (copy, moved, kept)], absent]
+        """,
+        lambda value: value == [[True] * 3, [None, None, "snapshot-missing", None]],
+        before="name = 'of the Python reference'",
+    ),
+    "scheduling": Snippet(
+        "from inferlet import scheduling",
+        """
+        ctx.set_bid(2.5)
+        with ctx.idle():
+            await ctx.flush()
+        numbers = [scheduling.price(), scheduling.rent(ctx), scheduling.dividend(model)]
+        return [numbers, scheduling.latency(ctx) >= 0, scheduling.balance(model) > 0]
+        """,
+        lambda value: value == [[1, 0, 0], True, True],
+    ),
 }
 
 OLDER_FRAME = """
@@ -266,6 +300,8 @@ OLDER: dict[str, Snippet] = {
             session,                  # Client communication
             runtime,                  # Runtime info & spawning
             messaging,                # Pub/sub messaging
+            mcp,                      # MCP tool server client
+            zo,                       # Zeroth-order optimization
         )
         """,
         "session.send(isinstance(model.tokenizer(), Tokenizer) and isinstance(ctx.generate(Sampler.greedy()), TokenStream))",
@@ -587,7 +623,98 @@ TYPESCRIPT: dict[str, Snippet] = {
         """,
         lambda value: value == ["start", "get_price", '{"item": "violin"}', '{"item": "violin"}', True],
     ),
+    "snapshots": Snippet(
+        """
+        ctx.save(name);
+        const copy = Context.open(model, name);
+        const moved = Context.take(model, name);
+        """,
+        """
+        const made = ctx.snapshot();
+        const kept = Context.take(model, made);
+        const absent = [Context.open(model, name), Context.take(model, name)].map((one) => one === undefined);
+        let code;
+        try {
+          Context.delete(model, name);
+        } catch (error) {
+          code = error.code;
+        }
+        ctx.save(name);
+        Context.delete(model, name);
+        absent.push(Context.open(model, name) === undefined);
+        return [[copy, moved, kept].map((one) => one.buffer().join() === ctx.buffer().join()), absent, code];
+        """,
+        lambda value: value == [[True] * 3, [True] * 3, "snapshot-missing"],
+        before="using ctx = context();\nconst name = 'of the JavaScript reference';",
+    ),
+    "scheduling": Snippet(
+        "import { scheduling } from 'inferlet';",
+        """
+        ctx.setBid(2.5);
+        {
+          using _ = ctx.idle();
+          await ctx.flush();
+        }
+        const numbers = [scheduling.price(), scheduling.rent(ctx), scheduling.dividend(model)];
+        return [numbers, scheduling.latency(ctx) >= 0, scheduling.balance(model) > 0];
+        """,
+        lambda value: value == [[1, 0, 0], True, True],
+        before="using ctx = context();",
+    ),
 }
+
+PYTHON_ADAPTERS = Snippet(
+    "from inferlet import Adapter",
+    """
+    with Adapter.create(model, name) as a:
+        fork = a.fork(new_name)
+        a.save(path)
+        fork.load(path)
+        free = await ctx.fork().generate(Sampler.argmax(), max_tokens=4).collect_tokens()
+        same = await ctx.fork().generate(Sampler.argmax(), max_tokens=4, adapter=a).collect_tokens()
+    async def drawn(on, adapter):
+        fwd = on.forward().input(token_ids)
+        if adapter:
+            fwd.adapter(adapter)
+        h = fwd.sample([2], Sampler.argmax())
+        return (await fwd.execute()).token(h)
+    alike = [free == same, await drawn(ctx.fork(), None) == await drawn(ctx.fork(), fork)]
+    is_there = [Adapter.open(model, one) is not None for one in (name, new_name, "nobody has it")]
+    Adapter.delete(model, name)
+    Adapter.delete(model, new_name)
+    return [alike, is_there]
+    """,
+    lambda value: value == [[True, True], [True, True, False]],
+    before="name, new_name, path = 'python', 'python-copy', 'python-reference'",
+)
+
+TYPESCRIPT_ADAPTERS = Snippet(
+    """
+    import { Adapter } from 'inferlet';
+    using a = Adapter.create(model, 'draft');
+    """,
+    """
+    const fork = a.fork(newName);
+    a.save(path);
+    fork.load(path);
+    const free = await context().generate(Sampler.argmax(), { maxTokens: 4 }).collectTokens();
+    const same = await context().generate(Sampler.argmax(), { maxTokens: 4, adapter: a }).collectTokens();
+    const again = await context().generate(Sampler.argmax(), { maxTokens: 4 }).adapter(fork).collectTokens();
+    const drawn = async (adapter) => {
+      const fwd = context().forward().input(tokenIds);
+      if (adapter) fwd.adapter(adapter);
+      const h = fwd.sample([2], Sampler.argmax());
+      return (await fwd.execute()).token(h);
+    };
+    const alike = [free.join() === same.join(), free.join() === again.join(), (await drawn(undefined)) === (await drawn(fork))];
+    const isThere = ['draft', newName, 'nobody has it'].map((one) => Adapter.open(model, one) !== undefined);
+    a.destroy();
+    fork.destroy();
+    return [alike, isThere, Adapter.open(model, 'draft') === undefined];
+    """,
+    lambda value: value == [[True, True, True], [True, True, False], True],
+    before="const [newName, path] = ['typescript-copy', 'typescript-reference'];",
+)
 
 RUST: dict[str, Callable[[Any], bool]] = {
     "model": lambda value: value == "pie-tiny",
@@ -607,6 +734,8 @@ RUST: dict[str, Callable[[Any], bool]] = {
     "chat decoder": lambda value: value == "Hello",
     "reasoning decoder": lambda value: value == ["start", "hm", "hm"],
     "tools": lambda value: value == ["get_price", '{"item": "violin"}', True],
+    "snapshots": lambda value: value == [[True] * 3, True],
+    "scheduling": lambda value: value == [[1, 0, 0], True, True, 2],
 }
 """The snippets of `tests/guests/references`, by name."""
 
@@ -620,8 +749,15 @@ def value_of(engine: Engine, source: Any, given: Any = None) -> Any:
 
 @pytest.mark.parametrize("name", PYTHON)
 def test_a_snippet_of_the_python_reference(dummy: Engine, name: str) -> None:
-    snippet = PYTHON[name]
-    value = value_of(dummy, python_source(PYTHON_FRAME + snippet.indented(4)))
+    check_python(dummy, PYTHON[name])
+
+
+def test_the_adapters_of_the_python_reference(tiny: Engine) -> None:
+    check_python(tiny, PYTHON_ADAPTERS)
+
+
+def check_python(engine: Engine, snippet: Snippet) -> None:
+    value = value_of(engine, python_source(PYTHON_FRAME + snippet.indented(4)))
     assert snippet.shows(value), value
 
 
@@ -636,9 +772,16 @@ def test_a_snippet_of_the_older_python_readme(dummy: Engine, name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPESCRIPT)
 def test_a_snippet_of_the_javascript_reference(dummy: Engine, name: str) -> None:
-    snippet = TYPESCRIPT[name]
+    check_typescript(dummy, TYPESCRIPT[name])
+
+
+def test_the_adapters_of_the_javascript_reference(tiny: Engine) -> None:
+    check_typescript(tiny, TYPESCRIPT_ADAPTERS)
+
+
+def check_typescript(engine: Engine, snippet: Snippet) -> None:
     imports, body = hoisted(snippet.indented(2))
-    value = value_of(dummy, typescript_source(TYPESCRIPT_FRAME.replace("IMPORTS", imports).replace("BODY", body)))
+    value = value_of(engine, typescript_source(TYPESCRIPT_FRAME.replace("IMPORTS", imports).replace("BODY", body)))
     assert snippet.shows(value), value
 
 
@@ -661,3 +804,8 @@ def hoisted(text: str) -> tuple[str, str]:
 def test_a_snippet_of_the_rust_reference(dummy: Engine, name: str) -> None:
     value = value_of(dummy, load_program(ROOT / "build/programs/references.wasm"), name)
     assert RUST[name](value), value
+
+
+def test_the_adapters_of_the_rust_reference(tiny: Engine) -> None:
+    value = value_of(tiny, load_program(ROOT / "build/programs/references.wasm"), "adapters")
+    assert value == [[True, True], [True, True, False]]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -20,9 +23,9 @@ from pie.engine import Engine
 from pie.errors import PieError
 from pie.isolation.driver import IsolatedDriver
 from support import isolated
-from support.command import pie, squeezed
+from support.command import environment, pie, squeezed
 from support.engines import started
-from support.launching import LANGUAGES, finish, load_interpreter, python_source, run
+from support.launching import LANGUAGES, ROOT, finish, load_interpreter, python_source, run
 
 Op = dict[str, Any]
 
@@ -112,6 +115,41 @@ def test_a_model_with_weights_goes_on_with_the_same_tokens(tmp_path: Path) -> No
         expected = transcript(first, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1]
     with engine(tmp_path, model) as second:
         assert transcript(second, "rust", [opened("prompt"), *QUESTION])[-1] == expected
+
+
+def test_another_machine_with_the_same_model_goes_on_with_the_same_tokens(tmp_path: Path) -> None:
+    """The folder of snapshots is copied without what binds it to a machine. There the model lies elsewhere, and the CPU
+    has other instructions: pages are read all the same, since their bits depend on none.
+    """
+
+    def machine(name: str, isa: Literal["auto", "portable"]) -> tuple[Path, ModelConfig]:
+        weights = tmp_path / name / f"weights-of-{name}"
+        shutil.copytree(ModelConfig().folder, weights)
+        return tmp_path / name / "data", ModelConfig(name="shared", path=str(weights), isa=isa)
+
+    data, model = machine("one", "portable")
+    with engine(data, model, pages="always") as first:
+        expected = transcript(first, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1]
+    other, model = machine("other", "auto")
+    shutil.copytree(data / "snapshots", other / "snapshots", ignore=shutil.ignore_patterns(".*"))
+    with engine(other, model, pages="always") as second:
+        ops = [{"op": "snapshots"}, opened("prompt"), *QUESTION]
+        names, is_there, *_, tokens = transcript(second, "rust", ops)
+        assert (names, is_there, tokens) == (["prompt"], True, expected)
+        assert counted(second, "n_pages_imported") == PAGES_OF_RUN
+    with engine(tmp_path / "anew", model, pages="always") as third:
+        assert transcript(third, "python", [*PROMPT, saved("prompt"), *QUESTION])[-1] == expected
+        assert counted(third, "n_pages_exported") == PAGES_OF_RUN
+    written = [pages_of_the_only_snapshot(place).read_bytes() for place in (data, tmp_path / "anew")]
+    assert written[0] == written[1]
+
+
+def pages_of_the_only_snapshot(data: Path) -> Path:
+    """The file with the pages of its only run."""
+    (kept,) = snapshots.kept_in(folder(data))
+    (pages,) = snapshots.read_pages(kept)
+    assert (pages.damaged, pages.problem) == ((), None)
+    return pages.path
 
 
 @pytest.mark.parametrize("model", [ModelConfig(), ModelConfig(isolate=True), ModelConfig(driver="dummy")])
@@ -519,6 +557,41 @@ def test_what_was_replaced_does_not_come_back_where_the_command_line_deletes(tmp
     with engine(tmp_path) as second:
         assert transcript(second, "rust", [{"op": "snapshots"}], username="ann") == [[]]
     assert list(of_model.glob("*-*")) == []
+
+
+def test_what_a_crash_left_goes_at_the_start_of_the_next_engine_or_with_its_first_use(tmp_path: Path) -> None:
+    def visible() -> set[str]:
+        return {path.name for path in folder(tmp_path).iterdir() if path.name not in {".lock", ".binding"}}
+
+    short: list[Op] = [{"op": "context", "as": "c"}, {"op": "append", "ctx": "c", "tokens": [1, 2, 3]}]
+    with engine(tmp_path, pages="always") as first:
+        transcript(first, "python", [*short, saved("a"), saved("b")], username="ann")
+        older = {kept.name: kept.path for kept in snapshots.kept_in(folder(tmp_path))}
+        contents = {name: path.read_bytes() for name, path in older.items()}
+        ops = [*PROMPT, saved("a"), {"op": "delete", "name": "b"}, *QUESTION]
+        expected = transcript(first, "python", ops, username="ann")[-1]
+    whole = visible()
+    # As where an engine was killed before it removed what was replaced, the last tokens that another one had shared,
+    # pages whose file it had removed, and what it was writing.
+    replaced, unneeded = older["a"], older["b"].with_suffix(".runs")
+    orphaned, unfinished = replaced.with_name(f"{255:016x}-{1:032x}.kv"), replaced.with_name(f".new-{254:016x}")
+    left = {replaced: contents["a"], unneeded: contents["b"], orphaned: b"pages", unfinished: b"half"}
+    for path, content in left.items():
+        assert not path.exists()
+        path.write_bytes(content)
+    with engine(tmp_path, pages="always") as second:
+        assert not visible() & {orphaned.name, unfinished.name}
+        names, is_there, *_, tokens = transcript(second, "rust", [{"op": "snapshots"}, opened("a"), *QUESTION], username="ann")
+        assert (names, is_there, tokens) == (["a"], True, expected)
+        assert visible() == whole
+
+
+def test_engines_that_are_killed_leave_no_torn_snapshot() -> None:
+    """A short run of what `kill_snapshots.py` does for long."""
+    command = [sys.executable, str(ROOT / "tests/e2e/kill_snapshots.py"), "--kills", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 wrong" in done.stdout
 
 
 def test_a_folder_is_needed_where_snapshots_are_kept_on_disk(tmp_path: Path) -> None:

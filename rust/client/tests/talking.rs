@@ -172,6 +172,55 @@ async fn events_come_in_order_and_each_says_what_it_is() {
 }
 
 #[tokio::test]
+async fn a_launch_says_what_the_process_may_use_and_what_it_begins_with() {
+    let (client, mut peer) = connected().await;
+    let mut processes = Vec::new();
+    for (pid, token_budget, credits) in [
+        (5, Some(u64::MAX), Some(2.5)),
+        (6, Some(0), Some(0.0)),
+        (7, None, None),
+    ] {
+        let options = LaunchOptions {
+            token_budget,
+            credits,
+            ..LaunchOptions::default()
+        };
+        let (process, ()) = tokio::join!(client.launch("p", options), async {
+            let launch = peer.expect("launch").await;
+            // What is not given is not sent: older servers do not know the fields.
+            let expected = (token_budget.map(Value::from), credits.map(Value::from));
+            let sent = ["token_budget", "credits"].map(|name| launch.get(name).cloned());
+            assert_eq!(sent, [expected.0, expected.1]);
+            peer.answer(&launch, json!({ "pid": pid, "launch_seed": 1 }))
+                .await;
+        });
+        processes.push(process.unwrap());
+    }
+    let pids: Vec<u64> = processes.iter().map(Process::pid).collect();
+    assert_eq!(pids, [5, 6, 7]);
+}
+
+#[tokio::test]
+async fn a_list_says_what_processes_have_of_the_market_and_what_they_bid() {
+    let (client, mut peer) = connected().await;
+    let listed = json!({
+        "pid": 5, "program": "chat@1.0", "state": "running", "attached": true, "detached": false, "started": 1e9,
+        "ended": null, "cpu_s": 1.25, "exit": null, "dropped": 0, "tokens": 9,
+        "credits": { "tiny": 1000.5 }, "bids": { "tiny": 0.25 },
+    });
+    let (processes, ()) = tokio::join!(client.list(false, false), async {
+        let asked = peer.expect("processes").await;
+        peer.answer(&asked, json!({ "processes": [listed] })).await;
+    });
+    let processes = processes.unwrap();
+    let process = processes.first().unwrap();
+    assert_eq!(
+        (process.credits.get("tiny"), process.bids.get("tiny")),
+        (Some(&1000.5), Some(&0.25))
+    );
+}
+
+#[tokio::test]
 async fn an_error_of_the_server_has_its_code_and_its_details() {
     let (_client, mut peer, process) = launched().await;
     let (refused, ()) = tokio::join!(process.send("a"), async {

@@ -142,6 +142,33 @@ fn the_floor_of_a_user_holds_while_another_bids_everything() {
     }
 }
 
+/// Who waits without a page counts as much as who has some: one context that fills the pool has more than a share as
+/// soon as another user asks.
+#[test]
+fn the_floor_holds_for_a_user_who_comes_last_and_has_no_page() {
+    let mut world = world_of(narrow(12), &[1, 2], RICH);
+    let greedy = context(&mut world, 1, &prompt(33, 1));
+    let generator = bidding(&mut world, greedy, Some(RICH), 14);
+    let greedy = world.submit(Submission::Run(generator)).unwrap();
+    assert!(world.plan());
+    world.finish();
+    assert!(world.engine.user_stats(UserId(1)).n_pages_used > 6);
+    // Five pages, and six in the end: half of the pool. Three are free.
+    let modest = context(&mut world, 2, &prompt(17, 2));
+    world.engine.begin_idle(modest).unwrap();
+    let generator = world.generator(modest, 6);
+    let modest = world.submit(Submission::Run(generator)).unwrap();
+    let mut requests = vec![(1, greedy), (2, modest)];
+    let first = first_of(&mut world, &mut requests);
+    assert_eq!(first, (2, expected(&prompt(17, 2), 6)));
+    let stats = world.engine.stats();
+    assert!(stats.n_suspended > 0, "{stats:?}");
+    assert!((1..32).contains(&stats.n_refused_max), "{stats:?}");
+    let last = first_of(&mut world, &mut requests);
+    assert_eq!(last, (1, expected(&prompt(33, 1), 14)));
+    world.check();
+}
+
 /// Three contexts that fill the pool go on with a token each, for which there is no page.
 fn contended(bids: [u64; 3]) -> World {
     let mut world = world_of(narrow(12), &[1; 3], RICH);

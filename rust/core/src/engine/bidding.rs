@@ -121,6 +121,8 @@ impl Engine {
         let Some(auction) = auction else {
             return self.market.rest();
         };
+        let n_refused = u64::from(self.waiting.queue.most_refused());
+        self.totals.n_refused_max = self.totals.n_refused_max.max(n_refused);
         let price = auction.clearing_price();
         let n_pages = self.device.store.n_pages();
         let residents = match price {
@@ -165,7 +167,9 @@ impl Planner<'_> {
                 let context = owned.contexts.get(ticket.context.0)?;
                 Some((ticket.context, bid_of(context, owned, market, page_size)))
             };
-            Auction::new(others.iter().filter_map(bid))
+            let asked = others.iter().filter(|ticket| !ticket.is_ahead);
+            let users = asked.map(|ticket| ticket.user);
+            Auction::new(others.iter().filter_map(bid), users)
         })
     }
 }

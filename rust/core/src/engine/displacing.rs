@@ -12,7 +12,7 @@ use super::planner::Planner;
 use crate::context::Pass;
 use crate::ids::{ContextId, UserId};
 use crate::kv::{Obstacle, PageCopy};
-use crate::market::Bid;
+use crate::market::{Auction, Bid};
 use crate::sched::{Claimant, Holder, Ticket};
 
 /// How many times its usual time a program may take to come back before the pages of its context go.
@@ -147,10 +147,11 @@ impl Planner<'_> {
     /// Suspends one of the requests that wait and come later.
     fn displace_waiting(&mut self, n: u32, ticket: &Ticket, others: &[Ticket]) -> bool {
         self.auction(others);
-        let claimant = self.claimant(n, ticket);
+        let share = self.share();
+        let claimant = self.claimant(n, ticket, share);
         let holders = || {
             let others = others.iter().filter(|other| other.pass != ticket.pass);
-            let holders = others.map(|other| self.holder(other));
+            let holders = others.map(|other| self.holder(other, share));
             holders.filter(|holder| claimant.may_displace(holder))
         };
         let mut victim = holders()
@@ -178,22 +179,22 @@ impl Planner<'_> {
     }
 
     /// A request that needs `n` pages more.
-    fn claimant<'t>(&self, n: u32, ticket: &'t Ticket) -> Claimant<'t> {
+    fn claimant<'t>(&self, n: u32, ticket: &'t Ticket, share: u32) -> Claimant<'t> {
         let bid = self.bid(ticket);
         Claimant {
             ticket,
             bid: bid.amount,
             insists: bid.is_given,
             is_urgent: self.urgent == Some(ticket.pass),
-            exceeds: self.exceeds(ticket.user, n),
+            exceeds: self.exceeds(ticket.user, n, share),
         }
     }
 
-    fn holder<'t>(&self, ticket: &'t Ticket) -> Holder<'t> {
+    fn holder<'t>(&self, ticket: &'t Ticket, share: u32) -> Holder<'t> {
         Holder {
             ticket,
             bid: self.bid(ticket).amount,
-            exceeds: self.exceeds(ticket.user, 0),
+            exceeds: self.exceeds(ticket.user, 0, share),
         }
     }
 
@@ -202,16 +203,30 @@ impl Planner<'_> {
         auction.map_or_else(Bid::default, |auction| auction.bid(ticket.context))
     }
 
-    /// Whether a user would have more than an equal share of the pool with `n` pages more.
-    fn exceeds(&self, user: UserId, n: u32) -> bool {
-        let share = self.device.store.n_pages() / self.device.store.n_users().max(1);
+    /// The equal share of each user that uses pages or waits for some.
+    fn share(&self) -> u32 {
+        let store = &self.device.store;
+        let waiting = self.auction.iter().flat_map(Auction::users);
+        let n_without = waiting.filter(|user| store.n_used_by(*user) == 0).count();
+        self.share_with(n_without as u32)
+    }
+
+    /// The equal share of each user that uses pages, with so many others.
+    fn share_with(&self, n_others: u32) -> u32 {
+        let store = &self.device.store;
+        store.n_pages() / store.n_users().saturating_add(n_others).max(1)
+    }
+
+    /// Whether a user would have more than a share of the pool with `n` pages more.
+    fn exceeds(&self, user: UserId, n: u32, share: u32) -> bool {
         self.device.store.n_used_by(user).saturating_add(n) > share
     }
 
     /// A request lacks `n` pages, and those who were offered a place before it may hold them. Where its program bade
     /// for it, and more than they, it comes before them in the next plan.
     fn note_outbidding(&mut self, n: u32, ticket: &Ticket, others: &[Ticket]) {
-        let claimant = self.claimant(n, ticket);
+        let share = self.share();
+        let claimant = self.claimant(n, ticket, share);
         if !claimant.insists {
             return;
         }
@@ -220,7 +235,7 @@ impl Planner<'_> {
             context.is_some_and(|context| context.lease == Some(self.demand.batch))
         };
         let mut placed = others.iter().filter(has_place);
-        if placed.any(|other| claimant.insists_on(&self.holder(other))) {
+        if placed.any(|other| claimant.insists_on(&self.holder(other, share))) {
             self.fates.outbidding.insert(ticket.pass);
         }
     }
@@ -235,8 +250,10 @@ impl Planner<'_> {
             .is_some_and(|context| {
                 let began = context.pass.as_ref().is_some_and(Pass::is_partway);
                 let has_all = context.lane.n_missing(&self.device.store, context.end()) == 0;
-                // A user who has less than a share does not wait for more than the time.
-                let is_below = holder.exceeds && !claimant.exceeds;
+                // A user who has less than a share does not wait for more than the time, unless the other one has too
+                // much only because of those who wait: who loses all by turns would compute the same again and again.
+                let share = self.share_with(0);
+                let is_below = self.exceeds(ticket.user, 0, share) && !claimant.exceeds;
                 let owes = context.n_owed > 0 && !is_below && !forgives;
                 let may_wait = !claimant.is_urgent && !claimant.insists_on(holder);
                 let repays = (context.spared_until_ns > self.now_ns || owes) && may_wait;

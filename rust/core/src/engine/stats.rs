@@ -66,6 +66,8 @@ stats! {
         pub n_waiting: u64,
         /// The most that waited when a batch was asked for.
         pub n_waiting_max: u64,
+        /// The most batches in a row that passed over a request while pages were short.
+        pub n_refused_max: u64,
         /// Batches that run.
         pub n_in_flight: u64,
         /// Those of them that were abandoned, and commands that were. While there is any the engine gives no batch: it
@@ -190,6 +192,7 @@ impl Engine {
             n_requests: self.owned.requests.len() as u64,
             n_waiting: self.waiting.queue.len() as u64,
             n_waiting_max: totals.n_waiting_max,
+            n_refused_max: totals.n_refused_max,
             n_in_flight: self.device.in_flight.len() as u64,
             n_stuck: self.device.n_stuck() as u64,
             n_faults: totals.faults.n() + faults.iter().map(|it| it.n()).sum::<u64>(),

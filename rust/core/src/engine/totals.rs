@@ -29,6 +29,7 @@ pub(super) struct Totals {
     pub(super) n_reused: u64,
     pub(super) n_replayed: u64,
     pub(super) n_waiting_max: u64,
+    pub(super) n_refused_max: u64,
     pub(super) batch_sequences: Histogram,
     pub(super) batch_tokens: Histogram,
     pub(super) batch_us: Histogram,

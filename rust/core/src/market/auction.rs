@@ -1,22 +1,28 @@
 //! The bids of one batch in the making, for which pages are short.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::offer::Bid;
-use crate::ids::ContextId;
+use crate::ids::{ContextId, UserId};
 
 /// What was bid for the pages of a batch, and what lost.
 #[derive(Debug, Default)]
 pub(crate) struct Auction {
     bids: HashMap<ContextId, Bid>,
+    /// Users whose requests wait.
+    users: BTreeSet<UserId>,
     highest_lost: u64,
 }
 
 impl Auction {
-    /// One in which these contexts bid.
-    pub(crate) fn new(bids: impl Iterator<Item = (ContextId, Bid)>) -> Self {
+    /// One in which these contexts bid, while requests of these users wait.
+    pub(crate) fn new(
+        bids: impl Iterator<Item = (ContextId, Bid)>,
+        users: impl Iterator<Item = UserId>,
+    ) -> Self {
         Self {
             bids: bids.collect(),
+            users: users.collect(),
             highest_lost: 0,
         }
     }
@@ -24,6 +30,11 @@ impl Auction {
     /// What a context bids; one that takes no part bids nothing.
     pub(crate) fn bid(&self, context: ContextId) -> Bid {
         self.bids.get(&context).copied().unwrap_or_default()
+    }
+
+    /// The users whose requests wait, each once.
+    pub(crate) fn users(&self) -> impl Iterator<Item = UserId> {
+        self.users.iter().copied()
     }
 
     /// A context has to do without pages, or to give its own up.
@@ -47,7 +58,7 @@ mod tests {
             let is_given = false;
             (ContextId(context), Bid { amount, is_given })
         });
-        let mut auction = Auction::new(bids.into_iter());
+        let mut auction = Auction::new(bids.into_iter(), [].into_iter());
         assert_eq!(auction.clearing_price(), 0);
         auction.lose(ContextId(3));
         assert_eq!(auction.clearing_price(), 0);
@@ -57,5 +68,12 @@ mod tests {
         auction.lose(ContextId(2));
         auction.lose(ContextId(1));
         assert_eq!(auction.clearing_price(), 9);
+    }
+
+    #[test]
+    fn a_user_with_several_requests_is_one_user() {
+        let users = [3, 1, 3].map(UserId);
+        let auction = Auction::new([].into_iter(), users.into_iter());
+        assert_eq!(auction.users().collect::<Vec<_>>(), [1, 3].map(UserId));
     }
 }

@@ -3,7 +3,8 @@
 //! A pass that nobody has asked for gives way first, then those of a user who has more than an equal share of the pool.
 //! Among the others, the lowest bid gives way first, then prefills, then the youngest. Displacing costs work, so a bid
 //! has to be higher by an eighth; between bids that are closer to each other age decides. A share is a floor: between
-//! users who have no more than theirs no bid counts. A request that was passed over too often gives way to none.
+//! users who have no more than theirs no bid counts. Users who wait without a page have a share too. A request that was
+//! passed over too often gives way to none.
 
 use std::cmp::Reverse;
 

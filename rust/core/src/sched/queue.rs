@@ -140,6 +140,12 @@ impl Queue {
         self.steps.iter().chain(&self.prefills)
     }
 
+    /// The most batches in a row that passed over one of the requests.
+    pub(crate) fn most_refused(&self) -> u32 {
+        let asked = self.iter().filter(|ticket| !ticket.is_ahead);
+        asked.map(|ticket| ticket.n_refused).max().unwrap_or(0)
+    }
+
     /// The request that was submitted first. None: all that waits runs ahead.
     pub(crate) fn oldest(&self) -> Option<Ticket> {
         let asked = self.iter().filter(|ticket| !ticket.is_ahead);

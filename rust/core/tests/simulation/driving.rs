@@ -53,6 +53,9 @@ const USUAL_ENDOWMENT: u64 = 1000;
 /// Contexts that live at once.
 const MAX_CONTEXTS: usize = 6;
 
+/// Batches that pass over a request that lacks pages before it goes first.
+const PATIENCE: u64 = 32;
+
 pub type Outcome = Result<(), TestCaseError>;
 
 impl Simulation {
@@ -125,6 +128,21 @@ impl Simulation {
 
     fn check(&self) -> Outcome {
         self.world.engine.verify().map_err(TestCaseError::fail)
+    }
+
+    /// A request that was passed over too often goes first, and is passed over again only while others compute that it
+    /// may not displace: they run, their prefills are under way, or they repay what they had to compute again. Each of
+    /// them computes no more than its tokens, and what it lost again.
+    pub fn check_waits(&self) -> Outcome {
+        let driver = &self.config.driver;
+        let most = driver.max_positions.min(driver.n_pages * driver.page_size);
+        let bound = PATIENCE + 2 * (MAX_CONTEXTS as u64 - 1) * u64::from(most);
+        let n_refused = self.world.most_refused;
+        prop_assert!(
+            n_refused <= bound,
+            "{n_refused} batches passed over a request, and {bound} may"
+        );
+        Ok(())
     }
 
     fn pick(&self, which: usize) -> Option<usize> {
@@ -496,6 +514,7 @@ impl Simulation {
         }
         self.carry_on();
         self.check()?;
+        self.check_waits()?;
         self.compare()
     }
 

@@ -5,6 +5,8 @@
 //! How much is computed again has no bound here: runs cancel, fail and suspend at every turn, after which a run alone
 //! would compute again as well. `overcommitted.rs` has the bound, over pools and loads that do none of that.
 //!
+//! Nobody waits for ever: no request is passed over by more batches than `Simulation::check_waits` says.
+//!
 //! A run is its seed. Those runs count in which pages were evicted, copied and computed again, and steps ran ahead in
 //! vain. By the environment: `PIE_SIMULATION_RUNS` says how many must count, `PIE_SIMULATION_SEED` where to begin, and
 //! `PIE_SIMULATION_CHECKS=0` leaves the engine's own checks out, which else run around every call that may change it,
@@ -64,6 +66,8 @@ struct Happened {
     pages_imported: u64,
     auctions: u64,
     rented: u64,
+    /// Of all runs the most, not the sum.
+    refused_max: u64,
 }
 
 impl Happened {
@@ -92,6 +96,7 @@ impl Happened {
             pages_imported: stats.n_pages_imported,
             auctions: stats.n_auctions,
             rented: stats.rented_microcredits,
+            refused_max: stats.n_refused_max,
         }
     }
 
@@ -135,6 +140,7 @@ impl AddAssign for Happened {
         ] {
             *own += other;
         }
+        self.refused_max = self.refused_max.max(other.refused_max);
     }
 }
 
@@ -207,5 +213,6 @@ fn programs_get_what_the_oracle_says() {
     assert!(counted.pages_imported > 0, "no page was read");
     assert!(counted.auctions > 0, "pages were never bid for");
     assert!(counted.rented > 0, "nobody paid rent");
+    assert!(counted.refused_max > 0, "nobody was passed over");
     println!("all: {all:?}\nthose that count: {counted:?}");
 }

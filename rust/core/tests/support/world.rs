@@ -69,6 +69,8 @@ pub struct World {
     /// What a batch takes for each of its tokens, and as much again for itself.
     pub token_ns: u64,
     n_requests: u64,
+    /// The most batches in a row that passed over a request, by any plan so far.
+    pub most_refused: u64,
     /// Batches that were planned. The driver computes one when it is answered, in whatever order: so a page that two of
     /// them should not share is noticed.
     pub running: Vec<Batch>,
@@ -186,6 +188,7 @@ impl World {
             now_ns: 0,
             token_ns: 0,
             n_requests: 0,
+            most_refused: 0,
             running: Vec::new(),
             computed: HashMap::new(),
             command: None,
@@ -268,6 +271,7 @@ impl World {
                 }
             }
         };
+        self.most_refused = self.most_refused.max(self.engine.stats().n_refused_max);
         self.announce();
         planned
     }

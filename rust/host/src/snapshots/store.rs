@@ -113,13 +113,19 @@ impl SnapshotStore {
         self.config.pages
     }
 
-    /// Removes what an engine was writing when it ended. Where the folder cannot be used, or another engine uses it,
-    /// nothing is done: whoever asks for a snapshot is told.
+    /// Removes what an engine was writing when it ended, and pages whose file it had removed: the names of files tell
+    /// so. What else is of no use is known once the index is read, for the first who asks. Where the folder cannot be
+    /// used, or another engine uses it, nothing is done: whoever asks for a snapshot is told.
     pub(crate) fn clean_up(&self) {
         if self.folder.is_dir()
             && let Ok(folder) = Folder::open(&self.folder, self.config.free_bytes)
+            && let Ok(files) = folder.files()
+            && let Ok(pages) = folder.pages()
         {
-            drop(folder.files());
+            let numbers: BTreeSet<u64> = files.iter().map(|file| file.number).collect();
+            let orphans = pages.into_iter().map(|(name, _)| name);
+            let orphans = orphans.filter(|name| !numbers.contains(&name.number));
+            orphans.for_each(|name| folder.remove_pages(name));
         }
     }
 

@@ -134,11 +134,21 @@ fn what_an_engine_left_unfinished_goes_where_the_next_one_starts() {
         .unwrap();
     let unfinished = dir.path().join("snapshots/tiny/.new-0000000000000009");
     fs::write(&unfinished, b"half").unwrap();
+    let snapshot = files(dir.path()).remove(0);
+    let number = snapshot.file_name().unwrap().to_str().unwrap();
+    let (number, _) = number.split_once('-').unwrap();
+    let pages = |number: &str| snapshot.with_file_name(format!("{number}-{:032x}.kv", 1));
+    let (kept, orphaned) = (pages(number), pages("00000000000000ff"));
+    for path in [&kept, &orphaned] {
+        fs::write(path, b"pages").unwrap();
+    }
     second.clean_up();
     assert!(unfinished.exists(), "the first may be writing it");
+    assert!(orphaned.exists(), "the first may be removing it");
     first.close();
     second.clean_up();
-    assert!(!unfinished.exists());
+    assert!(!unfinished.exists() && !orphaned.exists());
+    assert!(kept.exists());
     assert_eq!(names(&second, "ada"), ["a"]);
 }
 

@@ -1,5 +1,5 @@
-//! The snippets of the Rust reference document on text, generators, passes, constraints, decoders and tools: one
-//! function a snippet, with what the document leaves out around it.
+//! The snippets of the Rust reference document on text, generators, passes, constraints, decoders, tools, snapshots,
+//! adapters and scheduling: one function a snippet, with what the document leaves out around it.
 
 use inferlet::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,9 @@ async fn main(snippet: String) -> Result<Value> {
         "chat decoder" => chat_decoder(),
         "reasoning decoder" => reasoning_decoder(),
         "tools" => tools_of_a_model(),
+        "snapshots" => snapshots(),
+        "adapters" => adapters().await,
+        "scheduling" => market().await,
         other => Err(format!("there is no snippet {other}")),
     }
 }
@@ -431,4 +434,68 @@ fn tools_of_a_model() -> Result<Value> {
     };
     let told = model.tokenizer().decode(ctx.buffer())?;
     Ok(json!([name, args, told.contains(r#"{"price":340}"#)]))
+}
+
+fn snapshots() -> Result<Value> {
+    let model = Model::load("default")?;
+    let (ctx, name) = (filled()?, "of the Rust reference");
+    ctx.save(name)?;
+    let opened = Context::open(&model, name)?;
+    let taken = Context::take(&model, name)?;
+    let is_gone = Context::open(&model, name).is_err() && Context::delete(&model, name).is_err();
+    let kept = Context::take(&model, &ctx.snapshot()?)?;
+    let same = [&opened, &taken, &kept].map(|it| it.buffer() == ctx.buffer());
+    ctx.save(name)?;
+    Context::delete(&model, name)?;
+    Ok(json!([same, is_gone]))
+}
+
+async fn adapters() -> Result<Value> {
+    let (model, ctx) = (Model::load("default")?, filled()?);
+    use inferlet::adapter::Adapter;
+
+    let adapter = Adapter::create(&model, "my-adapter")?;
+    let fork = adapter.fork("my-copy");
+    adapter.save("rust-reference")?;
+    fork.load("rust-reference")?;
+    let (first, second) = (ctx.fork()?, ctx.fork()?);
+    let free = first.generate(Sampler::Argmax).max_tokens(4);
+    let g = second.generate(Sampler::Argmax).max_tokens(4);
+    let g = g.adapter(&adapter);
+    let is_same = free.collect_tokens().await? == g.collect_tokens().await?;
+    let mut drawn = Vec::new();
+    for adapter in [None, Some(&fork)] {
+        let ctx = ctx.fork()?;
+        let mut fwd = ctx.forward();
+        fwd.input(&[70, 71, 72]);
+        if let Some(adapter) = adapter {
+            fwd.adapter(adapter);
+        }
+        let h = fwd.sample(&[2], Sampler::Argmax);
+        drawn.push(fwd.execute().await?.token(h));
+    }
+    let names = ["my-adapter", "my-copy", "nobody has it"];
+    let is_there = names.map(|name| Adapter::open(&model, name).is_some());
+    adapter.destroy();
+    fork.destroy();
+    let is_drawn = drawn[0].is_some() && drawn[0] == drawn[1];
+    Ok(json!([[is_same, is_drawn], is_there]))
+}
+
+async fn market() -> Result<Value> {
+    let (model, ctx) = (Model::load("default")?, filled()?);
+    ctx.set_bid(2.5); // override the next-step bid
+    let _g = ctx.idle(); // RAII guard: bid 0 until `_g` drops
+    ctx.suspend()?; // return all pages to the pool; resume later
+    ctx.flush().await?;
+    use inferlet::scheduling;
+
+    let numbers = [
+        scheduling::price(),
+        scheduling::rent(&ctx),
+        scheduling::dividend(&model),
+    ];
+    let has_some = scheduling::balance(&model) > 0.0;
+    let is_timed = scheduling::latency(&ctx) >= 0.0;
+    Ok(json!([numbers, has_some, is_timed, ctx.seq_len()]))
 }
