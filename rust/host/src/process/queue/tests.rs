@@ -525,7 +525,8 @@ fn a_long_line_goes_on_in_parts() {
 
 #[test]
 fn what_has_no_room_in_memory_is_refused_and_kept_no_longer() {
-    let budget = Budget::new(64 << 20, Some(64 << 10));
+    // More than what every user gets, and than one may hold.
+    let budget = Budget::new(1 << 20, Some(64 << 10));
     let holding = SteppedCharge::new(budget.account("ada").empty(Purpose::Queue));
     let capacity = Capacity {
         entries: 100,
