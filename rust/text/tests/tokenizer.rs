@@ -142,6 +142,28 @@ fn a_model_may_have_more_ids_than_its_tokenizer() {
     assert!(Tokenizer::from_bytes(json.as_bytes(), u32::MAX).is_err());
 }
 
+// rows: RS-029..030
+#[test]
+fn a_tokenizer_has_no_more_tokens_than_the_model_has_logits() {
+    let json = byte_level().to_string();
+    let own = tokenizer(&byte_level()).vocab_size();
+    assert_eq!(
+        Tokenizer::from_bytes(json.as_bytes(), own)
+            .unwrap()
+            .vocab_size(),
+        own
+    );
+    let error = Tokenizer::from_bytes(json.as_bytes(), own - 3).unwrap_err();
+    assert_eq!(error.code(), "invalid-model");
+    let (logits, largest) = (own - 3, own - 1);
+    for words in [
+        format!("3 tokens from {logits} to {largest}"),
+        format!("the model has {logits} logits"),
+    ] {
+        assert!(error.to_string().contains(&words), "{error}");
+    }
+}
+
 // rows: RS-030
 #[test]
 fn vocabs_are_raw_bytes() {

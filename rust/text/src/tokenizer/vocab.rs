@@ -29,7 +29,8 @@ pub(super) struct Vocab {
 }
 
 impl Vocab {
-    /// Reads the vocabulary of `tokenizer`, added tokens included; ids go up to at least `model_vocab_size`.
+    /// Reads the vocabulary of `tokenizer`, added tokens included; its ids are those of the model, or where that has no
+    /// vocabulary (0), as many as it has itself.
     pub(super) fn new(tokenizer: &Tokenizer, model_vocab_size: u32) -> Result<Self, String> {
         let decoder = match tokenizer.get_decoder() {
             Some(decoder) => serde_json::to_value(decoder).map_err(|error| error.to_string())?,
@@ -56,6 +57,15 @@ impl Vocab {
                     vocab.len()
                 ));
             }
+        }
+        // A model may have more logits than tokens: many are padded. A token that has no logit cannot be computed.
+        if model_vocab_size > 0 && largest >= model_vocab_size {
+            let n_beyond = vocab.values().filter(|&&id| id >= model_vocab_size).count();
+            return Err(format!(
+                "it has {n_beyond} tokens from {model_vocab_size} to {largest}, and the model has {model_vocab_size} \
+                 logits, for the tokens 0 to {}; take the tokenizer of this model, or resize the embeddings of the model",
+                model_vocab_size - 1
+            ));
         }
         let unmap = byte_level_table();
         let mut tokens: Vec<(u32, String)> =
