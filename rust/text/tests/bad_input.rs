@@ -467,7 +467,7 @@ fn damaged_tokenizers_are_errors_within_bounds() {
         refused(
             &mut table,
             "invalid-model",
-            "a tokenizer of more tokens than the model has logits",
+            "a tokenizer whose words have no logits in the model",
             "the model has 260 logits",
             || Tokenizer::from_bytes(full.as_bytes(), 260).map(drop),
         );
