@@ -92,7 +92,7 @@ def grammars(number: int) -> list[list[str]]:
     ]
 
 
-ATTACKS = {
+ATTACKS: dict[str, list[list[Any]]] = {
     "grammars": [["compile", grammars(number)] for number in range(N_BOMBS)],
     "templates": [["render", f"boom {number}"] for number in range(N_BOMBS)],
     "tokenizers": [["encode", (2 << 20) - 4 * number] for number in range(N_BOMBS)],
