@@ -75,7 +75,7 @@ impl Vocab {
             }
         }
         check_fit(
-            vocab.values().filter(|id| !added.contains_key(id)),
+            vocab.values().filter(|id| !added.contains_key(*id)),
             model_vocab_size,
         )?;
         let unmap = byte_level_table();
