@@ -46,8 +46,8 @@ def compile(sources):
 
 def render(description):
     ctx = Context(Model.load("bomb"))
-    ctx.equip([{"name": "look", "description": description, "parameters": {"type": "object", "properties": {}}}])
     try:
+        ctx.equip([{"name": "look", "description": description, "parameters": {"type": "object", "properties": {}}}])
         ctx.user("x")
     except InferletError as error:
         yield error.code
