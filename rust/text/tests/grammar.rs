@@ -244,6 +244,11 @@ fn documents_of_a_schema_are_accepted_and_no_others() {
             vec!["3", "4", "5"],
         ),
         (
+            json!({"oneOf": [{"const": "no host"}, {"type": "string", "format": "hostname"}]}),
+            vec![r#""no host""#, r#""a.b""#],
+            vec![r#""a b""#],
+        ),
+        (
             json!({"type": "string", "nullable": true, "maxLength": 1}),
             vec!["null", r#""x""#],
             vec!["1"],
@@ -309,6 +314,16 @@ fn what_cannot_be_enforced_is_named_with_its_place() {
         (
             json!({"oneOf": [{"type": "array", "items": {"type": "null"}}, {"type": "array"}]}),
             "#/oneOf/1",
+        ),
+        // These are hosts too, and times, though none is written so.
+        (
+            json!({"oneOf": [{"const": "a.b.c.d"}, {"type": "string", "format": "hostname"}]}),
+            "#/oneOf/0",
+        ),
+        (
+            json!({"oneOf": [{"properties": {"at": {"enum": ["now", "23:59:60Z"]}}, "required": ["at"], "type": "object"},
+                {"properties": {"at": {"format": "time", "type": "string"}}, "required": ["at"], "type": "object"}]}),
+            "`format` at #/oneOf/1/properties/at",
         ),
         (json!({"pattern": "a(?=b)"}), "#/pattern"),
         (

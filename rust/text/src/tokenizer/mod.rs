@@ -54,8 +54,8 @@ impl Tokenizer {
     /// added tokens may lie beyond it.
     ///
     /// # Errors
-    /// `invalid-model` when the file is missing, too large, damaged, of another model, or of a kind whose tokens have no
-    /// bytes of their own.
+    /// `invalid-model` when the file is missing, too large, damaged, of another model, or of a kind whose tokens have
+    /// no bytes of their own.
     pub fn from_dir(dir: &Path, model_vocab_size: u32) -> Result<Self> {
         let path = dir.join("tokenizer.json");
         let Some(bytes) = files::read(&path, MAX_TOKENIZER_FILE_BYTES)? else {
