@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from wit_world.imports import generation as _generation
 from wit_world.imports import masks as _masks
 
 from inferlet import _arguments
+from inferlet._typed import Typed, is_type
 from inferlet.constraint import Constraint, Schema
 from inferlet.errors import host
-from inferlet.grammar import GrammarConstraint
+from inferlet.grammar import GrammarConstraint, JsonSchema
 from inferlet.model import Model
 from inferlet.spec import Speculator
 
-Constrain = Schema | Constraint | Iterable[Schema | Constraint] | None
+_Typed = type[Any] | types.UnionType | types.GenericAlias
+"""A type whose documents are wanted."""
+Constrain = Schema | Constraint | _Typed | Iterable[Schema | Constraint | _Typed] | None
 """What the option `constrain` takes."""
 
-_ACCEPTED = "a constraint, a schema (JsonSchema, AnyJson, Regex, Ebnf), or a list of them"
+_ACCEPTED = "a constraint, a schema (JsonSchema, AnyJson, Regex, Ebnf), a type, or a list of them"
 
 
 def constraints_of(given: Constrain, model: Model) -> list[Constraint]:
     """The constraints that are given, those of schemas made for the model."""
     if given is None:
         return []
-    if isinstance(given, Schema | Constraint):
+    if isinstance(given, Schema | Constraint) or _is_typed(given):
         return [_constraint_of("constrain", given, model)]
     if isinstance(given, str | bytes | Mapping):
         # Both can be iterated over, and neither says of which kind of grammar it is.
@@ -34,7 +39,15 @@ def constraints_of(given: Constrain, model: Model) -> list[Constraint]:
     return [_constraint_of(f"constrain[{index}]", one, model) for index, one in enumerate(given)]
 
 
-def _constraint_of(name: str, given: object, model: Model) -> Constraint:
+def _is_typed(given: object) -> bool:
+    """Whether it is a type whose documents are wanted, as `collect_json` takes one."""
+    return hasattr(given, "model_json_schema") or (is_type(given) and not isinstance(given, Schema | Constraint))
+
+
+def _constraint_of(name: str, given: Any, model: Model) -> Constraint:
+    if _is_typed(given):
+        tells = hasattr(given, "model_json_schema")
+        given = JsonSchema(given.model_json_schema() if tells else Typed(given).schema)
     if isinstance(given, Schema):
         name, given = f"{name}.build_constraint()", given.build_constraint(model)
     if not isinstance(given, Constraint):

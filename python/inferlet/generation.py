@@ -52,7 +52,10 @@ class GenerateOptions(TypedDict, total=False):
     logit_mask: Iterable[int] | None
     """The tokens that may be drawn in every step, as run lengths (`inferlet.brle`)."""
     constrain: Constrain
-    """Who says in each step which tokens may be drawn; of several, what all of them allow."""
+    """Who says in each step which tokens may be drawn; of several, what all of them allow.
+
+    A type, as `collect_json` takes one, allows its documents.
+    """
     tool_choice: tools.Choice | None
     """Whether the model is to call one of the tools that it was given in the context: "auto", "none", "required", or a
     tool. No call is malformed then. None: it says what it likes.

@@ -180,18 +180,36 @@ def judged(engine: Engine, figures: Figures, kind: str, source: str, *, is_one: 
             figures.faults.append(f"{source!r}: {text!r} is {'accepted' if accepted else 'refused'}")
 
 
+def unchecked_formats() -> list[str]:
+    """The formats of random schemas that `jsonschema` would let anything be, as a package of its own is missing."""
+    return [name for name in schemas.FORMATS if name not in Draft202012Validator.FORMAT_CHECKER.checkers]
+
+
 def documents(engine: Engine, n_schemas: int, n_samples: int) -> Figures:
     """Documents under random schemas fit them."""
     figures = Figures("schemas")
+    assert not unchecked_formats(), f"jsonschema checks no {', '.join(unchecked_formats())}: install requirements/test.txt"
     wanted = [schemas.schema(Random(seed)) for seed in range(n_schemas)]
     sources = [json.dumps(schema) for schema in wanted]
     texts = written(engine, figures, "json-schema", sources, n_samples=n_samples, most=400)
     for schema, found in zip(wanted, texts, strict=True):
-        validator = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+        validator = Draft202012Validator(schemas.in_the_standard(schema), format_checker=Draft202012Validator.FORMAT_CHECKER)
         for text in found or []:
             fault = next(validator.iter_errors(json.loads(text)), None)
             if fault is not None:
                 figures.faults.append(f"{json.dumps(schema)}: {text}: {fault.message}")
+    return figures
+
+
+def formats(engine: Engine, n_samples: int) -> Figures:
+    """Texts of every format are ones."""
+    figures = Figures("formats")
+    sources = [json.dumps({"type": "string", "format": name}) for name in schemas.FORMATS]
+    texts = written(engine, figures, "json-schema", sources, n_samples=n_samples, most=400)
+    for name, found in zip(schemas.FORMATS, texts, strict=True):
+        for text in found or []:
+            if not Draft202012Validator.FORMAT_CHECKER.conforms(json.loads(text), name):
+                figures.faults.append(f"{text} is not a {name}")
     return figures
 
 
@@ -297,6 +315,7 @@ def main() -> int:
 
         rounds: list[Callable[[], Figures]] = [
             lambda: documents(engine, asked.schemas, asked.samples),
+            lambda: formats(engine, 10 * asked.samples),
             lambda: values(engine, len(grammars.FINITE)),
             refused,
             lambda: regexes(engine, len(grammars.REGEXES), asked.samples),

@@ -114,6 +114,14 @@ def test_documents_fit_their_schemas(engine: Engine) -> None:
     assert figures.n_written > 70
 
 
+def test_every_format_is_judged_and_kept(engine: Engine) -> None:
+    """No format is let through for want of the package that knows it."""
+    assert judge_grammars.unchecked_formats() == []
+    figures = judge_grammars.formats(engine, 12)
+    assert figures.faults == []
+    assert figures.n_refused == 0
+
+
 def test_all_values_of_a_small_schema_are_written(engine: Engine) -> None:
     figures = judge_grammars.values(engine, 8, 60)
     assert figures.faults == []

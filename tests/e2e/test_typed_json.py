@@ -149,6 +149,10 @@ async def main(input):
             await generator().collect_json(schema=set)
         except InferletError as error:
             return {"error": error.code, "message": error.message}
+    if input["kind"] == "two types":
+        g = generator(constrain=Literal["blue"])
+        color = await g.collect_json(schema=Color)
+        return {"value": color.value, "finish": str(g.finish_reason)}
     wanted, check = KINDS[input["kind"]]
     # Beside what constrains already: a list and a dict have bounds there.
     bounds = {"list": {"type": "array", "maxItems": 3}, "dict": {"type": "object", "maxProperties": 1, "additionalProperties": {"type": "null"}}}
@@ -214,6 +218,10 @@ export async function main(input: { kind: string; seed: number }) {
   if (input.kind === 'uncaught mistake') return generator().collectJson({ schema: { uniqueItems: true } });
   if (input.kind === 'refused') return failure(generator().collectJson({ schema: { uniqueItems: true } }));
   if (input.kind === 'narrow') return failure(generator().collectJson({ schema: standard(() => ({ issues: [{ message: 'none fits' }] })) }));
+  if (input.kind === 'two types') {
+    const g = generator({ constrain: { toJSONSchema: () => ({ const: 'blue' }) } });
+    return { value: await g.collectJson({ schema: COLOR }), finish: g.finishReason };
+  }
   const [schema, check] = KINDS[input.kind];
   const g = generator();
   const value = await g.collectJson({ schema });
@@ -303,6 +311,21 @@ def test_what_is_parsed_is_the_text_in_python_and_the_value_in_javascript(tiny: 
 
 def test_a_schema_stands_beside_what_constrains_already(tiny: Engine) -> None:
     assert {value_of(tiny, "typescript", "both", seed) for seed in SEEDS} <= {40, 50, 60}
+
+
+@pytest.mark.rows("PY-048 JS-051 RS-135")
+@pytest.mark.parametrize("language", ["python", "typescript", "rust"])
+def test_a_type_constrains_as_a_schema_does(tiny: Engine, language: str) -> None:
+    """What is read has the colours of one type, and what constrains already leaves of them the blue one."""
+    read = value_of(tiny, language, "two types")
+    assert read["value"] == "blue", read
+    assert read["finish"] in ("constraint", "stop")
+
+
+def test_a_type_that_cannot_be_enforced_is_refused_where_it_constrains(tiny: Engine) -> None:
+    error = value_of(tiny, "rust", "refused type")
+    assert error["error"] == "invalid-grammar"
+    assert "uniqueItems" in error["message"]
 
 
 @pytest.mark.rows("RS-067")

@@ -19,6 +19,29 @@ def schema(random: Random, depth: int = 3) -> Schema:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": definitions}
 
 
+def in_the_standard(made: Any) -> Any:
+    """A schema of these without `nullable`, which is a word of OpenAPI: the standard has another type in its place."""
+    if isinstance(made, list):
+        return [in_the_standard(inner) for inner in made]
+    if not isinstance(made, dict):
+        return made
+    plain = {name: in_the_standard(inner) for name, inner in made.items() if name != "nullable"}
+    if made.get("nullable"):
+        plain["type"] = [made["type"], "null"]
+    return plain
+
+
+def described(random: Random, made: Schema) -> Schema:
+    """A schema with words for its readers, which allow and forbid nothing."""
+    words = {
+        "title": "a value",
+        "description": 'What a reader is told: "any", or 12.',
+        "default": random.choice([None, "no such value", 10**6, {"a": []}]),
+        "examples": [False, "neither is this"],
+    }
+    return made | {name: words[name] for name in random.sample(sorted(words), random.randint(1, len(words)))}
+
+
 def tree(random: Random) -> Schema:
     """A schema that refers to itself below an optional property."""
     return {
@@ -38,12 +61,16 @@ def value(random: Random, depth: int) -> Schema:
     if depth == 0:
         return scalar(random)
     kinds = [scalar, array, object_, object_, tagged, combined, conditional, reference, dependent]
-    return random.choice(kinds)(random, depth)
+    made = random.choice(kinds)(random, depth)
+    return described(random, made) if random.random() < 0.3 else made
 
 
 def scalar(random: Random, _depth: int = 0) -> Schema:
     """A schema of strings, numbers, booleans, null, or values given whole."""
-    kind = random.randrange(11)
+    kind = random.randrange(12)
+    if kind == 11:
+        limited = {"type": "string", "maxLength": random.randint(0, 4)}
+        return described(random, random.choice([integers(random), limited]) | {"nullable": random.random() < 0.8})
     if kind == 0:
         return {"type": random.choice(["null", "boolean", ["string", "null"], ["integer", "boolean"]])}
     if kind == 1:

@@ -214,13 +214,23 @@ test('[JS-052 JS-124] what has no end is not read to its end', () => {
   assert.deepEqual(host.calls.filter(([name]) => name !== 'contextCreate'), []);
 });
 
+test('[JS-051 JS-073] a schema of a library constrains to its documents', () => {
+  const library = { toJSONSchema: () => ({ const: 1 }) };
+  const standard = Object.assign(() => {}, { '~standard': { jsonSchema: { input: ({ target }) => ({ $comment: target }) } } });
+  const sources = () => host.calls.filter(([name]) => name === 'grammarCreate').map(([, { value }]) => value);
+  generate({ constrain: library });
+  generate().constrain([library, standard]);
+  assert.deepEqual(sources(), ['{"const":1}', '{"const":1}', '{"$comment":"draft-2020-12"}']);
+});
+
 const REFUSED = [
-  [{ constrain: 3 }, TypeError, 'constrain must be a schema (jsonSchema(...), anyJson(), regex(...), ebnf(...)), an object with a method step(accepted) or buildConstraint(model), or a list of them; it is 3'],
+  [{ constrain: 3 }, TypeError, 'constrain must be a schema (jsonSchema(...), anyJson(), regex(...), ebnf(...)), a schema of a library, an object with a method step(accepted) or buildConstraint(model), or a list of them; it is 3'],
   [{ constrain: 'a+' }, TypeError, 'or a list of them; it is "a+"'],
   [{ constrain: { type: 'object' } }, TypeError, 'constrain must be a schema (jsonSchema(...)'],
   [{ constrain: [{}] }, TypeError, 'constrain must be a schema'],
   [{ constrain: [null] }, TypeError, 'or a list of them; it is null'],
   [{ constrain: { buildConstraint: () => 7 } }, TypeError, 'it is 7'],
+  [{ constrain: { '~standard': { vendor: 'tests' } } }, TypeError, 'schema must tell its JSON Schema'],
   [{ speculator: { draft() {} } }, TypeError, 'speculator must have the methods draft() and accept(tokens)'],
   [{ systemSpeculation: 1 }, TypeError, 'systemSpeculation must be true or false, not 1'],
   [{ logitMask: 'any' }, TypeError, 'logitMask must be a list of run lengths'],

@@ -1,8 +1,10 @@
 """Constraints, speculators and probes of generators: when each is asked, and what crosses, on a faked engine."""
 
 import dataclasses
+import enum
 import types as python_types
 from itertools import count, repeat
+from typing import Literal
 
 import pytest
 from wit_world.imports import chat, generation, sampling
@@ -509,6 +511,10 @@ class Point:
     x: int
 
 
+class Color(enum.Enum):
+    RED = "red"
+
+
 class Validated:
     @staticmethod
     def model_json_schema():
@@ -560,6 +566,34 @@ def test_a_document_becomes_a_value(engine, monkeypatch, case, finish):
         assert type(found[0]) is float
 
 
+POINT = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}
+
+
+@pytest.mark.rows("PY-048 PY-069")
+@pytest.mark.parametrize(
+    ("given", "schema"),
+    [
+        (list[float], {"type": "array", "items": {"type": "number"}}),
+        (bool | None, {"anyOf": [{"type": "boolean"}, {"type": "null"}]}),
+        (Literal["a", 2], {"enum": ["a", 2]}),
+        (Point, {"$ref": "#/$defs/Point", "$defs": {"Point": POINT}}),
+        (Color, {"$ref": "#/$defs/Color", "$defs": {"Color": {"enum": ["red"]}}}),
+        (Validated, {"const": 1}),
+    ],
+)
+def test_a_type_constrains_to_its_documents(engine, monkeypatch, given, schema):
+    log = engine.log
+    monkeypatch.setattr(GrammarConstraint, "from_json_schema", classmethod(lambda cls, given, model: log.append(given) or Asked(log)))
+    engine.generate(constrain=given)
+    engine.generate().constrain([given])
+    assert [each for each in log if isinstance(each, dict)] == [schema, schema]
+
+
+def test_a_type_without_a_schema_names_those_that_have_one(engine):
+    with pytest.raises(TypeError, match="a dataclass, TypedDict, Enum"):
+        engine.generate(constrain=set)
+
+
 @pytest.mark.rows("PY-048 PY-069")
 @pytest.mark.parametrize(
     ("given", "why"),
@@ -568,7 +602,7 @@ def test_a_document_becomes_a_value(engine, monkeypatch, case, finish):
         ({}, "put a JSON Schema into JsonSchema()"),
         ("a+", "put a JSON Schema into JsonSchema(), a pattern into Regex()"),
         (b"a+", "of type bytes; it must be a constraint"),
-        (5, "constrain is 5 of type int; it must be a constraint, a schema (JsonSchema, AnyJson, Regex, Ebnf), or a list of them"),
+        (5, "constrain is 5 of type int; it must be a constraint, a schema (JsonSchema, AnyJson, Regex, Ebnf), a type, or a list of them"),
         ([{}], "constrain[0] is {} of type dict; it must be a constraint"),
     ],
 )

@@ -189,15 +189,40 @@ def conversation(draw: random.Random) -> dict[str, Any]:
 
 
 def conversations() -> list[dict[str, Any]]:
-    draw = random.Random(24)
-    return [conversation(draw) for _ in range(N_CONVERSATIONS)]
+    draw, thinking = random.Random(24), random.Random(25)
+    made = [conversation(draw) for _ in range(N_CONVERSATIONS)]
+    for message in (message for each in made for message in each["messages"]):
+        if message["role"] == "assistant" and thinking.random() < 0.4:
+            message["thought"] = text(thinking)
+    return made
+
+
+def thinking(message: dict[str, Any], name: str, *, follows_question: bool) -> dict[str, Any]:
+    """The message with its thought where the template of a family reads it; without one where none is read."""
+    plain = {key: value for key, value in message.items() if key != "thought"}
+    if "thought" not in message:
+        return plain
+    match name:
+        case "qwen3":
+            return plain | {"reasoning_content": message["thought"]}
+        case "harmony":
+            return plain | {"thinking": message["thought"]}
+        # Behind the answers of tools its template opens no thought.
+        case "deepseek_r1" if follows_question and "tool_calls" not in message:
+            return plain | {"content": f"<think>\n{message['thought']}\n</think>\n\n{message['content']}"}
+        case _:
+            return plain
 
 
 def fitting(conversation: dict[str, Any], name: str) -> dict[str, Any]:
-    """The conversation as far as a family has words for it: without tools, or with fewer calls at once."""
+    """The conversation as far as a family has words for it.
+
+    It is without tools, or has fewer calls at once, and has thoughts where the template reads them.
+    """
     family = FAMILY[name]
-    messages = []
-    for message in conversation["messages"]:
+    messages: list[dict[str, Any]] = []
+    for whole in conversation["messages"]:
+        message = thinking(whole, name, follows_question=bool(messages) and messages[-1]["role"] == "user")
         if message["role"] == "tool":
             place = int(message["tool_call_id"][4:])
             if place < family["calls"]:

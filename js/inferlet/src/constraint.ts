@@ -2,7 +2,9 @@
 
 import { show, type Brle } from './arguments.js';
 import { wrongType } from './errors.js';
+import { jsonSchema } from './grammar.js';
 import type { Model } from './model.js';
+import { schemaOf, type SchemaSource } from './typed.js';
 
 /** Restricts what a generator draws, step by step: any object with this method. */
 export interface Constraint {
@@ -19,20 +21,29 @@ export interface Schema {
   buildConstraint(model: Model): Constraint;
 }
 
-/** What the option `constrain` takes. */
-export type Constrain = Schema | Constraint | readonly (Schema | Constraint)[];
+/** What the option `constrain` takes. A schema of a library allows its documents, as it does for `collectJson`. */
+export type Constrain = Schema | Constraint | SchemaSource | readonly (Schema | Constraint | SchemaSource)[];
 
 /**
  * The constraints that are given, those of schemas made for the model.
  * @internal
  */
 export function toConstraints(value: Constrain, model: Model): Constraint[] {
-  return [value].flat().map((given: unknown) => {
+  return [value].flat().map((one: unknown) => {
+    const given = isSource(one) ? jsonSchema(schemaOf(one)) : one;
     const made = hasMethod(given, 'buildConstraint') ? (given as Schema).buildConstraint(model) : given;
     if (hasMethod(made, 'step')) return made as Constraint;
-    const accepted = 'a schema (jsonSchema(...), anyJson(), regex(...), ebnf(...)), an object with a method step(accepted) or buildConstraint(model)';
+    const accepted = 'a schema (jsonSchema(...), anyJson(), regex(...), ebnf(...)), a schema of a library, an object with a method step(accepted) or buildConstraint(model)';
     throw wrongType(`constrain must be ${accepted}, or a list of them; it is ${show(made)}`);
   });
+}
+
+/** Whether it is a schema of a library; those of some are functions. */
+function isSource(value: unknown): value is SchemaSource {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
+  const source = value as SchemaSource & Partial<Schema>;
+  if (typeof source.buildConstraint === 'function') return false;
+  return typeof source.toJSONSchema === 'function' || source['~standard'] !== undefined;
 }
 
 /** @internal */

@@ -117,6 +117,57 @@ fn bad_templates() -> Vec<(&'static str, String, &'static str)> {
             "line 1",
         ),
         ("a file", "{% include '/etc/passwd' %}".to_owned(), ""),
+        (
+            "a template to go on from",
+            "{% extends '/etc/passwd' %}{% block a %}{% endblock %}".to_owned(),
+            "",
+        ),
+        (
+            "a module",
+            "{% import '/etc/passwd' as it %}{{ it.f() }}".to_owned(),
+            "",
+        ),
+        (
+            "a name of a module",
+            "{% from 'os' import system %}{{ system('id') }}".to_owned(),
+            "",
+        ),
+        ("a function of Python", "{{ __import__('os') }}".to_owned(), ""),
+        (
+            "a class behind a text",
+            "{{ ''.__class__.__mro__ }}".to_owned(),
+            "",
+        ),
+        (
+            "classes behind a list",
+            "{{ [].__class__.__base__.__subclasses__() }}".to_owned(),
+            "",
+        ),
+        (
+            "a class by its name in brackets",
+            "{{ messages['__class__']['__init__'] }}".to_owned(),
+            "",
+        ),
+        (
+            "a class by a filter",
+            "{{ messages | attr('__class__') | attr('__mro__') }}".to_owned(),
+            "",
+        ),
+        (
+            "the names of a function",
+            "{{ raise_exception.__globals__['os'] }}".to_owned(),
+            "",
+        ),
+        (
+            "a format that reaches in",
+            "{{ '{0.__class__.__mro__}'.format('') }}".to_owned(),
+            "",
+        ),
+        (
+            "the names around a namespace",
+            "{{ namespace.__init__.__globals__.os }}".to_owned(),
+            "",
+        ),
     ]
 }
 
@@ -134,6 +185,40 @@ fn bad_templates_are_errors_within_bounds() {
         }
         table.end();
     });
+}
+
+/// Behind the values of a template there are no classes, functions and modules, as there are in Python.
+#[test]
+fn nothing_stands_behind_the_values_of_a_template() {
+    let messages = json!([{"role": "user", "content": "x"}]);
+    for expression in [
+        "''.__class__",
+        "''['__class__']",
+        "[].__class__",
+        "{}.__class__",
+        "messages.__class__",
+        "messages[0].__init__",
+        "messages | attr('__class__')",
+        "messages[0].content | attr('__class__')",
+        "raise_exception.__globals__",
+        "strftime_now.__code__",
+        "namespace().__class__",
+        "range.__self__",
+        "self.__dict__",
+        "cycler.__init__",
+        "lipsum.__globals__",
+        "__builtins__",
+        "config",
+        "''.__class__.__mro__[1].__subclasses__()",
+    ] {
+        let source = format!("<{{{{ {expression} }}}}>");
+        let rendered = ChatTemplate::new(&source, SpecialTokens::default())
+            .and_then(|template| template.render_whole(&messages, None, true));
+        match rendered {
+            Ok(text) => assert_eq!(text, "<>", "{expression}"),
+            Err(error) => assert_eq!(error.code(), "template-error", "{expression}: {error}"),
+        }
+    }
 }
 
 /// Schemas of tools that cannot stand in a call, and lists of them that are none.
@@ -378,6 +463,13 @@ fn damaged_tokenizers_are_errors_within_bounds() {
             "a model of more tokens than any has",
             "",
             || Tokenizer::from_bytes(full.as_bytes(), u32::MAX).map(drop),
+        );
+        refused(
+            &mut table,
+            "invalid-model",
+            "a tokenizer whose words have no logits in the model",
+            "the model has 260 logits",
+            || Tokenizer::from_bytes(full.as_bytes(), 260).map(drop),
         );
         // One that splits by an expression with nested quantifiers is slow in some libraries, and linear here.
         let work = || {

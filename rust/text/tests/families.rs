@@ -21,12 +21,22 @@ fn digest(text: &str) -> String {
     format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
-/// The conversation as far as a family has words for it: without tools, or with fewer calls at once.
+/// The conversation as far as a family has words for it: without tools, or with fewer calls at once, and with thoughts
+/// where its template reads them.
 fn fitting(conversation: &Value, name: &str) -> (Vec<Value>, Option<Value>) {
     let n_calls = FAMILIES[name].calls;
-    let mut messages = Vec::new();
+    let mut messages: Vec<Value> = Vec::new();
     for message in conversation["messages"].as_array().unwrap() {
         let mut message = message.clone();
+        if let Some(thought) = message.as_object_mut().unwrap().remove("thought") {
+            let follows_question = messages.last().is_some_and(|last| last["role"] == "user");
+            think(
+                &mut message,
+                name,
+                thought.as_str().unwrap(),
+                follows_question,
+            );
+        }
         if message["role"] == "tool" {
             let place: usize = message["tool_call_id"].as_str().unwrap()[4..]
                 .parse()
@@ -50,6 +60,53 @@ fn fitting(conversation: &Value, name: &str) -> (Vec<Value>, Option<Value>) {
     }
     let tools = conversation["tools"].as_array().filter(|_| n_calls > 0);
     (messages, tools.map(|tools| Value::Array(tools.clone())))
+}
+
+/// Puts the thought of a message where the template of a family reads it, if it does anywhere.
+fn think(message: &mut Value, name: &str, thought: &str, follows_question: bool) {
+    match name {
+        "qwen3" => message["reasoning_content"] = json!(thought),
+        "harmony" => message["thinking"] = json!(thought),
+        // Behind the answers of tools its template opens no thought.
+        "deepseek_r1" if follows_question && message.get("tool_calls").is_none() => {
+            let content = text(message, "content");
+            message["content"] = json!(format!("<think>\n{thought}\n</think>\n\n{content}"));
+        }
+        _ => {}
+    }
+}
+
+/// What the model writes of its thought before an answer or a call.
+fn thinking(name: &str, message: &Value) -> Option<String> {
+    let thought = |key: &str| message.get(key).and_then(Value::as_str);
+    match name {
+        "qwen3" => Some(format!(
+            "<think>\n{}\n</think>\n\n",
+            thought("reasoning_content")?
+        )),
+        "harmony" => Some(format!(
+            "<|channel|>analysis<|message|>{}<|end|><|start|>assistant",
+            thought("thinking")?
+        )),
+        _ => None,
+    }
+}
+
+/// What the model writes behind the cue for an answer that it thinks about first.
+fn thoughtful_answer(name: &str, message: &Value) -> Option<String> {
+    let content = text(message, "content");
+    Some(match name {
+        "harmony" => {
+            let thought = thinking(name, message)?;
+            format!("{thought}<|channel|>final<|message|>{content}<|return|>")
+        }
+        // The cue has opened the thought.
+        "deepseek_r1" => format!(
+            "{}<｜end▁of▁sentence｜>",
+            content.strip_prefix("<think>\n")?
+        ),
+        _ => format!("{}{content}<|im_end|>", thinking(name, message)?),
+    })
 }
 
 /// JSON as Python writes it, for objects of texts and numbers.
@@ -117,15 +174,21 @@ impl Building<'_> {
                     let answer = Answer::new(text(message, "name"), id).unwrap();
                     self.context.answer(&answer, text(message, "content"))
                 }
-                _ if message.get("tool_calls").is_some() => self.call(whole),
-                _ => self.context.say(Role::Assistant, text(message, "content")),
+                _ if message.get("tool_calls").is_some() => {
+                    let thought = thinking(self.name, message).unwrap_or_default();
+                    self.call(whole, &thought)
+                }
+                _ => match thoughtful_answer(self.name, message) {
+                    Some(answer) => self.context.cue().generate(&answer),
+                    None => self.context.say(Role::Assistant, text(message, "content")),
+                },
             };
         }
         self.context.cue();
     }
 
-    /// The model writes what the whole has here, up to the token with which it ends.
-    fn call(&mut self, whole: &str) -> &mut Context {
+    /// The model writes its thought and what the whole has here, up to the token with which it ends.
+    fn call(&mut self, whole: &str, thought: &str) -> &mut Context {
         self.context.cue();
         let so_far = shown(self.name, &self.context.text());
         let rest = whole
@@ -136,17 +199,40 @@ impl Building<'_> {
             .filter_map(|end| Some(rest.find(end.as_str())? + end.len()))
             .min()
             .unwrap();
-        self.context.generate(&rest[..end])
+        self.context.generate(&format!("{thought}{}", &rest[..end]))
     }
 }
 
-/// What the rule of the family leaves of a built text: DeepSeek-R1 opens a thought with the cue, which its template
-/// leaves out once the turn was said. The context keeps it.
+/// What the rule of the family leaves of a built text: a context keeps the thoughts that a template leaves out once the
+/// model has answered. DeepSeek-R1 opens a thought with the cue, which stays too. GPT-OSS ends its answer with
+/// `<|return|>`, which its template makes the end of a message.
 fn shown(name: &str, text: &str) -> String {
     match name {
-        "deepseek_r1" => text.replace("<think>\n", ""),
+        "qwen3" => without(text, "<think>\n", "</think>\n\n"),
+        "deepseek_r1" => without(text, "<think>\n", "</think>").replace("<think>\n", ""),
+        "harmony" => {
+            let (open, close) = (
+                "<|channel|>analysis<|message|>",
+                "<|end|><|start|>assistant",
+            );
+            without(text, open, close).replace("<|return|>", "<|end|>")
+        }
         _ => text.to_owned(),
     }
+}
+
+/// A text without what stands from `open` to the first `close` behind it; what is not closed before it is opened again
+/// stays.
+fn without(text: &str, open: &str, close: &str) -> String {
+    let mut parts = text.split(open);
+    let mut left = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(close) {
+            Some((_, rest)) => left.push_str(rest),
+            None => left.extend([open, part]),
+        }
+    }
+    left
 }
 
 /// The whole of a conversation by the rule of a family.
@@ -172,6 +258,7 @@ fn pieces_equal_the_whole() {
     let conversations = json_of("conversations.json");
     for name in NAMES {
         let chat = chat_of(name);
+        let mut n_kept = 0;
         for conversation in conversations.as_array().unwrap() {
             let (messages, tools) = fitting(conversation, name);
             let whole = whole_of(name, &messages, tools.as_ref());
@@ -185,13 +272,68 @@ fn pieces_equal_the_whole() {
             assert_eq!(shown(name, &context.text()), whole, "{name}");
             // A cue is encoded before anybody knows what the model says behind it, and a prompt before the question.
             let has_calls = messages.iter().any(|message| message["role"] == "tool");
+            let thinks = |part: &[Value]| part.iter().any(|it| thinking(name, it).is_some());
+            let is_question = |message: &Value| message["role"] == "user";
+            let question = messages.iter().rposition(is_question).unwrap();
+            // The template leaves out what was thought before the last question, and nothing behind it.
+            if !thinks(&messages[..question]) && thinks(&messages[question..]) {
+                let template = FAMILIES[name].template(name);
+                let exact = template.render_whole(&json!(messages), tools.as_ref(), true);
+                assert_eq!(context.text(), exact.unwrap(), "{name}");
+                n_kept += 1;
+            }
             let merges = ["gemma", "mistral", "deepseek_r1"].contains(&name);
-            if !has_calls && !merges {
+            if !has_calls && !merges && !thinks(&messages) {
                 let ids = building.chat.tokenizer().encode(&whole).unwrap();
                 assert!(context.tokens == ids, "{name}: {whole}");
             }
         }
+        let keeps = ["qwen3", "harmony"].contains(&name);
+        assert_eq!(n_kept > 10, keeps, "{name}: {n_kept}");
     }
+}
+
+// rows: RS-043 RS-045..046
+#[test]
+fn gpt_oss_keeps_its_analysis_and_the_token_of_its_last_answer() {
+    let chat = chat_of("harmony");
+    let template = FAMILIES["harmony"].template("harmony");
+    let question = json!([{"role": "user", "content": "Q"}]);
+    let asked = template.render_whole(&question, None, true).unwrap();
+    let thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant";
+    let next = "<|start|>user<|message|>R<|end|><|start|>assistant";
+    let go_on = |written: &str| {
+        let mut context = Context::new(&chat);
+        context.user("Q").cue().generate(written).user("R").cue();
+        context.text()
+    };
+    // The answer keeps its thought and `<|return|>`, behind which no second end stands.
+    let answer = format!("{thought}<|channel|>final<|message|>A<|return|>");
+    assert_eq!(go_on(&answer), format!("{asked}{answer}{next}"));
+    // The template itself has neither once it goes on.
+    let later = json!([{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A", "thinking": "Hm."},
+        {"role": "user", "content": "R"}]);
+    let whole = template.render_whole(&later, None, true).unwrap();
+    assert_eq!(whole, shown("harmony", &go_on(&answer)));
+    assert!(!whole.contains("analysis<|message|>") && !whole.contains("<|return|>"));
+    // Until a final message the thought is the template's too.
+    let tools = json!([{"type": "function", "function": {"name": "f", "description": "D.", "parameters": {}}}]);
+    let called = json!([{"role": "user", "content": "Q"}, {"role": "assistant", "thinking": "Hm.", "tool_calls": [
+        {"id": "call00000", "type": "function", "function": {"name": "f", "arguments": {}}}]},
+        {"role": "tool", "name": "f", "tool_call_id": "call00000", "content": "3"}]);
+    let whole = template.render_whole(&called, Some(&tools), true).unwrap();
+    let list = ToolList::parse(&[tools[0].to_string()]).unwrap();
+    let call = " to=functions.f<|channel|>commentary json<|message|>{}<|call|>";
+    let mut context = Context::new(&chat);
+    context
+        .equip(&list)
+        .user("Q")
+        .cue()
+        .generate(&format!("{thought}{call}"));
+    context
+        .answer(&Answer::new("f", Some("call00000")).unwrap(), "3")
+        .cue();
+    assert_eq!(context.text(), whole);
 }
 
 fn price() -> ToolList {
@@ -386,28 +528,21 @@ fn no_content_becomes_a_control_token() {
                     "properties": {"x": {"type": "string", "description": text, "enum": [text]}}}});
                 context.equip(&ToolList::parse(&[schema.to_string()]).unwrap());
             }
-            context.system(text).user(text).cue();
+            context.system(text).user(text);
             if has_tools {
                 context
+                    .cue()
                     .append_text("x")
                     .answer(&Answer::new("f", None).unwrap(), text);
             }
-            context.user(text);
+            // Roles alternate in some.
+            context.assistant("y").user(text);
             context
         };
-        // Roles alternate in some: there every message is looked at alone.
-        let alternates = ["gemma", "mistral"].contains(&name);
-        let plain = if alternates {
-            Vec::new()
-        } else {
-            control(&build("ab"))
-        };
+        let plain = control(&build("ab"));
         let injections = injections();
         let all = injections.concat();
         for text in injections.iter().step_by(7).chain([&all]) {
-            if alternates {
-                continue;
-            }
             assert_eq!(control(&build(text)), plain, "{name}: {text}");
         }
         let message = |text: &str| chat.message_tokens(Role::User, text).unwrap();

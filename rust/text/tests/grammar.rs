@@ -160,6 +160,63 @@ fn documents_of_a_schema_are_accepted_and_no_others() {
             vec![r#""::1""#, r#""1:2:3:4:5:6:7:8""#, r#""1::8""#],
             vec![r#""1:2:3:4:5:6:7""#, r#"":::""#],
         ),
+        // RFC 1123, and RFC 5890 for the hyphens in the third and fourth place.
+        (
+            json!({"type": "string", "format": "hostname"}),
+            vec![
+                r#""a""#,
+                r#""pie.example.org""#,
+                r#""a--b.c-d""#,
+                r#""abc--d""#,
+                r#""1host""#,
+            ],
+            vec![
+                r#""""#,
+                r#""-a""#,
+                r#""a-""#,
+                r#""a..b""#,
+                r#""ab--c""#,
+                r#""xn--x""#,
+                r#""a_b""#,
+            ],
+        ),
+        (
+            json!({"type": "string", "format": "uri"}),
+            vec![
+                r#""https://pie.example.org:65535/a?b=1&c=2#d""#,
+                r#""file:///etc/hosts""#,
+                r#""urn:isbn:0""#,
+            ],
+            vec![
+                r#""pie.example.org""#,
+                r#""a:[b]""#,
+                r#""a:b c""#,
+                r#""a:%4""#,
+                r#""a://b:c""#,
+            ],
+        ),
+        (
+            json!({"type": "string", "format": "duration"}),
+            vec![r#""P1Y2M3DT4H5M6S""#, r#""PT0S""#, r#""P2W""#],
+            vec![
+                r#""P""#,
+                r#""P1DT""#,
+                r#""P1W1D""#,
+                r#""P1M1Y""#,
+                r#""PT1H1S""#,
+                r#""P1.5D""#,
+            ],
+        ),
+        (
+            json!({"type": "string", "format": "date-time"}),
+            vec![r#""2024-02-29T23:59:59.5-00:00""#],
+            vec![
+                r#""2023-02-29T00:00:00Z""#,
+                r#""2024-01-01T00:00:00""#,
+                r#""2024-01-01 00:00:00Z""#,
+                r#""2024-01-01T24:00:00Z""#,
+            ],
+        ),
         (
             json!({"type": "object", "properties": {"t": {"enum": ["a", "b"]}, "x": {"type": "integer"}}, "required": ["t"], "additionalProperties": false,
                 "if": {"properties": {"t": {"const": "a"}}}, "then": {"required": ["x"]}, "else": {"properties": {"x": false}}}),
@@ -185,6 +242,11 @@ fn documents_of_a_schema_are_accepted_and_no_others() {
             json!({"oneOf": [{"type": "integer", "maximum": 5}, {"type": "integer", "minimum": 3}]}),
             vec!["2", "6"],
             vec!["3", "4", "5"],
+        ),
+        (
+            json!({"oneOf": [{"const": "no host"}, {"type": "string", "format": "hostname"}]}),
+            vec![r#""no host""#, r#""a.b""#],
+            vec![r#""a b""#],
         ),
         (
             json!({"type": "string", "nullable": true, "maxLength": 1}),
@@ -252,6 +314,16 @@ fn what_cannot_be_enforced_is_named_with_its_place() {
         (
             json!({"oneOf": [{"type": "array", "items": {"type": "null"}}, {"type": "array"}]}),
             "#/oneOf/1",
+        ),
+        // These are hosts too, and times, though none is written so.
+        (
+            json!({"oneOf": [{"const": "a.b.c.d"}, {"type": "string", "format": "hostname"}]}),
+            "#/oneOf/0",
+        ),
+        (
+            json!({"oneOf": [{"properties": {"at": {"enum": ["now", "23:59:60Z"]}}, "required": ["at"], "type": "object"},
+                {"properties": {"at": {"format": "time", "type": "string"}}, "required": ["at"], "type": "object"}]}),
+            "`format` at #/oneOf/1/properties/at",
         ),
         (json!({"pattern": "a(?=b)"}), "#/pattern"),
         (

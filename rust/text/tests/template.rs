@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pie_text::{Chat, ChatTemplate, Role, SpecialTokens};
+use pie_text::{Chat, ChatTemplate, ReasoningDecoder, ReasoningEvent, Role, SpecialTokens};
 use serde_json::{Value, json};
 use support::{CHATML, Context, byte_level, tokenizer};
 
@@ -369,6 +369,65 @@ fn damaged_files_are_named() {
                 error.to_string().contains(file) && error.to_string().contains("damaged"),
                 "{error}"
             );
+        }
+    }
+}
+
+/// A checkpoint with this `response_template`.
+fn responding(name: &str, response: &Value) -> Dir {
+    let config = json!({"chat_template": CHATML, "response_template": response});
+    Dir::new(name, &[("tokenizer_config.json", config)])
+}
+
+// rows: RS-174
+#[test]
+fn the_checkpoint_says_between_which_markers_a_thought_stands() {
+    for (name, field) in [
+        ("open", json!({"open": "(t)", "close": "(/t)"})),
+        (
+            "open-list",
+            json!({"open": ["(t)\n", "(thought)"], "close": ["(/t)"]}),
+        ),
+        (
+            "open-pattern",
+            json!({"open_pattern": r"\(t\)", "close_pattern": r"\(/t\)"}),
+        ),
+    ] {
+        for key in ["thinking", "reasoning_content"] {
+            let response = json!({"version": 1, "start_anchor": "assistant\n", "fields": {key: field, "content": {}}});
+            let dir = responding(name, &response);
+            let chat = Arc::new(Chat::from_dir(&dir.0, 0).unwrap());
+            let mut decoder = ReasoningDecoder::new(Arc::clone(&chat));
+            let tokens = chat.tokenizer().encode("(t)hm(/t)4.").unwrap();
+            let mut event = decoder.feed(&tokens).unwrap();
+            let mut thought = None;
+            while event != ReasoningEvent::Idle {
+                if let ReasoningEvent::End(text) = &event {
+                    thought = Some(text.clone());
+                }
+                event = decoder.feed(&[]).unwrap();
+            }
+            assert_eq!(thought.as_deref(), Some("hm"), "{response}");
+        }
+    }
+}
+
+#[test]
+fn a_response_template_that_is_none_is_said_by_the_chat_calls() {
+    for (response, why) in [
+        (json!("text"), "it is \"text\"; it is an object"),
+        (json!({"version": 2}), "its version is 2"),
+        (
+            json!({"fields": {"thinking": {"open": 5}}}),
+            "its field \"thinking\" has 5 as `open`",
+        ),
+    ] {
+        let dir = responding("no-response", &response);
+        let chat = Chat::from_dir(&dir.0, 0).unwrap();
+        let error = chat.cue_tokens().unwrap_err();
+        assert_eq!(error.code(), "template-error");
+        for words in [why, "tokenizer_config.json", "take it out"] {
+            assert!(error.to_string().contains(words), "{error}");
         }
     }
 }

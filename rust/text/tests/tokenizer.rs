@@ -142,6 +142,28 @@ fn a_model_may_have_more_ids_than_its_tokenizer() {
     assert!(Tokenizer::from_bytes(json.as_bytes(), u32::MAX).is_err());
 }
 
+// rows: RS-029..030
+#[test]
+fn the_words_of_a_tokenizer_have_logits() {
+    let json = byte_level().to_string();
+    let own = tokenizer(&byte_level()).vocab_size();
+    let words = byte_level()["model"]["vocab"].as_object().unwrap().len() as u32;
+    // Tokens that were added may have none.
+    for logits in [own, own - 3, words] {
+        let it = Tokenizer::from_bytes(json.as_bytes(), logits).unwrap();
+        assert_eq!(it.vocab_size(), own);
+    }
+    let error = Tokenizer::from_bytes(json.as_bytes(), words - 3).unwrap_err();
+    assert_eq!(error.code(), "invalid-model");
+    let (logits, largest) = (words - 3, words - 1);
+    for words in [
+        format!("3 tokens of the ids {logits} to {largest}"),
+        format!("the model has {logits} logits"),
+    ] {
+        assert!(error.to_string().contains(&words), "{error}");
+    }
+}
+
 // rows: RS-030
 #[test]
 fn vocabs_are_raw_bytes() {

@@ -111,7 +111,14 @@ fn move_pages(
     Ok(())
 }
 
-fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver, Error> {
+/// The dummy driver of a model, with a script as [`drive`] takes it.
+///
+/// # Errors
+/// `invalid-argument` for a reply that cannot be encoded.
+pub(super) fn driver(
+    model: &Model,
+    script: Vec<(String, String)>,
+) -> Result<dummy::Driver, Error> {
     let driver = dummy::Driver::new(
         model.name(),
         model.vocab_size(),

@@ -318,6 +318,12 @@ impl Generator {
         (pass, told)
     }
 
+    /// Keeps everybody from making masks while this is held.
+    #[cfg(test)]
+    pub(super) fn hold_constraints(&self) -> std::sync::MutexGuard<'_, Constraints> {
+        lock(&self.constraints)
+    }
+
     /// Gives the mask of a step that was submitted, while it is computed. Where the program gives one of its own, it is
     /// kept until that is there.
     fn give_own_mask(&self, request: RequestId) -> Result<(), Error> {

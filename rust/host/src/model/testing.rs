@@ -78,6 +78,14 @@ impl Driven {
         Self::of(undriven(), reply)
     }
 
+    /// One whose batches the test answers by itself.
+    pub(crate) fn by_hand() -> Self {
+        Self {
+            model: undriven(),
+            thread: None,
+        }
+    }
+
     /// One whose snapshots lie in a folder, without their pages.
     pub(crate) fn keeping_in(dir: &Path) -> Self {
         Self::keeping_pages_in(dir, PageKeeping::Never, |_| ())

@@ -1,15 +1,21 @@
 //! What a step leaves where it cannot be taken, and what contexts are charged with, on the dummy driver.
 
-use pie_core::{Drafting, ErrorCode, TokenBudget};
+use std::time::Duration;
+
+use pie_core::{Drafting, DriverAnswer, ErrorCode, TokenBudget};
 
 use super::conversation::Context;
 use super::draft_model::DraftModel;
+use super::driver::Work;
+use super::dummy;
 use super::generator::Generator;
 use super::grammars::OwnedSource;
 use super::testing::{Driven, PROCESS, step};
 use crate::budget::{Account, Budget, Purpose};
 
 const MIB: u64 = 1 << 20;
+/// No batch takes a tenth of it to come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An account that nothing is refused.
 fn large() -> Account {
@@ -31,6 +37,53 @@ fn seen(generator: &Generator) -> (u32, u32, Vec<u32>) {
 fn forcing() -> OwnedSource {
     // A text that is forced from its first token on.
     OwnedSource::Regex("the quick brown fox jumps over the lazy dog, ".repeat(100))
+}
+
+/// A batch is handed out while nobody can make the mask of its step, and is computed and answered meanwhile too. The
+/// mask comes later, and what is drawn is what it allows.
+#[test]
+fn a_mask_is_made_while_its_batch_is_computed() {
+    let account = large();
+    let letters = || OwnedSource::Regex("[xyz]{3}".to_owned());
+    let expected = {
+        let driven = Driven::new(None);
+        let context = driven.context(&account, 20);
+        let generator = driven.generator(&context, &account);
+        driven.constrain(&generator, &letters(), &account);
+        step(&generator).unwrap().tokens
+    };
+    for answered_before in [true, false] {
+        let driven = Driven::by_hand();
+        let context = driven.context(&account, 20);
+        let generator = driven.generator(&context, &account);
+        driven.constrain(&generator, &letters(), &account);
+        let mut driver = dummy::driver(&driven.model, Vec::new()).unwrap();
+        let held = generator.hold_constraints();
+        let tokens = std::thread::scope(|scope| {
+            let stepping = scope.spawn(|| step(&generator).map(|output| output.tokens));
+            let Some(Work::Batch(batch)) = driven.model.next_work(PATIENCE) else {
+                drop(held);
+                driven.model.stop();
+                panic!("no batch came without a mask");
+            };
+            let computed = driver.run(batch.arena()).unwrap();
+            let answer = || {
+                let logits = DriverAnswer::Logits(&computed.logits);
+                driven.model.complete(&batch, logits, &computed.failures)
+            };
+            if answered_before {
+                answer().unwrap();
+                drop(held);
+            } else {
+                drop(held);
+                answer().unwrap();
+            }
+            stepping.join().unwrap()
+        });
+        assert_eq!(tokens.unwrap(), expected, "{answered_before}");
+    }
+    let text = super::testing::tiny_chat().tokenizer().decode(&expected);
+    assert!(text.unwrap().starts_with(['x', 'y', 'z']));
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::sample::Seeded;
 use crate::shared::Shared;
 use crate::spec::Speculator;
 use crate::tools::Choice;
-use crate::{ErrorCode, Model, Result, brle, chat, errors, task, typed};
+use crate::{ErrorCode, Model, Result, brle, chat, errors, grammar, task, typed};
 use machine::Machine;
 pub use step::GenStep;
 pub use texts::TextStream;
@@ -117,6 +117,16 @@ impl Generator {
     pub fn constrain_with<S: Schema>(self, schema: S) -> Result<Self> {
         let constraint = schema.build_constraint(&self.machine.model)?;
         Ok(self.constrain(constraint))
+    }
+
+    /// Adds the constraint to documents of a type, by the schema under which [`Generator::collect_json`] runs. The text
+    /// stays a text: this is for who reads it as it comes, or joins a type with another constraint.
+    ///
+    /// # Errors
+    /// `invalid-grammar` for a schema that cannot be enforced.
+    pub fn constrain_to<T: JsonSchema>(self) -> Result<Self> {
+        let schema = typed::schema_of::<T>();
+        self.constrain_with(grammar::JsonSchema(&schema))
     }
 
     /// Whether the model is to call one of the tools that it was given in the context. No call is malformed then. Where

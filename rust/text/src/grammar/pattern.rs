@@ -36,6 +36,9 @@ pub(super) struct Pattern {
     /// For the inside of a JSON string.
     pub(super) quoted: Arc<str>,
     regex: Regex,
+    /// Whether a text may be meant though the pattern does not match it, where the pattern is that of a format of which
+    /// not every spelling is written.
+    wide: Option<fn(&str) -> bool>,
 }
 
 impl PartialEq for Pattern {
@@ -64,6 +67,24 @@ impl Pattern {
     /// Whether a text matches as a whole.
     pub(super) fn matches(&self, text: &str) -> bool {
         self.regex.is_match(text)
+    }
+
+    /// The same pattern for a format of which it has not every spelling: what else may be one is told by `wide`.
+    pub(super) fn of_format(self, wide: fn(&str) -> bool) -> Self {
+        Self {
+            wide: Some(wide),
+            ..self
+        }
+    }
+
+    /// Whether it is that of a format of which it has not every spelling.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.wide.is_some()
+    }
+
+    /// Whether what the pattern stands for may have a text, which is not sure where [`Self::matches`] denies it.
+    pub(super) fn may_match(&self, text: &str) -> bool {
+        self.matches(text) || self.wide.is_some_and(|wide| wide(text))
     }
 
     /// About what it takes, in bytes.
@@ -124,6 +145,7 @@ impl Pattern {
             plain: plain.into(),
             quoted: format!("(?:{})", quoted.join("|")).into(),
             regex,
+            wide: None,
         })
     }
 }

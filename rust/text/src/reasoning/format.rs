@@ -13,6 +13,9 @@ const PAIRS: [(&str, &str); 6] = [
     ("<reasoning>", "</reasoning>"),
 ];
 
+/// What checkpoints call the thought of a message.
+const THOUGHTS: [&str; 3] = ["thinking", "reasoning_content", "reasoning"];
+
 /// How a model marks its thoughts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReasoningFormat {
@@ -37,7 +40,7 @@ impl ReasoningFormat {
         {
             return Some(Self::Channel);
         }
-        let stated = template.response_markers("thinking");
+        let stated = template.response_markers(&THOUGHTS);
         let known =
             |marker: &str| tokenizer.id_of(marker).is_some() || template.source().contains(marker);
         let (open, close) = stated.or_else(|| {

@@ -10,6 +10,7 @@ mod compile;
 mod instructions;
 mod prices;
 mod python;
+mod response;
 mod source;
 mod weight;
 
@@ -24,13 +25,14 @@ use minijinja::{AutoEscape, Environment, Error as JinjaError, ErrorKind, Value, 
 use crate::caught::caught;
 use crate::error::{Error, Result};
 use crate::limits::{
-    MAX_RENDERED_BYTES, MAX_RENDERED_TIMES, MAX_SPECIAL_TOKEN_BYTES, MAX_TEMPLATE_FUEL,
-    MAX_TEXT_BYTES, RENDERING_BYTES, RENDERING_BYTES_PER_CONTENT_BYTE,
+    MAX_RENDERED_BYTES, MAX_RENDERED_TIMES, MAX_TEMPLATE_FUEL, MAX_TEXT_BYTES, RENDERING_BYTES,
+    RENDERING_BYTES_PER_CONTENT_BYTE,
 };
 use crate::special::SpecialTokens;
 
 use budget::{Budget, Exhausted};
 use compile::{Compiled, compile};
+use response::ResponseTemplate;
 
 /// A message as a template sees it.
 #[derive(Debug, Clone, Default, serde::Serialize)]
@@ -60,7 +62,7 @@ pub struct ChatTemplate {
     special: SpecialTokens,
     source: String,
     /// What the checkpoint says of the model's answers.
-    response: serde_json::Value,
+    response: ResponseTemplate,
 }
 
 impl fmt::Debug for ChatTemplate {
@@ -77,7 +79,8 @@ impl ChatTemplate {
     /// none.
     ///
     /// # Errors
-    /// `invalid-model` for a damaged file, `template-error` for a template that does not parse.
+    /// `invalid-model` for a damaged file, `template-error` for a template that does not parse and for a
+    /// `response_template` that is none.
     pub fn from_dir(dir: &Path) -> Result<Option<Self>> {
         let special = SpecialTokens::from_dir(dir)?;
         match source::from_dir(dir)? {
@@ -133,7 +136,7 @@ impl ChatTemplate {
             program,
             special,
             source: source.to_owned(),
-            response: serde_json::Value::Null,
+            response: ResponseTemplate::default(),
         })
     }
 
@@ -147,16 +150,11 @@ impl ChatTemplate {
         &self.source
     }
 
-    /// The two markers between which the checkpoint says that a part of the model's answers stands: the texts `open`
-    /// and `close` of that field of its `response_template`.
-    pub(crate) fn response_markers(&self, field: &str) -> Option<(String, String)> {
-        let field = &self.response["fields"][field];
-        let marker = |key: &str| {
-            let text = field[key].as_str()?;
-            let is_marker = !text.trim().is_empty() && text.len() <= MAX_SPECIAL_TOKEN_BYTES;
-            is_marker.then(|| text.trim().to_owned())
-        };
-        Some((marker("open")?, marker("close")?))
+    /// The two markers between which the checkpoint says that a part of the model's answers stands: the texts at which
+    /// the first of these fields of its `response_template` opens and closes.
+    pub(crate) fn response_markers(&self, fields: &[&str]) -> Option<(String, String)> {
+        let is_known = |marker: &str| self.source.contains(marker);
+        self.response.markers(fields, is_known)
     }
 
     /// The special tokens that the template sees.

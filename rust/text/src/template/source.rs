@@ -7,6 +7,8 @@ use serde_json::Value as Json;
 use crate::error::{Error, Result};
 use crate::files;
 
+use super::response::ResponseTemplate;
+
 /// The template's source; `None` when the directory has none.
 pub(super) fn from_dir(dir: &Path) -> Result<Option<String>> {
     if let Some(source) = files::read_text(&dir.join("chat_template.jinja"))? {
@@ -32,10 +34,16 @@ pub(super) fn from_dir(dir: &Path) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// What the checkpoint says of the model's answers; null where it says nothing.
-pub(super) fn response_template(dir: &Path) -> Result<Json> {
-    let config = files::read_json(&dir.join("tokenizer_config.json"))?;
-    Ok(config.map_or(Json::Null, |config| config["response_template"].clone()))
+/// What the checkpoint says of the model's answers.
+pub(super) fn response_template(dir: &Path) -> Result<ResponseTemplate> {
+    let path = dir.join("tokenizer_config.json");
+    let config = files::read_json(&path)?.unwrap_or_default();
+    ResponseTemplate::read(&config["response_template"]).map_err(|why| {
+        Error::Template(format!(
+            "the response_template of {} cannot be used: {why}; correct it, or take it out",
+            path.display()
+        ))
+    })
 }
 
 /// The template called `default` of a list of named ones.

@@ -50,11 +50,12 @@ impl Tokenizer {
     /// control tokens too.
     ///
     /// `model_vocab_size` is the width V of the model's logits. It may exceed the tokenizer's own vocabulary
-    /// (checkpoints pad their embeddings): the ids between have no text. 0 stands for "as the tokenizer says".
+    /// (checkpoints pad their embeddings): the ids between have no text. 0 stands for "as the tokenizer says". Only
+    /// added tokens may lie beyond it.
     ///
     /// # Errors
-    /// `invalid-model` when the file is missing, too large, damaged, or of a kind whose tokens have no bytes of their
-    /// own.
+    /// `invalid-model` when the file is missing, too large, damaged, of another model, or of a kind whose tokens have
+    /// no bytes of their own.
     pub fn from_dir(dir: &Path, model_vocab_size: u32) -> Result<Self> {
         let path = dir.join("tokenizer.json");
         let Some(bytes) = files::read(&path, MAX_TOKENIZER_FILE_BYTES)? else {

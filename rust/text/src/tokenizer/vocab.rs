@@ -19,6 +19,22 @@ enum Spelling {
     },
 }
 
+/// Refuses a tokenizer that is another model's: one whose words have no logits. Many models have more logits than
+/// tokens, and that fits. Added tokens may lie beyond: checkpoints that were trained further have a padding token for
+/// which nobody resized the embeddings. It is never drawn, and a program that feeds it gets `invalid-token`.
+fn check_fit<'a>(words: impl Iterator<Item = &'a u32>, n_logits: u32) -> Result<(), String> {
+    let beyond: Vec<u32> = words.copied().filter(|&id| id >= n_logits).collect();
+    match beyond.iter().max() {
+        Some(largest) if n_logits > 0 => Err(format!(
+            "it has {} tokens of the ids {n_logits} to {largest}, and the model has {n_logits} logits, for the ids 0 \
+             to {}; take the tokenizer of this model, or resize the embeddings of the model",
+            beyond.len(),
+            n_logits - 1
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Every id of a vocabulary with its raw bytes.
 pub(super) struct Vocab {
     spelling: Spelling,
@@ -29,7 +45,8 @@ pub(super) struct Vocab {
 }
 
 impl Vocab {
-    /// Reads the vocabulary of `tokenizer`, added tokens included; ids go up to at least `model_vocab_size`.
+    /// Reads the vocabulary of `tokenizer`, added tokens included; its ids are those of the model, or where that has no
+    /// vocabulary (0), as many as it has itself.
     pub(super) fn new(tokenizer: &Tokenizer, model_vocab_size: u32) -> Result<Self, String> {
         let decoder = match tokenizer.get_decoder() {
             Some(decoder) => serde_json::to_value(decoder).map_err(|error| error.to_string())?,
@@ -57,6 +74,10 @@ impl Vocab {
                 ));
             }
         }
+        check_fit(
+            vocab.values().filter(|id| !added.contains_key(*id)),
+            model_vocab_size,
+        )?;
         let unmap = byte_level_table();
         let mut tokens: Vec<(u32, String)> =
             vocab.into_iter().map(|(token, id)| (id, token)).collect();

@@ -29,7 +29,7 @@ const MARKED: [(&str, Option<&str>); 5] = [
 
 /// The ways by what models are trained on, that which the checkpoint states first.
 pub(crate) fn formats(template: &ChatTemplate) -> Vec<CallFormat> {
-    let stated = template.response_markers("tool_calls");
+    let stated = template.response_markers(&["tool_calls"]);
     let stated = stated.map(|(begin, end)| CallFormat::Marked {
         begin: begin.into(),
         end: Some(end.into()),

@@ -16,6 +16,14 @@ enum Color {
     Blue,
 }
 
+/// A part of the colours.
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "its schema alone is read")]
+enum Blue {
+    Blue,
+}
+
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 struct Point {
     x: i32,
@@ -131,6 +139,12 @@ async fn main(input: Input) -> Result<Value> {
         }
         // The documents of both: a pattern, and the numbers of a type.
         "both" => read::<u8>(&g.constrain_with(Regex("[4-6]0{1,3}"))?).await,
+        // The documents of one type that are those of another.
+        "two types" => read::<Color>(&g.constrain_to::<Blue>()?).await,
+        "refused type" => {
+            let refused = g.constrain_to::<HashSet<u8>>().err();
+            Err(refused.unwrap_or_default())
+        }
         "cut" => read::<Node>(&g.max_tokens(3)).await,
         "again" => return again(&model, &g).await,
         "uncaught" => return read::<Node>(&g.max_tokens(3)).await,

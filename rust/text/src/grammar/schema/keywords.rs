@@ -256,7 +256,11 @@ impl<'a> Reading<'a> {
                 ),
             ));
         };
-        self.compiled(place, &["format"], &pattern).map(Some)
+        let pattern = self.compiled(place, &["format"], &pattern)?;
+        Ok(Some(match formats::wide(format) {
+            Some(wide) => pattern.of_format(wide),
+            None => pattern,
+        }))
     }
 
     /// The arrays that the keywords for arrays allow.

@@ -202,7 +202,9 @@ impl<'a> Reading<'a> {
         for (first, second) in pairs(&one.numbers, &two.numbers) {
             both.numbers.extend(first.and(second));
         }
+        both.doubt = one.doubt || two.doubt;
         for (first, second) in pairs(&one.strings, &two.strings) {
+            both.doubt |= first.doubts(second);
             both.strings.extend(first.and(second));
         }
         for (first, second) in pairs(&one.arrays, &two.arrays) {
@@ -309,7 +311,8 @@ impl<'a> Reading<'a> {
                     .shape(node)
                     .is_ok_and(|shape| self.is_empty(&shape, depth - 1))
         };
-        !shape.null
+        !shape.doubt
+            && !shape.null
             && !shape.booleans[0]
             && !shape.booleans[1]
             && shape.numbers.iter().all(Numbers::is_empty)

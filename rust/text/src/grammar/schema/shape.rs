@@ -34,6 +34,9 @@ pub(super) struct Shape {
     pub(super) objects: Vec<Objects>,
     /// Arrays and objects that are given whole.
     pub(super) values: Vec<Rc<Whole>>,
+    /// Texts were left out that may be of a format which is asked for, in a spelling that is not written. So it is not
+    /// known to allow nothing.
+    pub(super) doubt: bool,
 }
 
 /// Numbers for which all of this holds.
@@ -104,6 +107,7 @@ impl Shape {
             arrays: vec![Arrays::default()],
             objects: vec![Objects::default()],
             values: Vec::new(),
+            doubt: false,
         }
     }
 
@@ -136,6 +140,7 @@ impl Shape {
         self.arrays.extend(other.arrays);
         self.objects.extend(other.objects);
         self.values.extend(other.values);
+        self.doubt |= other.doubt;
     }
 }
 
@@ -321,14 +326,32 @@ impl Strings {
         (!both.is_empty()).then_some(both)
     }
 
+    /// Whether a text that one of them lists may be one of both, though it is not taken for one.
+    pub(super) fn doubts(&self, other: &Self) -> bool {
+        let is_narrow = |it: &Self| it.all.iter().any(Pattern::is_narrow);
+        let Some(listed) = self.only.as_ref().or(other.only.as_ref()) else {
+            return false;
+        };
+        (is_narrow(self) || is_narrow(other))
+            && listed.iter().any(|text| {
+                let is_taken = self.admits(text) && other.admits(text);
+                let may_be = |it: &Self| it.admits_by(text, Pattern::may_match);
+                !is_taken && may_be(self) && may_be(other)
+            })
+    }
+
     /// Whether a text is one of these.
     pub(super) fn admits(&self, text: &str) -> bool {
+        self.admits_by(text, Pattern::matches)
+    }
+
+    fn admits_by(&self, text: &str, matches: impl Fn(&Pattern, &str) -> bool) -> bool {
         let len = text.chars().count();
         len >= self.min
             && self.max.is_none_or(|max| len <= max)
             && self.only.as_ref().is_none_or(|only| only.contains(text))
             && !self.except.contains(text)
-            && self.all.iter().all(|it| it.matches(text))
+            && self.all.iter().all(|it| matches(it, text))
             && !self.none.iter().any(|it| it.matches(text))
     }
 
