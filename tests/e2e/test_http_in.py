@@ -21,7 +21,7 @@ from pie import _engine
 from pie.config import Config, EngineConfig, ModelConfig, ServerConfig
 from pie.engine import Engine, Program
 from pie.programs import load_program
-from support.asking import Answer, ask, connect
+from support.asking import Answer, ask, connect, said_to
 from support.command import pie, squeezed, start
 from support.engines import started
 from support.launching import LANGUAGES, PATIENCE_S, ROOT
@@ -86,15 +86,7 @@ class Door:
 
     def raw(self, text: str) -> bytes:
         """What comes back for bytes, until the server ends the connection."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as client:
-            client.sendall(text.encode())
-            parts = []
-            try:
-                while part := client.recv(1 << 16):
-                    parts.append(part)
-            except ConnectionResetError:
-                pass
-            return b"".join(parts)
+        return said_to(self.port, text)
 
     def pages(self) -> int:
         return self.engine.models[0].stats()["n_pages_used"]

@@ -4,6 +4,7 @@ served as before.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -93,6 +94,18 @@ def check_met(case: Case, code: str, message: str) -> None:
     tell(case["line"], f"error[{code}] {message}")
     assert code == case["code"], message
     assert [word for word in case.get("words", []) if word not in message] == [], message
+
+
+def check_refused(case: Case, said: bytes) -> None:
+    """The one answer to what smuggles is an error; what follows it was not taken for a request."""
+    head, _, body = said.partition(b"\r\n\r\n")
+    tell(case["line"], head.decode("latin-1").partition("\r\n")[0] + " " + body.decode("latin-1"))
+    assert head.split(b" ")[1:2] == [str(case["status"]).encode()], said
+    assert b"connection: close" in head.lower(), said
+    assert said.count(b"HTTP/1.1 ") == 1 + body.count(b"as HTTP/1.1 has"), said
+    error = json.loads(body)["error"]
+    assert error["code"] == case["code"], said
+    assert [word for word in case.get("words", []) if word not in error["message"]] == [], said
 
 
 def check_held(case: Case) -> None:
