@@ -88,7 +88,7 @@ def test_what_smuggles_is_refused(answering: Door, case: Case) -> None:
 
 @of(CASES, "holds")
 def test_what_ends_in_no_error_is_shown_elsewhere(case: Case) -> None:
-    check_held(case)
+    check_held(case, "serves_others(")
 
 
 def test_each_line_says_how_it_ends() -> None:
