@@ -113,6 +113,22 @@ def test_a_full_folder_refuses_with_a_code_of_its_own(tmp_path: Path, language: 
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_path_that_is_too_long_is_an_error_of_its_own(kept: tuple[Engine, Path], language: str) -> None:
+    opened, user = kept[0], f"long-{language}"
+    paths = ["/scratch/" + "x" * 100_000, "/scratch/" + "y/" * 50_000]
+    assert run(opened, language, "reach", user=user, paths=paths).value == [["ENAMETOOLONG"] * 3] * 2
+    for path in paths:
+        failed = run(opened, language, "write", user=user, path=path, text="")
+        assert failed.code == "limit-files"
+        assert failed.message is not None
+        assert "a path of 100000 bytes is longer than 4096, the most that one may have; give a shorter one" in failed.message
+    # What the system refuses has no code of the engine, though another path was refused before.
+    both = [paths[0], "/scratch/" + "z" * 1000]
+    assert run(opened, language, "reach", user=user, paths=both).value == [["ENAMETOOLONG"] * 3] * 2
+    assert run(opened, language, "write", user=user, path=both[1], text="").code == "program-error"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_outside_is_reached(kept: tuple[Engine, Path], language: str) -> None:
     opened, data = kept
     (data / "secret").write_text("TOP-SECRET-42")
