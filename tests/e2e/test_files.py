@@ -15,6 +15,7 @@ from pie.config import EngineConfig, ModelConfig, RuntimeConfig
 from pie.engine import Engine
 from pie.errors import PieError
 from pie.programs import Component, Source, load_program
+from support.command import pie, squeezed
 from support.engines import started
 from support.launching import LANGUAGES, ROOT, Outcome, finish, python_source
 
@@ -264,3 +265,58 @@ def test_a_mount_that_cannot_be_is_refused_by_name(tmp_path: Path, mounts: tuple
         Engine(EngineConfig(data_dir=tmp_path), runtime=RuntimeConfig(fs_mounts=mounts))
     assert caught.value.code == "invalid-config"
     assert part in caught.value.message
+
+
+LOOKS = """
+import errno
+import os
+
+
+def main(input):
+    for folder in input:
+        for name in sorted(os.listdir(folder)):
+            print(folder, name, open(f"{folder}/{name}").read())
+    try:
+        open(f"{input[0]}/new", "w")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+
+
+def test_the_command_gives_folders_to_read(tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    for folder, text in ((here / "docs", "of docs"), (here / "deep/more", "of more"), (tmp_path / "beside", "of beside")):
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text(text)
+    (here / "looks.py").write_text(LOOKS)
+    # A relative folder is one of the current folder, not of the program's.
+    mounts = ("--mount", "docs=/data", "--mount", "./deep/more=/deep/more", "--mount", "../beside=/beside", "--mount", f"{here}=/here")
+    done = pie("run", "looks.py", "--dummy", *mounts, "--input", '["/data", "/deep/more", "/beside"]', cwd=here)
+    assert done.returncode == 0, done.stderr
+    expected = ["/data a.txt of docs", "/deep/more a.txt of more", "/beside a.txt of beside", "EROFS"]
+    assert [line for line in done.stdout.splitlines() if line != "null"] == expected
+    assert not (here / "docs/new").exists()
+    elsewhere = pie("run", "here/looks.py", "--dummy", "--mount", "here/docs=/data", "--input", '["/data"]', cwd=tmp_path)
+    assert elsewhere.stdout.splitlines()[0] == "/data a.txt of docs", elsewhere.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "parts"),
+    [
+        (("--server", "127.0.0.1:1", "--mount", "docs=/data"), 2, ("--mount", "fs_mounts in [runtime]")),
+        (("--dummy", "--mount", "docs"), 1, ("invalid-config", "fs_mounts", "DIR=/PATH")),
+        (("--dummy", "--mount", "=/data"), 1, ("invalid-config", "fs_mounts", "DIR=/PATH")),
+        (("--dummy", "--mount", "docs=data"), 1, ("invalid-config", "fs_mounts", "DIR=/PATH")),
+        (("--dummy", "--mount", "docs=/scratch/x"), 1, ("invalid-config", "not in /scratch")),
+        (("--dummy", "--mount", "absent=/data"), 1, ("invalid-config", "absent", "cannot be opened")),
+        (("--dummy", "--mount", "looks.py=/data"), 1, ("invalid-config", "looks.py")),
+    ],
+)
+def test_a_folder_that_the_command_cannot_give_is_refused(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, parts: tuple[str, ...]
+) -> None:
+    (tmp_path / "looks.py").write_text(LOOKS)
+    (tmp_path / "docs").mkdir()
+    done = pie("run", "looks.py", *arguments, cwd=tmp_path)
+    assert done.returncode == status, done.stderr
+    assert [part for part in parts if squeezed(part) not in squeezed(done.stderr)] == [], done.stderr
