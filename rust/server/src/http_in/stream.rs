@@ -1,6 +1,6 @@
-//! The bytes of a connection, as hyper wants them: checked ([`super::input`]), and with a bound on how long a client may
-//! take nothing. At its end what the client still sends is thrown away for a moment: closing with bytes
-//! unread would take the last answer back.
+//! The bytes of a connection, as hyper wants them: checked ([`super::input`]), and with a bound on how long a client
+//! may take nothing. At its end what the client still sends is thrown away for a moment: closing with bytes unread
+//! would take the last answer back.
 
 use std::any::Any;
 use std::io;
