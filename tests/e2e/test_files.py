@@ -303,7 +303,11 @@ def test_the_command_gives_folders_to_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "parts"),
     [
-        (("--server", "127.0.0.1:1", "--mount", "docs=/data"), 2, ("--mount", "fs_mounts in [runtime]")),
+        (
+            ("--server", "127.0.0.1:1", "--mount", "docs=/data"),
+            2,
+            ("--mount", "the folders of a server are set by its configuration: fs_mounts"),
+        ),
         (("--dummy", "--mount", "docs"), 1, ("invalid-config", "fs_mounts", "DIR=/PATH")),
         (("--dummy", "--mount", "=/data"), 1, ("invalid-config", "fs_mounts", "DIR=/PATH")),
         (("--dummy", "--mount", "docs=data"), 1, ("invalid-config", "fs_mounts", "DIR=/PATH")),

@@ -46,6 +46,7 @@ await client.unregisterMcpServer('files');
 await launched.send('tool');
 tell('no tool', (await next()).text);
 await launched.send('stop');
+while (!(await events.next()).done);
 const { stopped, large } = await launched.result();
 tell('result', [stopped, String(large)]);
 try {
