@@ -238,8 +238,8 @@ pub(super) fn no_head(limit: Duration) -> Error {
 
 /// The error of a body that ends before its end.
 fn broken(error: &hyper::Error) -> Error {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
-    match cause {
+    let cause = std::error::Error::source(error);
+    match cause.and_then(|cause| cause.downcast_ref::<io::Error>()) {
         Some(cause) if is_violation(cause.kind()) => {
             Error::new(ErrorCode::ProtocolError, cause.to_string())
         }
