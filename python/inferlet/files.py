@@ -16,8 +16,8 @@ def refusal() -> InferletError | None:
     """Why the engine last refused a call on files; None where it has refused nothing.
 
     An `OSError` has no more than a number, as `errno.EDQUOT`. The error has a code: `limit-files` where `/scratch` is
-    full, `files-off` where there is none, `limit-resources` where too many files are open, `files-stalled` where the
-    disk does not answer. Its message names the limit.
+    full or a path is too long, `files-off` where there is no folder, `limit-resources` where too many files are open,
+    `files-stalled` where the disk does not answer. Its message names the limit.
     """
     try:
         host(_files.check)

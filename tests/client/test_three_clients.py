@@ -73,6 +73,28 @@ def test_a_typescript_program_compares_the_signal_of_a_javascript_client(tmp_pat
         assert transcript(command, served, program) == ["stopped"]
 
 
+def test_a_page_of_a_browser_uses_the_built_javascript_client(tmp_path: Path) -> None:
+    program = tmp_path / "three.pie"
+    source = (FOLDER / "program.py").read_bytes()
+    program.write_bytes(pack_program("python", {"main.py": source}, "main.py", None))
+    with serving(tmp_path / "server") as served:
+        node = commands()["javascript"][:-1]
+        command = [*node, "--experimental-vm-modules", "--no-warnings", str(FOLDER / "browser.mjs")]
+        told = transcript(command, served, program)
+    assert told == [
+        ["of Node", []],
+        ["user", "ada"],
+        ["first", ["ready", told[2][1][1], "printed", "to stderr", "beside"]],
+        ["message", "<hello>"],
+        ["file", [3, 2, 1]],
+        ["tool", "tools/call 3"],
+        ["no tool", "unknown-mcp-server"],
+        ["result", [True, str(2**64 - 1)]],
+        ["refused", "unknown-program"],
+    ]
+    assert json.loads(told[2][1][1]) == {"input": {"from": "page"}}
+
+
 def check(lines: list[dict[str, Any]]) -> None:
     """What they say is what happened, too."""
     answers: dict[str, list[Any]] = {}

@@ -6,11 +6,16 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from pie.config import EMBEDDED_FOLDER
 from pie.engine import Engine
 from support.command import PATIENCE_S, command, environment, pie
 from support.launching import example, finish
@@ -75,11 +80,88 @@ def test_a_message_that_cannot_be_answered_was_never_said(dummy: Engine) -> None
     assert saved[0]["content"] == "hi"
 
 
+def test_a_model_of_a_folder_is_talked_to(tmp_path: Path) -> None:
+    folder = tmp_path / "parrot"
+    shutil.copytree(EMBEDDED_FOLDER, folder)
+    options = ("--seed", "3", "--max-tokens", "12")
+    said = f"{HELLO}\n/save talk.json\n"
+    done = pie("chat", "--model", str(folder), *options, stdin=said, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    # The same model says the same, whatever it is called by.
+    assert done.stdout.strip()
+    assert done.stdout == pie("chat", *options, stdin=said.replace("talk", "again"), cwd=tmp_path).stdout
+    answer = json.loads((tmp_path / "talk.json").read_text())[-1]
+    assert answer["role"] == "assistant"
+    assert answer["content"].strip() in done.stdout
+    with on_terminal(tmp_path, "chat", "--model", "parrot", *options) as terminal:
+        terminal.until(b"parrot: ")
+        terminal.until(b"> ")
+        terminal.say(HELLO)
+        terminal.until(answer["content"].split()[0].encode())
+        terminal.until(b"\n> ")
+        terminal.leave()
+    missing = pie("chat", "--model", str(tmp_path / "nowhere"), stdin="", cwd=tmp_path)
+    assert missing.returncode == 1
+    assert "nowhere" in missing.stderr
+
+
 def test_on_a_terminal_ctrl_c_stops_an_answer_and_ctrl_d_ends(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "chat", "--dummy", "--max-tokens", "100000") as terminal:
+        terminal.until(b"Ctrl-D ends")
+        terminal.until(b"> ")
+        terminal.say("say something")
+        # What follows is of the answer.
+        terminal.read_words()
+        terminal.running.send_signal(signal.SIGINT)
+        terminal.until(b"\n> ")
+        terminal.running.send_signal(signal.SIGINT)
+        # Python's readline looks for a signal once it waits: one that comes just before is seen with the next.
+        while not select.select([terminal.primary], [], [], 1.0)[0]:
+            terminal.running.send_signal(signal.SIGINT)
+        terminal.until(b"Ctrl-D or /quit ends")
+        terminal.until(b"> ")
+        terminal.leave()
+
+
+@dataclass
+class Terminal:
+    """A command on a terminal."""
+
+    running: subprocess.Popen[bytes]
+    primary: int
+    """What a user reads and writes."""
+    seen: bytes = b""
+    """What was written and not looked at."""
+
+    def until(self, words: bytes) -> None:
+        """Reads up to these words."""
+        while words not in self.seen:
+            self.seen += os.read(self.primary, 1024)
+        _, _, self.seen = self.seen.partition(words)
+
+    def say(self, line: str) -> None:
+        """Writes a line, which the terminal shows."""
+        os.write(self.primary, f"{line}\n".encode())
+        self.until(line.rpartition(" ")[2].encode() + b"\r\n")
+
+    def read_words(self) -> None:
+        """Reads until there is something that is not blank."""
+        while not self.seen.strip():
+            self.seen += os.read(self.primary, 1024)
+
+    def leave(self) -> None:
+        """Presses Ctrl-D, which ends the command."""
+        os.write(self.primary, b"\x04")
+        assert self.running.wait(PATIENCE_S) == 0
+
+
+@contextmanager
+def on_terminal(folder: Path, *arguments: str) -> Iterator[Terminal]:
+    """A command of `pie` on a terminal of its own, within the `with`."""
     primary, secondary = pty.openpty()
     running = subprocess.Popen(
-        command(["chat", "--dummy", "--max-tokens", "100000"]),
-        cwd=tmp_path,
+        command(arguments),
+        cwd=folder,
         env=environment() | {"TERM": "dumb"},
         stdin=secondary,
         stdout=secondary,
@@ -87,35 +169,11 @@ def test_on_a_terminal_ctrl_c_stops_an_answer_and_ctrl_d_ends(tmp_path: Path) ->
         start_new_session=True,
     )
     os.close(secondary)
-    seen = b""
     # Where nothing comes any more, the test must not hang.
     patience = threading.Timer(PATIENCE_S, running.kill)
     patience.start()
-
-    def until(words: bytes) -> None:
-        nonlocal seen
-        while words not in seen:
-            seen += os.read(primary, 1024)
-        _, _, seen = seen.partition(words)
-
     try:
-        until(b"Ctrl-D ends")
-        until(b"> ")
-        os.write(primary, b"say something\n")
-        until(b"something\r\n")
-        # What follows is of the answer.
-        while not seen.strip():
-            seen += os.read(primary, 1024)
-        running.send_signal(signal.SIGINT)
-        until(b"\n> ")
-        running.send_signal(signal.SIGINT)
-        # Python's readline looks for a signal once it waits: one that comes just before is seen with the next.
-        while not select.select([primary], [], [], 1.0)[0]:
-            running.send_signal(signal.SIGINT)
-        until(b"Ctrl-D or /quit ends")
-        until(b"> ")
-        os.write(primary, b"\x04")
-        assert running.wait(PATIENCE_S) == 0
+        yield Terminal(running, primary)
     finally:
         patience.cancel()
         running.kill()

@@ -70,6 +70,14 @@ def assert_nothing_is_left(engine: Engine) -> None:
     assert (stats["n_pages_used"], stats["n_contexts"]) == (0, 0)
 
 
+@pytest.mark.rows("RS-231")
+def test_rust_starts_children_by_the_names_of_the_crate(dummy: Engine) -> None:
+    given = {"do": "children", "program": "count", "texts": ["one two", "one two three"]}
+    parent = load_program(ROOT / "build/programs/messaging.wasm")
+    outcome = finish(dummy.launch(parent, input=given, programs={"count": COUNT}))
+    assert outcome.value in ([2, 3, 0, "unknown-program"], [2, 3, "cancelled", "unknown-program"]), outcome.message
+
+
 @pytest.mark.parametrize("language", ["python", "typescript"])
 def test_programs_that_the_launch_names_may_be_in_any_language(dummy: Engine, language: str) -> None:
     for other in LANGUAGES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pie.config import EngineConfig, ModelConfig, RuntimeConfig
 from pie.engine import Engine
 from pie.errors import PieError
 from pie.programs import Component, Source, load_program
+from support.command import pie, squeezed
 from support.engines import started
 from support.launching import LANGUAGES, ROOT, Outcome, finish, python_source
 
@@ -110,6 +112,22 @@ def test_a_full_folder_refuses_with_a_code_of_its_own(tmp_path: Path, language: 
         (tmp_path / "scratch/user/ada/3").unlink()
     with engine(tmp_path, fs_bytes=100_000, fs_files=5) as opened:
         assert run(opened, language, "many", path="/scratch", n=10).value == [4, "EDQUOT", "limit-files"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_path_that_is_too_long_is_an_error_of_its_own(kept: tuple[Engine, Path], language: str) -> None:
+    opened, user = kept[0], f"long-{language}"
+    paths = ["/scratch/" + "x" * 100_000, "/scratch/" + "y/" * 50_000]
+    assert run(opened, language, "reach", user=user, paths=paths).value == [["ENAMETOOLONG"] * 3] * 2
+    for path in paths:
+        failed = run(opened, language, "write", user=user, path=path, text="")
+        assert failed.code == "limit-files"
+        assert failed.message is not None
+        assert re.search(r"a path of 1000\d\d bytes is longer than 4096, the most that one may have; give a shorter one", failed.message)
+    # A name that the system alone finds too long has no code of the engine.
+    named = "/scratch/" + "z" * 1000
+    assert run(opened, language, "reach", user=user, paths=[named]).value == [["ENAMETOOLONG"] * 3]
+    assert run(opened, language, "write", user=user, path=named, text="").code == "program-error"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -248,3 +266,62 @@ def test_a_mount_that_cannot_be_is_refused_by_name(tmp_path: Path, mounts: tuple
         Engine(EngineConfig(data_dir=tmp_path), runtime=RuntimeConfig(fs_mounts=mounts))
     assert caught.value.code == "invalid-config"
     assert part in caught.value.message
+
+
+LOOKS = """
+import errno
+import os
+
+
+def main(input):
+    for folder in input:
+        for name in sorted(os.listdir(folder)):
+            print(folder, name, open(f"{folder}/{name}").read())
+    try:
+        open(f"{input[0]}/new", "w")
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+
+
+def test_the_command_gives_folders_to_read(tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    for folder, text in ((here / "docs", "of docs"), (here / "deep/more", "of more"), (tmp_path / "beside", "of beside")):
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text(text)
+    (here / "looks.py").write_text(LOOKS)
+    # A relative folder is one of the current folder, not of the program's.
+    mounts = ("--mount", "docs=/data", "--mount", "./deep/more=/deep/more", "--mount", "../beside=/beside", "--mount", f"{here}=/here")
+    done = pie("run", "looks.py", "--dummy", *mounts, "--input", '["/data", "/deep/more", "/beside"]', cwd=here)
+    assert done.returncode == 0, done.stderr
+    expected = ["/data a.txt of docs", "/deep/more a.txt of more", "/beside a.txt of beside", "EROFS"]
+    assert [line for line in done.stdout.splitlines() if line != "null"] == expected
+    assert not (here / "docs/new").exists()
+    elsewhere = pie("run", "here/looks.py", "--dummy", "--mount", "here/docs=/data", "--input", '["/data"]', cwd=tmp_path)
+    assert elsewhere.stdout.splitlines()[0] == "/data a.txt of docs", elsewhere.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "parts"),
+    [
+        (
+            ("--server", "127.0.0.1:1", "--mount", "docs=/data"),
+            2,
+            ("--mount", "the folders of a server are set by its configuration: fs_mounts"),
+        ),
+        (("--dummy", "--mount", "docs"), 1, ("invalid-config", "fs_mounts", "DIR=/PATH")),
+        (("--dummy", "--mount", "=/data"), 1, ("invalid-config", "fs_mounts", "DIR=/PATH")),
+        (("--dummy", "--mount", "docs=data"), 1, ("invalid-config", "fs_mounts", "DIR=/PATH")),
+        (("--dummy", "--mount", "docs=/scratch/x"), 1, ("invalid-config", "not in /scratch")),
+        (("--dummy", "--mount", "absent=/data"), 1, ("invalid-config", "absent", "cannot be opened")),
+        (("--dummy", "--mount", "looks.py=/data"), 1, ("invalid-config", "looks.py")),
+    ],
+)
+def test_a_folder_that_the_command_cannot_give_is_refused(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, parts: tuple[str, ...]
+) -> None:
+    (tmp_path / "looks.py").write_text(LOOKS)
+    (tmp_path / "docs").mkdir()
+    done = pie("run", "looks.py", *arguments, cwd=tmp_path)
+    assert done.returncode == status, done.stderr
+    assert [part for part in parts if squeezed(part) not in squeezed(done.stderr)] == [], done.stderr

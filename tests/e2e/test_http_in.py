@@ -21,7 +21,7 @@ from pie import _engine
 from pie.config import Config, EngineConfig, ModelConfig, ServerConfig
 from pie.engine import Engine, Program
 from pie.programs import load_program
-from support.asking import Answer, ask, connect
+from support.asking import Answer, ask, connect, said_to
 from support.command import pie, squeezed, start
 from support.engines import started
 from support.launching import LANGUAGES, PATIENCE_S, ROOT
@@ -35,6 +35,8 @@ MODES = pytest.mark.parametrize("shared", [False, True], ids=["request", "shared
 PART_BYTES, N_PARTS = 64 << 10, 1024
 # What the buffers of the system and of the server hold between a program and a client that does not read: 8 MiB.
 MOST_AHEAD = 128
+# More tokens than that.
+N_LONG_TOKENS = 512
 
 
 # Makes each token once somebody asks for it, so that whoever has got the one before has got it as it was made.
@@ -55,6 +57,35 @@ async def fetch(request):
             async for step in ctx.generate(Sampler.argmax(), max_tokens=64, ignore_eos=True):
                 await messaging.pull("next")
                 yield f"<{(await step.execute()).tokens[0]}>"
+
+    return Response(written())
+"""
+
+
+# Writes as many bytes for each token as a part of a flood has.
+LONG_WINDED = f"""
+from inferlet import Context, Model, Sampler
+from inferlet.http_server import Response
+
+n_steps = 0
+
+
+async def fetch(request):
+    if request.path == "/steps":
+        return Response.json(n_steps)
+    if request.path == "/short":
+        with Context(Model.load("default")) as ctx:
+            g = ctx.user("Hello").generate(Sampler.argmax(), max_tokens=8, ignore_eos=True)
+            return Response.json(await g.collect_tokens())
+
+    async def written():
+        global n_steps
+        with Context(Model.load("default")) as ctx:
+            ctx.user("Tell me something without an end.")
+            async for step in ctx.generate(Sampler.argmax(), max_tokens={N_LONG_TOKENS}, ignore_eos=True):
+                token = (await step.execute()).tokens[0]
+                n_steps += 1
+                yield f"<{{token}}>".ljust({PART_BYTES})
 
     return Response(written())
 """
@@ -86,15 +117,7 @@ class Door:
 
     def raw(self, text: str) -> bytes:
         """What comes back for bytes, until the server ends the connection."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as client:
-            client.sendall(text.encode())
-            parts = []
-            try:
-                while part := client.recv(1 << 16):
-                    parts.append(part)
-            except ConnectionResetError:
-                pass
-            return b"".join(parts)
+        return said_to(self.port, text)
 
     def pages(self) -> int:
         return self.engine.models[0].stats()["n_pages_used"]
@@ -253,6 +276,27 @@ def test_a_slow_reader_holds_its_program_up(tmp_path: Path, language: str) -> No
         while part := response.read(1 << 20):
             n_bytes += len(part)
         assert n_bytes == N_PARTS * PART_BYTES
+
+
+def test_a_slow_reader_stops_the_generation(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(LONG_WINDED)
+    with door(tmp_path, tmp_path / "app.py", shared=True) as opened, closing(opened.connect()) as connection:
+        connection.request("GET", "/")
+        response = connection.getresponse()
+        assert response.read(1) == b"<"
+        seen, n_same = (0, 0), 0
+        while n_same < 100:
+            # Each answer gives the program time for a step, of which it makes no use once nobody takes what it says.
+            found = (opened.ask("/steps").value, opened.engine.models[0].stats()["n_rows"])
+            seen, n_same = found, n_same + 1 if found == seen else 0
+        n_steps, _ = seen
+        assert 1 <= n_steps <= MOST_AHEAD
+        # The steps of others go on.
+        assert len(opened.ask("/short").value) == 8
+        assert opened.ask("/steps").value == n_steps
+        body = b"<" + response.read()
+        assert (body.count(b"<"), len(body)) == (N_LONG_TOKENS, N_LONG_TOKENS * PART_BYTES)
+        assert opened.ask("/steps").value == N_LONG_TOKENS
 
 
 def test_requests_are_answered_as_the_user_who_is_named(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 from pie.config import EngineConfig, McpServerConfig, ModelConfig, RuntimeConfig
 from pie.engine import Engine
 from pie.programs import load_program
+from support.bad_lines import Others
 from support.command import PATIENCE_S, command, environment
 from support.engines import started
 from support.launching import LANGUAGES, ROOT, Outcome, finish, load_interpreter
@@ -95,7 +96,9 @@ def message_of(one: Engine, server: str, tmp_path: Path) -> str:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_a_server_prints_beside_its_answers_harms_nothing(tmp_path: Path, language: str) -> None:
     with engine(tmp_path, mcp={"tests": config("noisy")}) as one:
+        others = Others(one)
         _, tools, sum_ = run(one, connect(), ask("list_tools"), call("add", a=1, b=2), language=language)
+        assert others.serves_others()
     assert (tools, sum_) == ({"tools": TOOLS}, said("3"))
 
 

@@ -12,6 +12,7 @@ from pie.config import EngineConfig, ModelConfig
 from pie.engine import Engine
 from pie.events import Event
 from pie.programs import Component, Source, load_program
+from support.bad_lines import Others
 from support.launching import LANGUAGES, PATIENCE_S, ROOT, finish, python_source
 
 OTHERS = {"python": "typescript", "typescript": "rust", "rust": "python"}
@@ -118,12 +119,14 @@ def test_a_pull_that_is_given_up_takes_no_message(dummy: Engine, language: str) 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_pullers_that_die_take_no_message(dummy: Engine, language: str) -> None:
     topic = f"dying-{language}"
+    others = Others(dummy)
     dying = [ready(launched(dummy, language, "forward", topic=topic)) for _ in range(4)]
     for process in dying:
         process.cancel()
         assert finish(process).code == "cancelled"
     finish(launched(dummy, language, "push", topic=topic, messages=["a", "b", "c"]))
     assert finish(launched(dummy, language, "pull", topic=topic, n=3)).value == ["a", "b", "c"]
+    assert others.serves_others()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from pie.engine import Engine
 from pie.errors import PieError
 from support.command import pie
 from support.engines import started
-from support.launching import LANGUAGES, load_interpreter, run
+from support.launching import LANGUAGES, finish, load_interpreter, python_source, run
 
 FILE = """
 [[model]]
@@ -70,6 +70,34 @@ def test_a_program_uses_both_models_at_once(engine: Engine, language: str) -> No
     hashed, first, *others = tokens
     assert others == [first, first]
     assert hashed != first
+
+
+SAYS = """
+from inferlet import Context, Model, Sampler, messaging
+
+
+async def main(input):
+    with Context(Model.load(input["model"])) as ctx:
+        said = await ctx.user("Hello!").generate(Sampler.argmax(), max_tokens=4, ignore_eos=True).collect_tokens()
+    if input["says"]:
+        heard = await messaging.pull("heard")
+        messaging.broadcast("told", input["model"])
+        messaging.push("said", input["model"])
+        return heard
+    with messaging.subscribe("told") as told:
+        messaging.push("heard", input["model"])
+        return [await messaging.pull("said"), told.try_next(), len(said)]
+"""
+
+
+def test_programs_of_two_models_share_topics(engine: Engine) -> None:
+    program = python_source(SAYS)
+    for model, other in (("hashes", "tiny"), ("tiny", "hashes")):
+        saying = engine.launch(program, input={"model": model, "says": True})
+        hearing = engine.launch(program, input={"model": other, "says": False})
+        heard = finish(hearing)
+        assert heard.value == [model, model, 4], heard.message
+        assert finish(saying).value == other
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -127,6 +127,29 @@ async def test_sessions_of_a_prefix_meet_on_one_replica(two: Two, tmp_path: Path
         assert await process.result() == "go on"
 
 
+PUSHES = """
+from inferlet import messaging
+
+
+async def main(topic):
+    messaging.push(topic, "here")
+"""
+
+
+@scenario
+async def test_topics_are_of_one_replica(two: Two, tmp_path: Path) -> None:
+    path = tmp_path / "pushes.py"
+    path.write_text(PUSHES, encoding="utf-8")
+    first, second = prefixes()
+    async with front(two.ports) as (_, url), connect(f"{url}/?prefix={first}") as client:
+        process = await client.launch(await client.upload(path), input="jobs")
+        await process.result()
+        for prefix, expected in ((first, [("jobs", 1)]), (second, [])):
+            async with connect(f"{url}/?prefix={prefix}") as other:
+                assert [(info.topic, info.queued) for info in await other.topics()] == expected
+        assert await client.discard_topic("jobs") == 1
+
+
 @scenario
 async def test_every_replica_gives_the_tokens_of_one_engine(two: Two, tmp_path: Path) -> None:
     def alone() -> list[list[int]]:

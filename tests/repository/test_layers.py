@@ -69,7 +69,7 @@ SERVER_LAYERS = [
     {"config.rs"},
     {"address_share.rs"},
     {"client_places.rs", "protocol/", "wire/"},
-    {"registry/", "processes.rs", "processes/", "uploads.rs", "http_in/places.rs", "http_in/route.rs"},
+    {"registry/", "processes.rs", "processes/", "uploads.rs", "http_in/framing.rs", "http_in/places.rs", "http_in/route.rs"},
     {"http_in/instances.rs"},
     {"state.rs"},
     {"directory.rs", "handshake.rs", "http.rs", "connection/attachments.rs", "connection/links.rs", "connection/writer.rs"},

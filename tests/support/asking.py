@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -43,3 +44,16 @@ def ask(port: int, path: str, method: str = "GET", body: Any = None, **headers: 
         connection.request(method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
         response = connection.getresponse()
         return Answer(response.status, dict(response.headers), response.read())
+
+
+def said_to(port: int, text: str) -> bytes:
+    """What comes back for bytes, until the server ends the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
+        client.sendall(text.encode())
+        parts = []
+        try:
+            while part := client.recv(1 << 16):
+                parts.append(part)
+        except ConnectionResetError:
+            pass
+        return b"".join(parts)

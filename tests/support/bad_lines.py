@@ -4,6 +4,7 @@ served as before.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -28,20 +29,34 @@ HONEST = python_source(
 
 
 @dataclass
-class World:
-    """A running engine, and the program that is given a body which fails."""
+class Others:
+    """A running engine, and somebody else who uses it."""
 
     engine: Engine
-    program: str
-    """Its text, with `{body}` in it; it returns the code and the message that the body met."""
-    given: dict[str, Any]
-    """Its input."""
     usual: list[int] = field(init=False)
     """What somebody else is told while nothing is wrong."""
 
     def __post_init__(self) -> None:
         self.usual = finish(self.launch_honest()).value
         assert len(self.usual) == 4
+
+    def launch_honest(self) -> Process:
+        """Somebody else's program, which returns what is usual."""
+        return self.engine.launch(HONEST, input=None, username="honest")
+
+    def serves_others(self) -> bool:
+        """Whether somebody else is served as ever."""
+        return finish(self.launch_honest()).value == self.usual
+
+
+@dataclass
+class World(Others):
+    """The same, with the program that is given a body which fails."""
+
+    program: str
+    """Its text, with `{body}` in it; it returns the code and the message that the body met."""
+    given: dict[str, Any]
+    """Its input."""
 
     def met(self, case: Case, username: str = "mallory") -> tuple[str, str]:
         """The code and the message that a program met."""
@@ -60,14 +75,6 @@ class World:
             return outcome.code, outcome.message or ""
         assert isinstance(outcome.value, dict), f"{case['line']}: nothing failed, and it returned {outcome.value!r}"
         return outcome.value["code"], outcome.value["message"]
-
-    def launch_honest(self) -> Process:
-        """Somebody else's program, which returns what is usual."""
-        return self.engine.launch(HONEST, input=None, username="ada")
-
-    def serves_others(self) -> bool:
-        """Whether somebody else is served as ever."""
-        return finish(self.launch_honest()).value == self.usual
 
 
 def read_cases(file: Path) -> list[Case]:
@@ -95,11 +102,25 @@ def check_met(case: Case, code: str, message: str) -> None:
     assert [word for word in case.get("words", []) if word not in message] == [], message
 
 
-def check_held(case: Case) -> None:
-    """The test that shows how a line ends in no error is there."""
+def check_refused(case: Case, said: bytes) -> None:
+    """The one answer to what smuggles is an error; what follows it was not taken for a request."""
+    head, _, body = said.partition(b"\r\n\r\n")
+    tell(case["line"], head.decode("latin-1").partition("\r\n")[0] + " " + body.decode("latin-1"))
+    assert head.split(b" ")[1:2] == [str(case["status"]).encode()], said
+    assert b"connection: close" in head.lower(), said
+    assert said.count(b"HTTP/1.1 ") == 1 + body.count(b"as HTTP/1.1 has"), said
+    error = json.loads(body)["error"]
+    assert error["code"] == case["code"], said
+    assert [word for word in case.get("words", []) if word not in error["message"]] == [], said
+
+
+def check_held(case: Case, *words: str) -> None:
+    """The test that shows how a line ends in no error is there, and has these words."""
     path, _, name = case["holds"].partition("::")
     tell(case["line"], f"no error: {case['holds']}")
-    assert re.search(rf"\b(?:def|fn) {name}\(", (ROOT / path).read_text(encoding="utf-8"))
+    found = re.search(rf"\b(?:def|fn) {name}\(.*?(?:\n\n\n|\n}}\n|\Z)", (ROOT / path).read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    assert [word for word in words if word not in found[0]] == []
 
 
 def check_lines(cases: list[Case], *kinds: str) -> None:

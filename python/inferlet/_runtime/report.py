@@ -110,7 +110,7 @@ def _refusal(error: OSError) -> InferletError | None:
 
 _SCRATCH = "/scratch"
 # The C library knows of a write that failed only that it did.
-_REFUSED = frozenset({errno.EDQUOT, errno.ENOMEM, errno.EIO})
+_REFUSED = frozenset({errno.EDQUOT, errno.ENOMEM, errno.EIO, errno.ENAMETOOLONG})
 
 
 def _code(error: BaseException, own_files: Collection[str]) -> str | None:

@@ -457,20 +457,14 @@ impl Client {
 
     /// Offers an MCP server to the programs that this connection launches, and to their children, by a name. The
     /// process is started when a program asks for the server, and ends with the connection. A server of the operator
-    /// with that name gives way, and so does one that was registered by it before.
+    /// with that name gives way, and so does one that was registered by it before. Where this is dropped before the
+    /// server has answered, the server is registered with its command, or is not at all, as if this had been waited
+    /// for; its process ends with the connection in any case.
     ///
     /// # Errors
     /// `invalid-name`, and `limit-mcp-calls` where there are too many; a server that had the name before stays then.
     pub async fn register_mcp_server(&self, name: &str, command: McpCommand) -> Result<(), Error> {
-        let mcp = &self.connection.shared.mcp;
-        let before = mcp.set(name, Some(command));
-        let registered = self
-            .ask("register_mcp_server", json!({ "name": name }))
-            .await;
-        if registered.is_err() {
-            mcp.set(name, before);
-        }
-        registered.map(drop)
+        self.connection.register(name, command).await
     }
 
     /// Takes an MCP server back: programs find it no more.

@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use crate::error::Error;
 use crate::error_codes::ErrorCode;
 use crate::frame_gate::TooLong;
-use crate::mcp::McpServers;
+use crate::mcp::{McpCommand, McpServers};
 use crate::opening::Socket;
 use crate::shared::{Answer, Expected, Shared, Unclaimed, Waiting};
 use crate::sync::lock;
@@ -91,6 +91,19 @@ impl Connection {
             Answer::Attached(unclaimed) => Ok(unclaimed),
             Answer::Plain(_) => Err(Error::protocol("an answer without a process")),
         }
+    }
+
+    /// Registers an MCP server by a name. Where this is dropped once it is sent, the answer still says whether there is
+    /// one.
+    pub(crate) async fn register(&self, name: &str, command: McpCommand) -> Result<(), Error> {
+        let asked = fields(serde_json::json!({ "name": name }));
+        let expected = Expected::Register {
+            name: name.to_owned(),
+            command: Some(command),
+        };
+        self.ask("register_mcp_server", asked, expected)
+            .await
+            .map(drop)
     }
 
     /// Lets go of a process. What was read of it is acknowledged before.

@@ -13,13 +13,13 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::error::Error;
 use crate::error_codes::ErrorCode;
 use crate::event::event_of;
-use crate::mcp::McpServers;
+use crate::mcp::{McpCommand, McpServers};
 use crate::stream::{Acknowledged, Stream};
 use crate::sync::lock;
 use crate::wire::{Fields, encode, error_of, fields, number_of};
 
 /// What an answer sets up before what comes right behind it is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Expected {
     /// Nothing.
     Plain,
@@ -29,6 +29,13 @@ pub(crate) enum Expected {
     Attach { window_bytes: u64, after_seq: u64 },
     /// The end of the stream of a process.
     Detach { pid: u64 },
+    /// An MCP server of that name. Its command is taken up as the request begins, since the server of Pie may start it
+    /// before it answers. From then on this is the command that had the name before, for the case that none is
+    /// registered.
+    Register {
+        name: String,
+        command: Option<McpCommand>,
+    },
 }
 
 /// The answer to a request that went well.
@@ -155,12 +162,15 @@ impl Shared {
     pub(crate) fn open(
         &self,
         id: u64,
-        expected: Expected,
+        mut expected: Expected,
         place: OwnedSemaphorePermit,
     ) -> Result<Waiting, Error> {
         let mut state = lock(&self.state);
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
+        }
+        if let Expected::Register { name, command } = &mut expected {
+            *command = self.mcp.set(name, command.take());
         }
         let (caller, waiting) = oneshot::channel();
         let request = Request {
@@ -175,7 +185,9 @@ impl Shared {
     /// Forgets a request that was not sent.
     pub(crate) fn forget(&self, id: u64) {
         let request = lock(&self.state).requests.remove(&id);
-        drop(request);
+        if let Some(request) = request {
+            self.not_made(request.expected);
+        }
         self.changed.notify_waiters();
     }
 
@@ -274,7 +286,10 @@ impl Shared {
             return Ok(());
         };
         let made = match (error, fields.remove("ok")) {
-            (Some(error), _) => Ok(Err(error)),
+            (Some(error), _) => {
+                self.not_made(request.expected);
+                Ok(Err(error))
+            }
             (None, Some(Value::Object(ok))) => self.made(request.expected, ok).map(Ok),
             _ => Err(Error::protocol(format_args!(
                 "an answer to the request {id} with neither a result nor an error"
@@ -311,10 +326,17 @@ impl Shared {
         Ok(Some(request))
     }
 
+    /// What was set up with a request that comes to nothing is taken back.
+    fn not_made(&self, expected: Expected) {
+        if let Expected::Register { name, command } = expected {
+            self.mcp.set(&name, command);
+        }
+    }
+
     /// What an answer sets up.
     fn made(self: &Arc<Self>, expected: Expected, ok: Fields) -> Result<Answer, Error> {
         let (window_bytes, after_seq, launch_seed, undo) = match expected {
-            Expected::Plain => return Ok(Answer::Plain(ok)),
+            Expected::Plain | Expected::Register { .. } => return Ok(Answer::Plain(ok)),
             Expected::Detach { pid } => {
                 self.detached(pid);
                 return Ok(Answer::Plain(ok));

@@ -534,6 +534,78 @@ async fn an_mcp_server_that_cannot_be_started_says_why() {
     assert!(text.starts_with("it cannot be started"), "{text}");
 }
 
+/// Begins to register a server, and gives that up once the request is sent, which is given back.
+async fn given_up(client: &Client, peer: &mut Peer, command: &str, args: &[&str]) -> Value {
+    let server = McpCommand {
+        command: command.to_owned(),
+        args: args.iter().map(|text| (*text).to_owned()).collect(),
+        ..McpCommand::default()
+    };
+    tokio::select! {
+        biased;
+        request = peer.expect("register_mcp_server") => request,
+        registered = client.register_mcp_server("files", server) => panic!("{registered:?}"),
+    }
+}
+
+/// Starts what is registered, which has to be a server that says what it is told.
+async fn echoes(peer: &mut Peer, link: u64) {
+    let start = json!({ "type": "mcp_start", "link": link, "server": "files" });
+    peer.tell(start).await;
+    let line = json!({ "type": "mcp_line", "link": link, "text": r#"{"id":1}"# });
+    peer.tell(line.clone()).await;
+    assert_eq!(peer.expect("mcp_line").await, line);
+}
+
+#[tokio::test]
+async fn a_registration_that_is_given_up_is_made_as_a_whole_or_not_at_all() {
+    let (client, mut peer) = connected().await;
+    let refused = given_up(&client, &mut peer, "cat", &[]).await;
+    peer.refuse(&refused, "limit-mcp-calls").await;
+    peer.tell(json!({ "type": "mcp_start", "link": 1, "server": "files" }))
+        .await;
+    let ended = peer.expect("mcp_end").await;
+    assert_eq!(ended["text"], "this client has no such server");
+    let made = given_up(&client, &mut peer, "cat", &[]).await;
+    peer.answer(&made, json!({})).await;
+    echoes(&mut peer, 2).await;
+    // One that is refused takes no place, nor does one that was never sent.
+    let refused = given_up(&client, &mut peer, "/nowhere/at/all", &[]).await;
+    peer.refuse(&refused, "limit-mcp-calls").await;
+    echoes(&mut peer, 3).await;
+    drop(client.register_mcp_server("files", McpCommand::default()));
+    echoes(&mut peer, 4).await;
+}
+
+#[tokio::test]
+async fn a_server_whose_registration_was_given_up_ends_with_its_client() {
+    let folder = std::env::temp_dir().join(format!("pie-client-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let pipe = folder.join("alive");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&pipe)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let (client, mut peer) = connected().await;
+    // The pipe ends with the last process that has it.
+    let script = r#"exec 3> "$0"; echo '{"id":7}'; exec cat"#;
+    let path = pipe.to_str().unwrap();
+    let request = given_up(&client, &mut peer, "sh", &["-c", script, path]).await;
+    peer.answer(&request, json!({})).await;
+    let reading = pipe.clone();
+    let alive = tokio::task::spawn_blocking(move || std::fs::read(reading).unwrap());
+    peer.tell(json!({ "type": "mcp_start", "link": 1, "server": "files" }))
+        .await;
+    assert_eq!(peer.expect("mcp_line").await["text"], r#"{"id":7}"#);
+    drop(client);
+    peer.expect("closed").await;
+    drop(peer);
+    let ended = tokio::time::timeout(PATIENCE, alive).await;
+    assert_eq!(ended.unwrap().unwrap(), b"");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// Registers a server that never reads.
 async fn deaf(client: &Client, peer: &mut Peer) {
     let server = McpCommand {

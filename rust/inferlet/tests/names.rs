@@ -12,6 +12,7 @@ mod present {
     use inferlet::Adapter as _;
     use inferlet::AnyJson as _;
     use inferlet::Arguments as _;
+    use inferlet::Child as _;
     use inferlet::Constrain as _;
     use inferlet::Context as _;
     use inferlet::Ebnf as _;
@@ -26,6 +27,7 @@ mod present {
     use inferlet::Schema as _;
     use inferlet::SubscriptionExt as _;
     use inferlet::adapter::Adapter as _;
+    use inferlet::call as _;
     use inferlet::chat as _;
     use inferlet::chat::Event::Delta as _;
     use inferlet::chat::Event::Done as _;
@@ -34,6 +36,7 @@ mod present {
     use inferlet::inference::ForwardPass as _;
     use inferlet::inference::Grammar as _;
     use inferlet::inference::Matcher as _;
+    use inferlet::launch as _;
     use inferlet::main as _;
     use inferlet::mcp as _;
     use inferlet::messaging as _;

@@ -85,7 +85,7 @@ function reason(name: string, path: string | undefined): InferletError | undefin
   if (why === undefined) return undefined;
   if (why.code === 'files-off') return name === 'no-entry' && path?.startsWith('/scratch') ? why : undefined;
   if (why.code === 'files-stalled') return name === 'io' ? why : undefined;
-  return name === 'quota' || name === 'insufficient-memory' ? why : undefined;
+  return name === 'quota' || name === 'insufficient-memory' || name === 'name-too-long' ? why : undefined;
 }
 
 /** Calls the engine; what fails throws as Node does. */

@@ -10,7 +10,7 @@ use tungstenite::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, 
 
 use crate::auth::Presented;
 use crate::config::Origin;
-use crate::http_in::route;
+use crate::http_in::{framing, route};
 use crate::protocol::outgoing;
 use crate::state::{Phase, ServerState};
 use crate::wire::Wire;
@@ -77,10 +77,16 @@ async fn upgraded(wire: &mut Wire, peer: IpAddr, shared: &ServerState) -> Option
     shown.map(Begun::WebSocket)
 }
 
-/// Where the head of a request ends.
+/// Where the head of a request ends: behind an empty line, be it one of a line feed alone, which is refused.
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
-    let end = bytes.windows(4).position(|end| end == b"\r\n\r\n");
-    end.map(|at| at + 4)
+    let behind = |line: &[u8]| {
+        let at = bytes.windows(line.len()).position(|end| end == line);
+        at.map(|at| at + line.len())
+    };
+    [behind(b"\n\r\n"), behind(b"\n\n")]
+        .into_iter()
+        .flatten()
+        .min()
 }
 
 /// An answer after which the connection ends.
@@ -122,6 +128,8 @@ impl Reply {
 /// Reads the head of a request.
 fn read(head: &[u8]) -> Result<Request, Reply> {
     let bad = |what: &str| Reply::new(StatusCode::BAD_REQUEST, what);
+    let violated = |error: Error| refused(StatusCode::BAD_REQUEST, &error);
+    framing::check_lines(head).map_err(violated)?;
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut fields);
     match parsed.parse(head) {
@@ -129,6 +137,8 @@ fn read(head: &[u8]) -> Result<Request, Reply> {
         Ok(httparse::Status::Partial) => return Err(bad("the request is cut off")),
         Err(error) => return Err(bad(&format!("this is not an HTTP request: {error}"))),
     }
+    // The body is not read, but somebody in front may have read its end elsewhere.
+    framing::body_length(parsed.version == Some(1), parsed.headers).map_err(violated)?;
     let mut request = Request::new(());
     *request.version_mut() = match parsed.version {
         Some(1) => Version::HTTP_11,
@@ -298,10 +308,15 @@ fn is_embedded_elsewhere(headers: &HeaderMap) -> bool {
 }
 
 fn forbidden(error: &Error) -> Reply {
+    refused(StatusCode::FORBIDDEN, error)
+}
+
+/// An error as JSON.
+fn refused(status: StatusCode, error: &Error) -> Reply {
     let body = json!({ "error": outgoing::error_object(error) });
     Reply {
         content_type: "application/json",
-        ..Reply::new(StatusCode::FORBIDDEN, body.to_string())
+        ..Reply::new(status, body.to_string())
     }
 }
 
@@ -413,6 +428,10 @@ mod tests {
             "GET / HTTP/2.0\r\n\r\n",
             "GET / HTTP/1.1\r\nno colon\r\n\r\n",
             "\u{16}\u{3}\u{1}\r\n\r\n",
+            "GET / HTTP/1.1\nHost: a\n\n",
+            "GET / HTTP/1.1\r\nA: b\r\n c: d\r\n\r\n",
+            "GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
             &format!(
                 "GET / HTTP/1.1\r\n{}\r\n",
                 "a: b\r\n".repeat(MAX_FIELDS + 1)

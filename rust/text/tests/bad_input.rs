@@ -132,7 +132,11 @@ fn bad_templates() -> Vec<(&'static str, String, &'static str)> {
             "{% from 'os' import system %}{{ system('id') }}".to_owned(),
             "",
         ),
-        ("a function of Python", "{{ __import__('os') }}".to_owned(), ""),
+        (
+            "a function of Python",
+            "{{ __import__('os') }}".to_owned(),
+            "",
+        ),
         (
             "a class behind a text",
             "{{ ''.__class__.__mro__ }}".to_owned(),

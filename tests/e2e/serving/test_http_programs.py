@@ -14,7 +14,9 @@ import pytest
 from pie import _engine
 from support import asking
 from support.asking import Answer
+from support.bad_lines import Case, check_refused, of, read_cases
 from support.command import pie
+from support.launching import ROOT
 from support.serving import Served, client_of, ended, pages_in_use, scenario, serving
 
 TELLS = """
@@ -53,6 +55,8 @@ async def fetch(request):
     return Response("hello", headers=headers)
 """
 
+SMUGGLED = read_cases(ROOT / "tests/e2e/bad_world.toml")
+
 SERVES_NOTHING = "def main(input):\n    return 1\n"
 
 
@@ -65,6 +69,21 @@ def install(served: Served, folder: Path, text: str, name: str, *options: str) -
     (folder / f"{name}.py").write_text(text)
     done = pie("install", f"{name}.py", "--server", served.url, *options, cwd=folder)
     assert done.returncode == 0, done.stderr
+
+
+@of(SMUGGLED, "raw")
+def test_what_smuggles_is_refused(server: Served, tmp_path: Path, case: Case) -> None:
+    if asking.ask(server.port, "/http/answering/empty").status == 404:
+        path = ROOT / "tests/e2e/answering/answering.py"
+        done = pie("install", str(path), "--http", "--server", server.url)
+        assert done.returncode == 0, done.stderr
+    check_refused(case, asking.said_to(server.port, case["raw"].replace(" /", " /http/answering/")))
+    if not case.get("begun"):
+        # Where no program is asked, too.
+        said = asking.said_to(server.port, case["raw"].replace("/length", "/healthz").replace("/count", "/healthz"))
+        assert said.startswith(b"HTTP/1.1 400 "), said
+        assert said.count(b"\r\nContent-Length: ") == 1, said
+    assert ask(server, "/http/answering/empty").status == 204
 
 
 def test_an_installed_program_is_asked_by_its_name(server: Served, tmp_path: Path) -> None:

@@ -111,6 +111,28 @@ impl Filesystem<'_> {
         done.inspect_err(|_| self.files.refusals().forget())
     }
 
+    /// A path that may be looked up.
+    fn checked(&self, path: String) -> FsResult<PathBuf> {
+        self.check(&path)?;
+        Ok(PathBuf::from(path))
+    }
+
+    fn check(&self, path: &str) -> FsResult<()> {
+        let n_bytes = path.len();
+        if n_bytes > MAX_PATH_BYTES {
+            let message = format!(
+                "a path of {n_bytes} bytes is longer than {MAX_PATH_BYTES}, the most that one may have; give a shorter one"
+            );
+            let refused = Error::new(pie_core::ErrorCode::LimitFiles, message);
+            let refusals = self.files.refusals();
+            return Err(refusals.refused(refused, ErrorCode::NameTooLong));
+        }
+        if path.contains('\0') {
+            return Err(ErrorCode::Invalid.into());
+        }
+        Ok(())
+    }
+
     /// What is held for a stream or a listing, for which the engine holds so many bytes.
     fn holding(&self, n_bytes: usize) -> FsResult<Holding> {
         let holding = self.files.holding(n_bytes);
@@ -186,21 +208,6 @@ fn plain_now<T>(
         tracing::error!("a call on files waited where it may block");
         Err(ErrorCode::Io.into())
     })
-}
-
-/// A path that may be looked up.
-fn checked(path: String) -> FsResult<PathBuf> {
-    if path.len() > MAX_PATH_BYTES {
-        return Err(ErrorCode::NameTooLong.into());
-    }
-    if path.contains('\0') {
-        return Err(ErrorCode::Invalid.into());
-    }
-    Ok(PathBuf::from(path))
-}
-
-fn check(path: &str) -> FsResult<()> {
-    checked(path.to_owned()).map(drop)
 }
 
 fn wanted(
@@ -364,7 +371,7 @@ impl HostDescriptor for Filesystem<'_> {
         fd: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let path = checked(path)?;
+        let path = self.checked(path)?;
         self.change_dir(&fd, move |change, dir| change.create_dir(dir, &path))
             .await
     }
@@ -380,7 +387,7 @@ impl HostDescriptor for Filesystem<'_> {
         flags: PathFlags,
         path: String,
     ) -> FsResult<DescriptorStat> {
-        check(&path)?;
+        self.check(&path)?;
         self.plain(&fd, async move |plain, fd| {
             plain.stat_at(fd, flags, path).await
         })
@@ -395,7 +402,7 @@ impl HostDescriptor for Filesystem<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        check(&path)?;
+        self.check(&path)?;
         self.plain(&fd, async move |plain, fd| {
             plain
                 .set_times_at(fd, flags, path, accessed, modified)
@@ -424,7 +431,7 @@ impl HostDescriptor for Filesystem<'_> {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
-        let what = (checked(path)?, wanted(path_flags, open_flags, flags)?);
+        let what = (self.checked(path)?, wanted(path_flags, open_flags, flags)?);
         let dir = self.open(&fd)?;
         let opened = match dir.is_in_scratch() {
             true => self.open_in_scratch(dir.changeable_dir()?, what).await?,
@@ -434,7 +441,7 @@ impl HostDescriptor for Filesystem<'_> {
     }
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
-        check(&path)?;
+        self.check(&path)?;
         self.plain(&fd, async move |plain, fd| {
             plain.readlink_at(fd, path).await
         })
@@ -446,7 +453,7 @@ impl HostDescriptor for Filesystem<'_> {
         fd: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let path = checked(path)?;
+        let path = self.checked(path)?;
         self.change_dir(&fd, move |change, dir| change.remove_dir(dir, &path))
             .await
     }
@@ -462,7 +469,7 @@ impl HostDescriptor for Filesystem<'_> {
         if old.is_in_scratch() != new.is_in_scratch() {
             return Err(ErrorCode::CrossDevice.into());
         }
-        let (old_path, new_path) = (checked(old_path)?, checked(new_path)?);
+        let (old_path, new_path) = (self.checked(old_path)?, self.checked(new_path)?);
         let new = new.changeable_dir()?;
         let work = move |change: &mut Change<'_>, old: &File| {
             change.rename((old, &old_path), (new.open().file(), &new_path))
@@ -476,13 +483,13 @@ impl HostDescriptor for Filesystem<'_> {
         target: String,
         path: String,
     ) -> FsResult<()> {
-        let (target, path) = (checked(target)?, checked(path)?);
+        let (target, path) = (self.checked(target)?, self.checked(path)?);
         self.change_dir(&fd, move |change, dir| change.link(&target, dir, &path))
             .await
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        let path = checked(path)?;
+        let path = self.checked(path)?;
         self.change_dir(&fd, move |change, dir| change.remove_file(dir, &path))
             .await
     }
@@ -509,7 +516,7 @@ impl HostDescriptor for Filesystem<'_> {
         flags: PathFlags,
         path: String,
     ) -> FsResult<MetadataHashValue> {
-        check(&path)?;
+        self.check(&path)?;
         self.plain(&fd, async move |plain, fd| {
             plain.metadata_hash_at(fd, flags, path).await
         })

@@ -20,6 +20,17 @@
 //! | bytes of a call and of its answer | the limits of the process; a line that no process may have is never kept |
 //! | time to start, and of a call | `mcp.NAME.start_s`, `limits.mcp_call_s` |
 //! | memory | a charge of the user for each call, and for its answer until it is taken; what waits for a server, by [`outgoing`] |
+//!
+//! # Why this is not `rmcp`
+//!
+//! The SDK of the protocol for Rust has transports for processes, HTTP and any stream of bytes, and takes a client for
+//! HTTP and a transport of one's own. What is bounded above lies in just these: pipes whose lines have a most length
+//! and keep the id of one that is longer ([`line`]), a process that ends with its engine and all that it has started
+//! ([`starter`], [`group`]), HTTP by [`crate::network`] with the limits of a call, which follows no redirect
+//! ([`web`]), and the connection of a client ([`relay`]). Each would be ours beside it. What would be left to it is
+//! [`rpc`] and [`waiting`], and there a transport of `rmcp` gives messages as values of its types. Programs get results
+//! as the server wrote them, charged by their bytes, and lists are put together as text ([`listing`]). The page
+//! `docs/internals/processes.md` has more.
 
 pub(crate) mod call;
 pub(crate) mod clients;

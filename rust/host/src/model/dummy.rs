@@ -115,10 +115,7 @@ fn move_pages(
 ///
 /// # Errors
 /// `invalid-argument` for a reply that cannot be encoded.
-pub(super) fn driver(
-    model: &Model,
-    script: Vec<(String, String)>,
-) -> Result<dummy::Driver, Error> {
+pub(super) fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver, Error> {
     let driver = dummy::Driver::new(
         model.name(),
         model.vocab_size(),

@@ -38,6 +38,12 @@ impl Refusals {
         }
     }
 
+    /// The same of what the engine refuses by a number of its own.
+    pub(crate) fn refused(&self, error: Error, number: types::ErrorCode) -> FsError {
+        lock(&self.0).last = Some(error);
+        number.into()
+    }
+
     /// The same, of a stream.
     pub(super) fn stream_failed(&self, fault: Fault) -> StreamError {
         self.note(&fault);

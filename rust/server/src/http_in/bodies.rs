@@ -1,6 +1,7 @@
 //! Both bodies of a request on their way: bounded in bytes and in time.
 
 use std::any::Any;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -82,7 +83,7 @@ impl Body for RequestBody {
         this.due = None;
         match frame {
             None => Poll::Ready(None),
-            Some(Err(_)) => this.failed(broken_off()),
+            Some(Err(error)) => this.failed(broken(&error)),
             Some(Ok(frame)) => {
                 let n_bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
                 this.n_bytes = this.n_bytes.saturating_add(n_bytes);
@@ -235,9 +236,24 @@ pub(super) fn no_head(limit: Duration) -> Error {
     )
 }
 
-fn broken_off() -> Error {
-    Error::new(
-        ErrorCode::ClientGone,
-        "the client has gone, or broke HTTP, before it had sent all of the request; stop working on it",
+/// The error of a body that ends before its end.
+fn broken(error: &hyper::Error) -> Error {
+    let cause = std::error::Error::source(error);
+    match cause.and_then(|cause| cause.downcast_ref::<io::Error>()) {
+        Some(cause) if is_violation(cause.kind()) => {
+            Error::new(ErrorCode::ProtocolError, cause.to_string())
+        }
+        _ => Error::new(
+            ErrorCode::ClientGone,
+            "the client has gone before it had sent all of the request; stop working on it",
+        ),
+    }
+}
+
+/// Whether it is said of what the client sent, and not of its connection.
+fn is_violation(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
     )
 }

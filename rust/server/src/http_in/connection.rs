@@ -23,6 +23,8 @@ use super::bodies::{
     AnswerOut, Around, BodyBounds, Outgoing, RequestBody, WhenGone, fault, no_head, too_long,
 };
 use super::due::{Due, Timed, overdue};
+use super::framing::MAX_HEADERS;
+use super::input::{CheckedInput, RefusedHead};
 use super::instances::{AskedProgram, Launchpad};
 use super::places::{Connected, RequestPlace};
 use super::refusal;
@@ -33,14 +35,15 @@ use crate::config::MountedProgram;
 use crate::http::Gate;
 use crate::names;
 use crate::state::{Phase, ServerState};
+use crate::sync::lock;
 use crate::wire::Wire;
 
 /// Why a process is ended that works for a client which has gone.
 const CLIENT_GONE: &str = "the client of its request has gone";
-/// Header fields of one request.
-const MAX_HEADERS: usize = 256;
-/// How many times the bytes of a head a connection holds: one that is too long is read, to say so.
+/// How many times the bytes of a head are read: one that is too long is read, to say so.
 const HEADS: usize = 2;
+/// Buffers of a connection: of a head that is not whole, of what hyper reads, and of what it writes.
+const BUFFERS: u64 = 3;
 /// What a header takes on the wire beside its name and its value.
 const HEADER_BYTES: usize = 4;
 /// Where a program stands at the server, for those that write links.
@@ -73,12 +76,14 @@ pub(crate) async fn serve(
     let config = &shared.config;
     let buffer_bytes = HEADS * config.http_header_bytes;
     let nobody = shared.host.budget().account("");
-    let Ok(charge) = nobody.charge(Purpose::Frame, 2 * buffer_bytes as u64) else {
+    let Ok(charge) = nobody.charge(Purpose::Frame, BUFFERS * buffer_bytes as u64) else {
         tracing::warn!("the engine has no memory left for one more connection");
         return;
     };
     let (read, write, ahead) = wire.into_parts();
-    let stream = ClientStream::new((read, write), ahead, config.http_idle, (place, charge));
+    let refused = RefusedHead::default();
+    let input = CheckedInput::new(ahead, buffer_bytes, refused.clone());
+    let stream = ClientStream::new((read, write), input, config.http_idle, (place, charge));
     let mut builder = http1::Builder::new();
     builder
         .timer(Clock)
@@ -93,7 +98,14 @@ pub(crate) async fn serve(
     });
     let service = service_fn(move |request| {
         let client = asked.clone();
-        async move { Ok::<_, Infallible>(client.answer(request).await) }
+        // It is taken at once: while a request is worked on, the head behind it may be refused.
+        let fault = lock(&refused).take();
+        async move {
+            Ok::<_, Infallible>(match fault {
+                Some(error) => refusal::closing(&error),
+                None => client.answer(request).await,
+            })
+        }
     });
     let mut connection = pin!(builder.serve_connection(stream, service));
     let mut phase = shared.phase.subscribe();
@@ -170,7 +182,7 @@ impl Client {
         }
         match self.asked(request).await {
             Ok(response) => response,
-            Err(Refusal { error, is_of_body }) if is_of_body => refusal::of_body(&error),
+            Err(Refusal { error, is_of_body }) if is_of_body => refusal::closing(&error),
             Err(Refusal { error, .. }) => refusal::response(&error),
         }
     }
@@ -212,17 +224,18 @@ impl Client {
         let going = Going(process);
         let answered = tokio::select! {
             biased;
-            answered = timeout_at(until, self.head(asking, pad, again)) => match answered {
-                Ok(Ok(answered)) => answered,
-                Ok(Err(error)) => return Err(going.failed(error).into()),
-                Err(_) => return Err(going.ended(no_head(limit)).into()),
-            },
+            // First: a program that fails of it answers the same error, in other words.
             error = fault(told) => {
                 return Err(Refusal {
                     error: going.ended(error),
                     is_of_body: true,
                 });
             }
+            answered = timeout_at(until, self.head(asking, pad, again)) => match answered {
+                Ok(Ok(answered)) => answered,
+                Ok(Err(error)) => return Err(going.failed(error).into()),
+                Err(_) => return Err(going.ended(no_head(limit)).into()),
+            },
         };
         let timed = Timed::new(&self.due, config.http_whole.map(|limit| began + limit));
         let timed = timed.unless(revoked(self.shared.clone(), identity));

@@ -2,7 +2,8 @@
 //! serves nothing else (`pie run --port`).
 //!
 //! A connection whose first bytes ask for such a path is handed over by `http` before its head is read. From there on
-//! hyper reads it ([`connection`], over [`stream`]). A request finds its program by its path ([`route`]) and its place
+//! hyper reads it ([`connection`], over [`stream`]), once its lines, lengths and codings leave no doubt where it ends
+//! ([`framing`], [`input`]). A request finds its program by its path ([`route`]) and its place
 //! among all others ([`places`]), and is answered by an instance ([`instances`]), through which both bodies pass part
 //! by part ([`bodies`]). What goes wrong is a status with the code of the error as JSON ([`refusal`]). In a browser all
 //! programs of a server are neighbours, and are kept apart ([`apart`]).
@@ -19,6 +20,8 @@ mod apart;
 mod bodies;
 mod connection;
 mod due;
+pub(crate) mod framing;
+mod input;
 pub(crate) mod instances;
 pub(crate) mod places;
 mod refusal;

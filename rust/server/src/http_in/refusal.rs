@@ -44,8 +44,9 @@ pub(super) fn response(error: &Error) -> Response<Outgoing> {
     of_status(status(error.code), error)
 }
 
-/// The same to a request whose body did not come in time, or is too long: what is left of it is not read.
-pub(super) fn of_body(error: &Error) -> Response<Outgoing> {
+/// The same to a request that is not as HTTP has it, or whose body did not come in time or is too long: the connection
+/// ends with it, and what is left is not read.
+pub(super) fn closing(error: &Error) -> Response<Outgoing> {
     let status = match error.code {
         ErrorCode::LimitHttpTime => StatusCode::REQUEST_TIMEOUT,
         code => status(code),
@@ -150,7 +151,7 @@ mod tests {
         assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
         assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())));
         assert!(body.contains("\"limit-connections\""), "{body}");
-        let slow = of_body(&Error::new(ErrorCode::LimitHttpTime, ""));
+        let slow = closing(&Error::new(ErrorCode::LimitHttpTime, ""));
         assert_eq!(slow.status(), 408);
     }
 }

@@ -1,6 +1,6 @@
-//! The bytes of a connection, as hyper wants them: those that were read ahead first, and with a bound on how long a
-//! client may take nothing. At its end what the client still sends is thrown away for a moment: closing with bytes
-//! unread would take the last answer back.
+//! The bytes of a connection, as hyper wants them: checked ([`super::input`]), and with a bound on how long a client
+//! may take nothing. At its end what the client still sends is thrown away for a moment: closing with bytes unread
+//! would take the last answer back.
 
 use std::any::Any;
 use std::io;
@@ -12,6 +12,8 @@ use hyper::rt::{ReadBufCursor, Sleep, Timer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
+use super::input::{CheckedInput, Next};
+
 /// Bytes that are read at once.
 const STRIDE_BYTES: usize = 8 << 10;
 /// How long, and how much of, what a client still sends is thrown away.
@@ -22,9 +24,7 @@ const LINGER_BYTES: usize = 32 << 20;
 pub(super) struct ClientStream {
     /// None once it has ended.
     halves: Option<(OwnedReadHalf, OwnedWriteHalf)>,
-    /// What was read already is `ahead[start..]`.
-    ahead: Vec<u8>,
-    start: usize,
+    input: CheckedInput,
     /// How long the client may take nothing.
     patience: Duration,
     /// When that time is over; none while the client takes what it gets.
@@ -34,17 +34,16 @@ pub(super) struct ClientStream {
 }
 
 impl ClientStream {
-    /// A connection of which `ahead` was read already, and which keeps something as long as it is open.
+    /// A connection that keeps something as long as it is open.
     pub(super) fn new(
         halves: (OwnedReadHalf, OwnedWriteHalf),
-        ahead: Vec<u8>,
+        input: CheckedInput,
         patience: Duration,
         kept: impl Any + Send,
     ) -> Self {
         Self {
             halves: Some(halves),
-            ahead,
-            start: 0,
+            input,
             patience,
             stalled: None,
             kept: Some(Box::new(kept)),
@@ -96,23 +95,31 @@ impl hyper::rt::Read for ClientStream {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let most = buffer.remaining().min(STRIDE_BYTES);
-        if this.start < this.ahead.len() {
-            let n_bytes = most.min(this.ahead.len() - this.start);
-            buffer.put_slice(&this.ahead[this.start..this.start + n_bytes]);
-            this.start += n_bytes;
-            if this.start == this.ahead.len() {
-                (this.ahead, this.start) = (Vec::new(), 0);
+        loop {
+            match this.input.next(most) {
+                Ok(Next::Bytes(bytes)) => {
+                    buffer.put_slice(bytes);
+                    return Poll::Ready(Ok(()));
+                }
+                // Nobody has to be woken: the connection ends with the answer that says why.
+                Ok(Next::Over) => return Poll::Pending,
+                Ok(Next::More) => {}
+                Err(error) => {
+                    let invalid = io::ErrorKind::InvalidData;
+                    return Poll::Ready(Err(io::Error::new(invalid, error.message)));
+                }
             }
-            return Poll::Ready(Ok(()));
+            let mut bytes = [0; STRIDE_BYTES];
+            let mut read = ReadBuf::new(&mut bytes);
+            let Some((half, _)) = &mut this.halves else {
+                return Poll::Ready(Err(ended()));
+            };
+            ready!(Pin::new(half).poll_read(context, &mut read))?;
+            if read.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            this.input.add(read.filled());
         }
-        let mut bytes = [0; STRIDE_BYTES];
-        let mut read = ReadBuf::new(&mut bytes[..most]);
-        let Some((half, _)) = &mut this.halves else {
-            return Poll::Ready(Err(ended()));
-        };
-        ready!(Pin::new(half).poll_read(context, &mut read))?;
-        buffer.put_slice(read.filled());
-        Poll::Ready(Ok(()))
     }
 }
 

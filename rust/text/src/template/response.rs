@@ -301,10 +301,7 @@ mod tests {
             (field(json!({"open": []})), "has [] as `open`"),
             (field(json!({"open": many})), "as `open`"),
             (field(json!({"close": ["a", 5]})), "has 5 as `close`"),
-            (
-                field(json!({"close_pattern": ["a"]})),
-                "as `close_pattern`",
-            ),
+            (field(json!({"close_pattern": ["a"]})), "as `close_pattern`"),
             (field(json!({"content": "yaml"})), "the content \"yaml\""),
         ] {
             let refused = ResponseTemplate::read(&given).unwrap_err();

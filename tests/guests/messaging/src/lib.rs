@@ -45,6 +45,32 @@ enum Input {
     Raw {
         topic: String,
     },
+    Children {
+        program: String,
+        texts: [String; 2],
+    },
+}
+
+/// Children by the names that the crate itself has for them.
+async fn children(program: &str, [first, second]: [String; 2]) -> Result<Value> {
+    let child: inferlet::Child = inferlet::launch(program, json!({ "text": first }))?;
+    let called: u64 = inferlet::call(program, json!({ "text": second })).await?;
+    let waited: u64 = child.wait().await?;
+    let cancelled = inferlet::launch(program, json!({ "text": "" }))?;
+    cancelled.cancel();
+    // It may have ended before.
+    let ended = match cancelled.await {
+        Ok(value) => value,
+        Err(text) => json!(error_code(&text).map(|code| code.as_str().to_owned())),
+    };
+    let unknown = inferlet::call::<Value>("absent", json!({})).await;
+    let refused = unknown.err().and_then(|text| error_code(&text));
+    Ok(json!([
+        waited,
+        called,
+        ended,
+        refused.map(|code| code.as_str().to_owned())
+    ]))
 }
 
 #[inferlet::main]
@@ -97,6 +123,7 @@ async fn main(input: Input) -> Result<Value> {
         }
         Input::Raw { topic } => return raw(&topic),
         Input::Turns { topic, n } => return turns(&topic, n).await,
+        Input::Children { program, texts } => return children(&program, texts).await,
     }
     Ok(Value::Null)
 }

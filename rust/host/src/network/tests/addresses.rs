@@ -4,10 +4,13 @@
 use std::sync::atomic::Ordering;
 
 use pie_core::ErrorCode;
+use tokio::runtime::Handle;
 
 use super::server::{Server, ok};
 use super::{Scripted, fetch, process, process_with};
 use crate::Limits;
+use crate::budget::Budget;
+use crate::network::held::HeldNetwork;
 
 /// Hosts that mean this machine or a link-local address.
 const FORMS: [&str; 48] = [
@@ -156,6 +159,16 @@ async fn a_name_is_looked_up_once_and_its_checked_address_is_asked() {
             .contains("169.254.169.254, a link-local address"),
         "{error}"
     );
+    assert!(serves_others(&process, &server).await);
+}
+
+/// Whether somebody else's process in the engine of this one is served as ever.
+async fn serves_others(process: &HeldNetwork, server: &Server) -> bool {
+    let account = Budget::new(1 << 30, None).account("honest");
+    let (network, runtime) = (process.network.clone(), Handle::current());
+    let other = HeldNetwork::new(network, runtime, &Limits::default(), account);
+    let answered = fetch(&other, &format!("http://127.0.0.1:{}/", server.port)).await;
+    answered.is_ok_and(|(_, body)| body == b"x")
 }
 
 #[tokio::test]
