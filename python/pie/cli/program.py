@@ -35,7 +35,10 @@ def made_ready(project: Project) -> Component | Source:
     Raises the PieErrors of building.
     """
     from pie.bakery.build import needs_building, ready
+    from pie.bakery.dependencies import misnamed_list
 
+    if (misnamed := misnamed_list(project)) is not None:
+        warn(f"{misnamed} beside the program is not read; call it requirements.txt, and its packages are installed")
     if not needs_building(project):
         return ready(project)
     with working(f"Building {project.name}"):
