@@ -17,7 +17,10 @@ from pie.programs import Component, Source
 Program: TypeAlias = str | PathLike[str] | bytes | Component | Source
 """A path of a file or a project folder, the bytes of a built program, or what `source` makes of a text."""
 
-_CODE = re.compile(r"\n|^\s*(?:(?:export\s+)?(?:async\s+)?(?:def|function)\s+\w+\s*\(|(?:export\s+)?(?:const|let|var|class)\s+\w|import\s+\w|from\s+\S+\s+import\s|print\()")
+_CODE = re.compile(
+    r"\n|^\s*(?:(?:export\s+)?(?:(?:async\s+)?(?:def|function)\s+\w+\s*\(|(?:const|let|var|class)\s+\w)"
+    r"|import\s+\w|from\s+\S+\s+import\s|print\()"
+)
 """What code has, and the path of a program hardly."""
 _FILES: dict[str, tuple[Literal["python", "javascript"], str]] = {
     "python": ("python", "main.py"),
