@@ -85,7 +85,10 @@ impl Standstill {
         // What nothing could wake, or was cancelled, has not kept others waiting.
         let codes = [ErrorCode::Deadlock, ErrorCode::Cancelled];
         let is_effect = codes.iter().any(|effect| effect.as_str() == code);
-        let is_alone = state.processes.get(&pid).is_some_and(|entry| entry.is_alone);
+        let is_alone = state
+            .processes
+            .get(&pid)
+            .is_some_and(|entry| entry.is_alone);
         if is_effect || !is_alone {
             return;
         }
