@@ -32,6 +32,9 @@ __all__ = [
     "tool",
 ]
 
+_MAX_NAME_CHARS = 64
+"""A longer text is not the name of a tool."""
+
 
 class Event:
     """What the tokens of one `Decoder.feed` meant; match on the classes below."""
@@ -231,7 +234,9 @@ def _raw_choice(argument: str, choice: Choice) -> _tools.ToolChoice:
         case Tool(name=name) | {"function": {"name": str(name)}} | {"name": str(name)}:
             return _tools.ToolChoice_Named(_arguments.text(argument, name))
         case _:
-            return _arguments.refuse(argument, choice, '"auto", "none", "required", a tool, or {"name": ...}')
+            is_short = isinstance(choice, str) and len(choice) <= _MAX_NAME_CHARS
+            meant = f" (for the tool of that name {json.dumps({'name': choice})})" if is_short else ""
+            return _arguments.refuse(argument, choice, f'"auto", "none", "required", a tool, or {{"name": ...}}{meant}')
 
 
 def parse_call(model: Model, text: str) -> Event.Call | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from pie.cli.files import FileSink
@@ -36,7 +38,8 @@ def test_a_message_that_no_traceback_says_is_said(capsys: pytest.CaptureFixture[
     ("events", "printed"),
     [
         ([Event.Stdout("a", "text"), Event.Stdout("b", "text")], "ab"),
-        ([Event.Stdout('{"n":1}', "json"), Event.Stdout("2", "json")], '{"n":1}\n2'),
+        ([Event.Stdout('{"n":1}', "json"), Event.Stdout("2", "json")], '{"n":1}\n2\n'),
+        ([Event.Stdout('{"ready":true}', "json")], '{"ready":true}\n'),
         ([Event.Stdout("a"), Event.Stdout("2", "json"), Event.Stdout("b\n")], "a\n2\nb\n"),
         ([Event.Stdout("2", "json"), Event.Return("3")], "2\n3\n"),
         ([Event.Stdout("a", "text"), Event.Message("beside"), Event.Stdout("b", "text")], "ab"),
@@ -49,3 +52,25 @@ def test_values_stand_on_lines_of_their_own_and_texts_as_they_come(
     for event in events:
         printer.show(event)
     assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize(
+    ("events", "shown"),
+    [
+        ([Event.Stdout("2", "json"), Event.Stderr("Traceback\n")], "2\nTraceback\nerror[limit-cpu]: more than 60 s\n"),
+        ([Event.Stdout("a"), Event.Stderr("\nTraceback\n")], "a\nTraceback\nerror[limit-cpu]: more than 60 s\n"),
+        ([Event.Stdout("a")], "a\nerror[limit-cpu]: more than 60 s\n"),
+        ([Event.Stderr("a")], "a\nerror[limit-cpu]: more than 60 s\n"),
+    ],
+)
+def test_an_error_begins_a_line_and_leaves_none_empty(monkeypatch: pytest.MonkeyPatch, events: list[AnyEvent], shown: str) -> None:
+    pipe, error = io.StringIO(), io.StringIO()
+    parts: list[str] = []
+    for stream in (pipe, error):
+        monkeypatch.setattr(stream, "write", parts.append)
+    monkeypatch.setattr("sys.stdout", pipe)
+    monkeypatch.setattr("sys.stderr", error)
+    printer = Printer(FileSink(None))
+    for event in [*events, Event.Error("limit-cpu", "more than 60 s", None, "")]:
+        printer.show(event)
+    assert "".join(parts) == shown

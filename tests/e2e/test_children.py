@@ -428,6 +428,23 @@ def test_who_waits_for_whom_is_told_where_nothing_can_wake_them(quiet: Engine) -
         assert awaited in message
 
 
+FAILS = """
+from inferlet import messaging, runtime
+
+async def main(input):
+    if input == "fail":
+        raise ValueError("no results")
+    child = runtime.spawn(".", "fail")
+    return await messaging.pull("done")
+"""
+
+
+def test_who_waits_for_what_a_child_that_has_failed_would_have_sent_is_told_of_its_error(quiet: Engine) -> None:
+    outcome = alone(quiet, python_source(FAILS), {})
+    assert outcome.code == "deadlock"
+    assert "these ended with an error: process" in (outcome.message or "")
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_program_that_waits_for_itself_is_told_in_every_language(quiet: Engine, language: str) -> None:
     pull = {"op": "pull", "topic": "jobs"}

@@ -56,6 +56,26 @@ def test_an_example_prints_the_same_in_three_languages(name: str) -> None:
     assert len(outputs) == 1, outputs
 
 
+def test_a_program_that_reads_lines_gets_the_json_that_is_sent_before_the_program_waits(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(
+        "from inferlet import session\nasync def main():\n    session.send({'ready': True})\n    return await session.receive()\n"
+    )
+    with subprocess.Popen(
+        command(["run", "p.py", "--dummy"]),
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        assert running.stdout.readline() == '{"ready":true}\n'
+        assert running.communicate("go on\n", timeout=PATIENCE_S)[0] == "go on\n"
+    assert running.returncode == 0
+
+
 def test_arguments_become_the_input(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text("from inferlet import runtime\ndef main(input):\n    return [input, runtime.args()]\n")
     done = pie("run", "p.py", "--dummy", "--", "--max-tokens", "5", "--flag", "x y", "-n=1.5", cwd=tmp_path)

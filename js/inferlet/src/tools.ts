@@ -124,7 +124,9 @@ function toChoice(choice: Choice, name: string): host.ToolChoice {
   const given: unknown = (choice as { function?: unknown } | null)?.function;
   const tool = (typeof given === 'object' ? given : choice) as { name?: unknown } | null;
   if (typeof tool?.name === 'string') return { type: 'named', value: toText(tool.name, name) };
-  throw wrongType(`${name} must be 'auto', 'none', 'required', a tool or {name}; it is ${show(choice)}`);
+  const word: unknown = choice;
+  const meant = typeof word === 'string' ? `; for the tool of that name write { name: ${show(word)} }` : '';
+  throw wrongType(`${name} must be 'auto', 'none', 'required', a tool or {name}; it is ${show(choice)}${meant}`);
 }
 
 /**

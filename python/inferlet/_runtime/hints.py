@@ -291,9 +291,10 @@ def _missing_module(error: ModuleNotFoundError, files: Collection[str]) -> str |
     near = difflib.get_close_matches(top, [*own, *sys.stdlib_module_names, "inferlet"], 1, 0.75)
     meant = f"did you mean {near[0]!r}? " if near else ""
     return (
-        f"{meant}{top!r} is neither in the standard library nor among the files of the program. A package is named under "
-        "`python` of [dependencies] in Pie.toml or in requirements.txt, and installed where the folder is run: `pie run .`. "
-        f'A lone file names it in a comment at its top: `# /// script`, `# dependencies = ["{top}"]`, `# ///`, a line each'
+        f"{meant}{top!r} is neither in the standard library nor among the files of the program. The package that has it, which may "
+        "have another name, is named under `python` of [dependencies] in Pie.toml or in requirements.txt, and installed where the "
+        'folder is run: `pie run .`. A lone file names it in a comment at its top: `# /// script`, `# dependencies = ["PACKAGE"]`, '
+        "`# ///`, a line each"
     )
 
 

@@ -155,12 +155,16 @@ def _dataclass(main: Callable[..., Any], annotation: object) -> str | None:
 
 
 def _written(main: Callable[..., Any], name: str) -> str:
-    """A parameter as it stands in the source: with its annotation and its default, where it has them."""
+    """A parameter as it stands in the source: with its annotation and its default, where it has them.
+
+    A long default is `...`: what is to be pasted is not cut inside.
+    """
     kind = _scalar(_annotation(main, name))
     defaults = getattr(main, "__defaults__", None)
     if not defaults:
         return name if kind is None else f"{name}: {kind}"
-    default = _shown(defaults[0])
+    default = repr(defaults[0])
+    default = default if len(default) <= _MAX_SHOWN_CHARS else "..."
     return f"{name}={default}" if kind is None else f"{name}: {kind} = {default}"
 
 

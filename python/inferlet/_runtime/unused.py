@@ -14,7 +14,6 @@ from types import CodeType, FunctionType, ModuleType
 from inferlet._runtime import names as names_of_code
 from inferlet._runtime import own_call
 
-_UNNAMED_KEY = "_positional"
 _OTHER_WAYS = (b"argv", b"argparse", b"runtime.args", b"inferlet.input")
 """How a program may read its arguments beside the parameter of `main`."""
 _READING_METHODS = frozenset({"get", "pop", "setdefault"})
@@ -73,6 +72,7 @@ def unread(source: bytes, value: object, entry: str, arguments: Sequence[str]) -
     """What to say of `arguments` of the command line that no line of the entry reads; None where it may read them all.
 
     Of a field of the input that none of them gave, as one that a manifest has a default for, there is nothing to say.
+    Nor is there of words without a name, which the command line warns of itself.
     """
     if not isinstance(value, dict) or not value or any(way in source for way in _OTHER_WAYS):
         return None
@@ -80,12 +80,9 @@ def unread(source: bytes, value: object, entry: str, arguments: Sequence[str]) -
     if read is None:
         return None
     given = {argument.partition("=")[0].lstrip("-").replace("-", "_") for argument in arguments if argument.startswith("-")}
-    for key, item in value.items():
-        if key in read or (key != _UNNAMED_KEY and key not in given):
+    for key in value:
+        if key in read or key not in given:
             continue
-        if key == _UNNAMED_KEY:
-            unnamed = item[0] if isinstance(item, list) and item else item
-            return f"nothing in {entry} reads the argument {unnamed!r}, which has no name; write it as `-- --NAME {unnamed}`"
         near = difflib.get_close_matches(key, read, 1)
         meant = f"; did you mean --{near[0]}?" if near else ""
         return f"nothing in {entry} reads the argument --{key}{meant}"

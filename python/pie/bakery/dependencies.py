@@ -28,6 +28,8 @@ from pie.errors import PieError
 from pie.folder import Folder
 from pie.programs import LOCK_FILE, MANIFEST_FILE, Source
 
+_MISNAMED = ("requirement.txt", "requirments.txt", "requirements.text", "requirements", "Requirements.txt", "require.txt")
+"""What people call `requirements.txt`."""
 _UPGRADE = "`pie build --upgrade` takes what is there"
 
 
@@ -147,6 +149,20 @@ def _wanted(project: Project, source: Source) -> Wanted:
     listed = listed_beside(project.folder) if takes_from_beside else []
     files = [name for name in (PYPROJECT, REQUIREMENTS) if (project.folder / name).is_file()]
     return Wanted(tuple(listed), " and ".join(files), LOCK_FILE)
+
+
+def misnamed_list(project: Project) -> str | None:
+    """A file beside a program that is called nearly as a list of packages; None where nothing misses a list.
+
+    Nothing does where the program imports its own modules and those of the standard library alone, or has a list.
+    """
+    source = project.source
+    if not isinstance(source, Source) or source.language != "python":
+        return None
+    name = next((name for name in _MISNAMED if (project.folder / name).is_file()), None)
+    if name is None or not foreign_imports(source) or _wanted(project, source).requirements:
+        return None
+    return name
 
 
 def _manifest_beside(project: Project) -> Manifest | None:

@@ -10,10 +10,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from pie.bakery.toml_text import read_toml
+from pie.config.suggest import nearest, shortened
 from pie.errors import PieError
 
 MAX_METADATA_BYTES = 256 << 10
@@ -22,6 +24,10 @@ MAX_FILES = 64
 
 _BEGIN = "# /// script"
 _END = "# ///"
+_FIELDS = frozenset({"dependencies", "requires-python", "tool"})
+_NEARLY_BEGUN = re.compile(
+    r"^(#[ \t]*/+[ \t]*script)[ \t]*\r?\n#[ \t]*(?:dependencies|requires-python)[ \t]*=", re.MULTILINE | re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ def script_metadata(file: str, content: bytes) -> ScriptMetadata | None:
     """
     blocks = _blocks(content.decode("utf-8-sig", "replace"))
     if not blocks:
+        _check_beginning(file, content.decode("utf-8-sig", "replace"))
         return None
     if len(blocks) > 1:
         raise PieError("build-failed", f"{file}: it has {len(blocks)} blocks of metadata ({_BEGIN!r}), and may have one; join them")
@@ -48,7 +55,24 @@ def script_metadata(file: str, content: bytes) -> ScriptMetadata | None:
         raise PieError("build-failed", f"{file}: its metadata have {len(text)} bytes, more than {MAX_METADATA_BYTES}; shorten them")
     place = f"the metadata of {file}"
     found = read_toml(place, text)
+    _check_fields(found, place)
     return ScriptMetadata(_texts(found, "dependencies", place, '["attrs>=25"]'), _files(found, place))
+
+
+def _check_beginning(file: str, text: str) -> None:
+    """Refuses a comment that is meant as metadata, and begins in another way."""
+    found = _NEARLY_BEGUN.search(text)
+    if found is not None and found[1] != _BEGIN:
+        line = text.count("\n", 0, found.start()) + 1
+        message = f"{shortened(found[1])!r} does not begin inline metadata, so that it is a comment alone; write {_BEGIN!r}"
+        raise PieError("build-failed", f"{file}:{line}: {message}")
+
+
+def _check_fields(found: dict[str, Any], place: str) -> None:
+    """Refuses a field whose name is nearly one of those that there are."""
+    for name in sorted(found.keys() - _FIELDS):
+        if (near := nearest(name, _FIELDS, 0.8)) is not None:
+            raise PieError("build-failed", f"{place}: there is no field {shortened(name)!r}; did you mean {near!r}?")
 
 
 def _blocks(text: str) -> list[list[str]]:

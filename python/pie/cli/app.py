@@ -176,7 +176,7 @@ def run(
 
         raise typer.Exit(run_in_server(where, launch))
 
-    from pie.cli.program import installed_name
+    from pie.cli.program import check_place, installed_name
 
     if (installed := installed_name(chosen)) is not None:
         from pie.cli.remote_run import run_installed
@@ -184,6 +184,7 @@ def run(
         here = {"--mount": mount, "--allow-net": allow_net, "--port": port is not None, "--watch": watch}
         raise typer.Exit(run_installed(where, launch, installed, [option for option, given in here.items() if given]))
     refuse_server_options({"--key": key, "--private-key": private_key})
+    check_place(chosen)
     if watch:
         from pie.cli.watch_run import watch_program
 

@@ -64,9 +64,12 @@ def language_of(name: str) -> Language:
     """The language that `--lang` names; PieError `invalid-argument` for another word."""
     language = _LANGUAGES.get(name.lower())
     if language is None:
-        from pie.config.suggest import shortened
+        from pie.config.suggest import nearest, shortened
 
-        raise PieError("invalid-argument", f"--lang {shortened(name)!r} is not a language of programs; give one of {', '.join(_LANGUAGES)}")
+        near = nearest(name, _LANGUAGES)
+        meant = "" if near is None else f"; did you mean {near!r}?"
+        message = f"--lang {shortened(name)!r} is not a language of programs; give one of {', '.join(_LANGUAGES)}{meant}"
+        raise PieError("invalid-argument", message)
     return language
 
 

@@ -17,6 +17,8 @@ _ELSEWHERE = {
     ("snapshot", "show"): "`pie snapshots show` reads those on disk",
 }
 """What a group of commands lacks and another one has."""
+_PROGRAMS = (".py", ".js", ".mjs", ".ts", ".wasm")
+"""How files of programs end."""
 _UNPARSED = re.compile(r"Input should be a valid (number|integer), unable to parse")
 """What the library says of a word that is not a number. It does not show the word."""
 
@@ -57,6 +59,8 @@ class Group(TyperGroup):
             elsewhere = _ELSEWHERE.get((ctx.info_name or "", args[0] if args else ""))
             if elsewhere is not None and hasattr(error, "message"):
                 error.message += f" {elsewhere}."
+            elif ctx.info_name == "pie" and args and args[0].endswith(_PROGRAMS) and hasattr(error, "message"):
+                error.message = f"No such command {args[0]!r}. To run a program, write `pie run {args[0]}`."
             raise
 
     def get_params(self, ctx: Any) -> list[Any]:

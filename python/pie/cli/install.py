@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,10 +59,30 @@ def install(  # noqa: PLR0913  # options of one command
 
     async def send(client: Client) -> int:
         said = {"name": name or package.name, "version": version or package.version, "manifest": text}
-        print(await client.install(package.data, **said))
+        before = {f"{one.name}@{one.version}": one.digest for one in await client.programs()}
+        installed = await client.install(package.data, **said)
+        print(installed, flush=True)
+        await _tell_what_it_changes(client, installed, before)
         return 0
 
     return talk(server, lambda client, _: send(client))
+
+
+async def _tell_what_it_changes(client: Client, installed: str, before: Mapping[str, str]) -> None:
+    """Says, on stderr, that a program was replaced, and that its bare name launches another version.
+
+    `before` has the digests of what was installed.
+    """
+    name, _, version = installed.partition("@")
+    there = [one for one in await client.programs() if one.name == name]
+    replaced = before.get(installed)
+    if replaced is not None and any(one.version == version and one.digest != replaced for one in there):
+        print(f"{installed} was installed with other content ({short_digest(replaced)}), and is replaced", file=sys.stderr)
+    # The list ends with the version that the name launches.
+    if there and there[-1].version != version:
+        higher = there[-1].version
+        remedy = f"launch {installed} by its version, or install a higher one with --version"
+        print(f"{higher} is higher than {version}, and {name!r} launches {name}@{higher}; {remedy}", file=sys.stderr)
 
 
 async def uninstall(client: Client, program: str, owner: str | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from pie.cli.terminal import EXIT_ERROR, LINES, plain, report
 from pie.errors import described
@@ -24,7 +24,8 @@ class Printer:
         self._files = files
         self.exit_code = EXIT_ERROR
         self._at_line_start = True
-        self._after_value = False
+        self._open: TextIO | None = None
+        """The stream whose line what was shown last has left open."""
         self._last_stderr = ""
 
     def show(self, event: AnyEvent) -> None:
@@ -49,26 +50,25 @@ class Printer:
                 self.failed(code, message, kind=kind, traceback=traceback)
 
     def sent(self, text: str) -> None:
-        """A value that the program sent as JSON: on a line of its own, which what follows ends."""
-        self._end_line()
-        self.stdout(text)
-        self._after_value = True
+        """A value that the program sent as JSON: a line of its own, which whoever reads lines gets at once."""
+        self._end_stdout()
+        self.stdout(text + "\n")
 
     def stdout(self, text: str) -> None:
         """What the program printed, or sent as a text, verbatim."""
         if text:
-            if self._after_value:
-                self._after_value = False
-                sys.stdout.write("\n")
             sys.stdout.write(text)
             sys.stdout.flush()
             self._at_line_start = text.endswith("\n")
+            self._open = None if self._at_line_start else sys.stdout
 
     def stderr(self, text: str) -> None:
         """What the program wrote to stderr, verbatim."""
-        sys.stderr.write(text)
-        sys.stderr.flush()
-        self._remember(text)
+        if text:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+            self._open = None if text.endswith("\n") else sys.stderr
+            self._remember(text)
 
     def log(self, text: str) -> None:
         """What the log of the program keeps of both, on stdout.
@@ -92,10 +92,10 @@ class Printer:
     def returned(self, text: str) -> None:
         """The JSON text that the program returned: a string without quotes, nothing for null, all else as it came."""
         if text != "null":
-            self._end_line()
+            self._end_stdout()
             self.stdout((json.loads(text) if text.startswith('"') else text) + "\n")
         elif sys.stdout.isatty():
-            self._end_line()
+            self._end_stdout()
         self.exit_code = 0
 
     def failed(self, code: str, message: str, *, kind: str | None, traceback: str) -> None:
@@ -112,6 +112,12 @@ class Printer:
         self._last_stderr = (self._last_stderr + text)[-_STDERR_TAIL_CHARS:]
 
     def _end_line(self) -> None:
+        """Ends the line that was shown last: both streams may be one terminal, or one pipe."""
+        if self._open is sys.stdout:
+            self.stdout("\n")
+        elif self._open is not None:
+            self.stderr("\n")
+
+    def _end_stdout(self) -> None:
         if not self._at_line_start:
-            self._after_value = False
             self.stdout("\n")

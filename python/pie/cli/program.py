@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pie.cli.arguments import WORDS
 from pie.cli.progress import working
 from pie.cli.terminal import warn
+from pie.errors import PieError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _OWN_HELP = (b"argv", b"argparse", b"args(", b"'help'", b'"help"', b".help")
 _WORDS = (WORDS.encode(), b"argv", b"argparse", b"args(")
 _MAX_SHOWN_WORDS = 3
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _INSTALLED = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}@[0-9A-Za-z][0-9A-Za-z.+-]{0,31}")
 
 
@@ -33,7 +35,10 @@ def made_ready(project: Project) -> Component | Source:
     Raises the PieErrors of building.
     """
     from pie.bakery.build import needs_building, ready
+    from pie.bakery.dependencies import misnamed_list
 
+    if (misnamed := misnamed_list(project)) is not None:
+        warn(f"{misnamed} beside the program is not read; call it requirements.txt, and its packages are installed")
     if not needs_building(project):
         return ready(project)
     with working(f"Building {project.name}"):
@@ -153,6 +158,18 @@ def installed_name(program: Path) -> str | None:
         return None if program.exists() else name
     except OSError:
         return None  # opening it says what is wrong with the path
+
+
+def check_place(program: Path) -> None:
+    """PieError `unknown-program` where nothing lies at a path that could be a name without a version."""
+    name = str(program)
+    if _NAME.fullmatch(name) is None or program.exists():
+        return
+    message = (
+        f"there is no program at {name!r}; check the path, or, for one that is installed in a server, write "
+        f"{name}@VERSION (`pie programs` lists them), or add --server URL"
+    )
+    raise PieError("unknown-program", message)
 
 
 def text_parameters(manifest: Manifest | None) -> frozenset[str]:

@@ -14,12 +14,15 @@ def shortened(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "..."
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that whoever wrote `name` may have meant, in whatever case; None where none is near."""
+def nearest(name: str, known: Iterable[str], likeness: float = 0.5) -> str | None:
+    """The one of `known` that whoever wrote `name` may have meant, in whatever case; None where none is near.
+
+    `likeness` is how near, of 1.
+    """
     from difflib import get_close_matches  # noqa: PLC0415  # nobody waits for it but who mistyped
 
     folded = {candidate.lower(): candidate for candidate in known}
-    near = get_close_matches(name.lower()[:_MAX_SHOWN_CHARS], folded, n=1, cutoff=0.5)
+    near = get_close_matches(name.lower()[:_MAX_SHOWN_CHARS], folded, n=1, cutoff=likeness)
     return folded[near[0]] if near else None
 
 

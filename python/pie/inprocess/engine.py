@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack, cast
 from pie import checks
 from pie.config import Flags, load
 from pie.config.settings import settings as known_settings
-from pie.config.suggest import nearest, unknown
+from pie.config.suggest import nearest, shortened, unknown
 from pie.engine import Engine as _Engine
 from pie.errors import PieError
 from pie.inprocess.following import Message, OnEvent, followed, followed_async
@@ -209,7 +209,7 @@ class Engine:
             username=None if username is None else checks.text("username", username),
             token_budget=None if token_budget is None else checks.whole("token_budget", token_budget),
             credits=None if credits is None else checks.amount("credits", credits),
-            limits=None if limits is None else checks.limits("limits", limits),
+            limits=None if limits is None else _known_limits(checks.limits("limits", limits)),
             programs={checks.text("a name in programs", name): opened(one) for name, one in (programs or {}).items()},
             alone=alone,
         )
@@ -270,6 +270,17 @@ def _check_names(callee: str, options: Mapping[str, object], known: Collection[s
             near = nearest(name, known)
             others = f"its options are {', '.join(sorted(known))}; what a program gets is its input: {callee}(program, {{{name!r}: ...}})"
             raise TypeError(f"{callee}() has no option {name!r}; " + (others if near is None else f"did you mean {near!r}?"))
+
+
+def _known_limits(limits: dict[str, float | None]) -> dict[str, float | None]:
+    """Limits that there are; PieError `invalid-argument` for another name, with the nearest one."""
+    known = known_settings()["limits"]
+    for name in limits:
+        if name not in known:
+            near = nearest(name, known)
+            remedy = f"there are {', '.join(known)}" if near is None else f"did you mean {near!r}?"
+            raise PieError("invalid-argument", f"limits: there is no limit {shortened(name)!r}; {remedy}")
+    return limits
 
 
 def _close(engine: _Engine) -> None:

@@ -5,8 +5,6 @@ import { nearest } from './nearest.js';
 
 /** How a program may read its arguments beside the parameter of `main`. */
 const OTHER_WAYS = /\bargs\b/;
-/** Where the command line puts arguments without a name. */
-const UNNAMED_KEY = '_positional';
 
 /** What to say of an argument that `main` of the file `entry` does not read; undefined where it may read them all. */
 export function unread(entry: string, main: unknown, input: unknown): string | undefined {
@@ -16,16 +14,9 @@ export function unread(entry: string, main: unknown, input: unknown): string | u
   const read = keysRead(Function.prototype.toString.call(main));
   // A field that no argument gave, as one that a manifest has a default for, is nobody's mistake.
   const given = new Set(host.args().filter((one) => one.startsWith('-')).map(nameOf));
-  const key =
-    read === undefined
-      ? undefined
-      : Object.keys(input).find((name) => !read.includes(name) && (name === UNNAMED_KEY || given.has(name)));
+  // Of words without a name the command line warns itself.
+  const key = read === undefined ? undefined : Object.keys(input).find((name) => !read.includes(name) && given.has(name));
   if (read === undefined || key === undefined) return undefined;
-  if (key === UNNAMED_KEY) {
-    const items = (input as Record<string, unknown>)[key];
-    const shown = JSON.stringify(Array.isArray(items) ? items[0] : items);
-    return `nothing in ${entry} reads the argument ${shown}, which has no name; write it as \`-- --NAME ${shown}\``;
-  }
   const near = nearest(key, read);
   return `nothing in ${entry} reads the argument --${key}${near === undefined ? '' : `; did you mean --${near}?`}`;
 }

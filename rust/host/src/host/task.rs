@@ -69,8 +69,13 @@ impl EndReporter {
             return;
         }
         self.host.live.end(&self.record);
+        let standstill = &self.host.surroundings.standstill;
+        if let Event::Error(failure) = &last {
+            let code = failure.code.as_ref().unwrap_or(&failure.kind);
+            standstill.fail(self.record.pid, code);
+        }
         let last = self.record.ended(last);
-        self.host.surroundings.standstill.leave(self.record.pid);
+        standstill.leave(self.record.pid);
         self.record.events.finish(last);
     }
 }

@@ -6,6 +6,7 @@ use pie_core::ErrorCode;
 
 use super::Model;
 use crate::Error;
+use crate::program::did_you_mean;
 use crate::sync::lock;
 
 /// The most models of one host.
@@ -69,15 +70,19 @@ impl Models {
             .find(|model| model.name() == name)
             .or_else(|| models.first().filter(|_| name == DEFAULT));
         found.cloned().ok_or_else(|| {
-            let names: Vec<&str> = models.iter().map(|model| model.name()).collect();
+            let mut names: Vec<&str> = models.iter().map(|model| model.name()).collect();
             let known = if names.is_empty() {
                 "none is loaded".to_owned()
             } else {
                 format!("loaded: {}", names.join(", "))
             };
+            if !names.is_empty() {
+                names.push(DEFAULT);
+            }
+            let meant = did_you_mean(name, &names);
             Error::new(
                 ErrorCode::UnknownModel,
-                format!("there is no model named {name:?}; {known}"),
+                format!("there is no model named {name:?}; {known}{meant}"),
             )
         })
     }

@@ -113,7 +113,7 @@ impl Nameable {
             " The launch"
         };
         let message = format!(
-            "there is no program {shown:?} to start{meant}{launch} names {given}, no file or folder of this program that can run is called so, and it is not installed. A program that is run from a lone file has that file and what it imports, and no others beside it: give the child by its path, as in `pie run PROGRAM --program {called}={file}`{start}, or run the folder (`pie run .`), which has all of its files and an entry called main, or the one that Pie.toml names; a server knows installed programs too"
+            "there is no program {shown:?} to start{meant}{launch} names {given}. No file or folder of this program that can run has that name, and no installed program has it. A program that is run from a lone file has that file and what it imports, and no others beside it: give the child by its path, as in `pie run PROGRAM --program {called}={file}`{start}, or run the folder (`pie run .`), which has all of its files and an entry called main, or the one that Pie.toml names; a server knows installed programs too"
         );
         Error::new(ErrorCode::UnknownProgram, message)
     }
@@ -171,12 +171,12 @@ mod tests {
         let nameable = Nameable::new(held(), given);
         let told = nameable.unknown("cuont").to_string();
         assert!(
-            told.contains("there is no program \"cuont\" to start; did you mean \"count\"? The launch names count, "),
+            told.contains("there is no program \"cuont\" to start; did you mean \"count\"? The launch names count. No file"),
             "{told}"
         );
         let told = nameable.unknown("sing").to_string();
         assert!(
-            told.contains("there is no program \"sing\" to start: the launch names count, "),
+            told.contains("there is no program \"sing\" to start: the launch names count. No file"),
             "{told}"
         );
         // Of a name that is too long for any, no more than what is shown is compared.

@@ -15,7 +15,7 @@
 //! | asleep | something that it waits for comes, or its wait is dropped: awake |
 //! | asleep | it is told to end, whoever tells it: it is about to leave, and counts as awake |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,8 @@ use crate::sync::lock;
 
 /// Processes that a message lists.
 const LISTED: usize = 8;
+/// Characters of the code of an error, which a program may have made up.
+const CODE_CHARS: usize = 60;
 
 /// The processes of a host that live, and what they wait for.
 #[derive(Default)]
@@ -42,6 +44,8 @@ struct State {
     n_asleep: usize,
     /// Those beside which others may be launched.
     n_in_company: usize,
+    /// The last that ended with an error while others lived, and its code: what others wait for may have been theirs.
+    failed: VecDeque<(u64, String)>,
     /// What cannot be, and was.
     n_faults: u64,
 }
@@ -75,12 +79,35 @@ impl Standstill {
         state.processes.insert(record.pid, entry);
     }
 
+    /// A process is about to leave that has ended with an error.
+    pub(crate) fn fail(&self, pid: u64, code: &str) {
+        let mut state = lock(&self.0);
+        // What nothing could wake, or was cancelled, has not kept others waiting.
+        let codes = [ErrorCode::Deadlock, ErrorCode::Cancelled];
+        let is_effect = codes.iter().any(|effect| effect.as_str() == code);
+        let is_alone = state
+            .processes
+            .get(&pid)
+            .is_some_and(|entry| entry.is_alone);
+        if is_effect || !is_alone {
+            return;
+        }
+        if state.failed.len() == LISTED {
+            state.failed.pop_front();
+        }
+        let code = code.chars().take(CODE_CHARS).collect();
+        state.failed.push_back((pid, code));
+    }
+
     /// A process has ended, and whoever waited for it has been woken.
     pub(crate) fn leave(&self, pid: u64) {
         let mut state = lock(&self.0);
         if let Some(entry) = state.processes.remove(&pid) {
             state.n_in_company -= usize::from(!entry.is_alone);
             state.n_asleep -= usize::from(entry.sleeps_for.is_some());
+        }
+        if state.processes.is_empty() {
+            state.failed.clear();
         }
         state.end_standstill();
     }
@@ -197,8 +224,9 @@ impl State {
             return self.count_fault("the youngest process has no children");
         };
         let message = format!(
-            "nothing can wake this process: {}; nobody is left who could send a message. Send what is waited for, or cancel whoever waits",
-            self.described()
+            "nothing can wake this process: {}; nobody is left who could send a message.{} Send what is waited for, or cancel whoever waits",
+            self.described(),
+            self.described_failures()
         );
         record.stop(Error::new(ErrorCode::Deadlock, message));
         // It is about to end, and wakes others by that.
@@ -223,6 +251,20 @@ impl State {
             lines.push(format!("and so do {n_more} more"));
         }
         lines.join(", ")
+    }
+
+    fn described_failures(&self) -> String {
+        let failures = self.failed.iter();
+        let failures: Vec<String> = failures
+            .map(|(pid, code)| format!("process {pid} with {code:?}"))
+            .collect();
+        if failures.is_empty() {
+            return String::new();
+        }
+        format!(
+            " Before, these ended with an error: {}; who waits for a child is told of its error.",
+            failures.join(", ")
+        )
     }
 }
 
@@ -377,6 +419,26 @@ mod tests {
         assert_eq!(world.told(1), None);
         world.standstill.leave(2);
         assert!(world.told(1).is_some());
+    }
+
+    #[test]
+    fn one_that_ended_with_an_error_before_is_named() {
+        let world = World::new(&[true; 4]);
+        let mut boss = world.sleeping(1, message(), pending());
+        assert!(is_pending(&mut boss));
+        for (pid, code) in [(2, "token-budget"), (3, "cancelled"), (4, "deadlock")] {
+            world.standstill.fail(pid, code);
+            world.standstill.leave(pid);
+        }
+        let told = world.told(1).unwrap();
+        assert!(told.contains("process 2 with \"token-budget\";"), "{told}");
+        // Of a program that has ended nothing is kept for the next.
+        drop(boss);
+        world.standstill.leave(1);
+        world.standstill.enter(&world.records[1]);
+        let mut next = world.sleeping(2, message(), pending());
+        assert!(is_pending(&mut next));
+        assert!(!world.told(2).unwrap().contains("ended with an error"));
     }
 
     #[test]

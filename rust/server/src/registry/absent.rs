@@ -17,8 +17,8 @@ const MAX_COMPARED_BYTES: usize = 64;
 pub(super) struct Alike<'a> {
     /// The versions of that name, the highest first.
     pub(super) versions: Vec<&'a str>,
-    /// The names of programs.
-    pub(super) names: Vec<&'a str>,
+    /// The names of programs, each with its highest version.
+    pub(super) names: Vec<(&'a str, &'a str)>,
 }
 
 /// The error for a program that is to be launched.
@@ -45,7 +45,7 @@ fn remedy(user: &str, program: &str, alike: &Alike<'_>) -> String {
         );
     }
     let hint = if name.len() <= MAX_COMPARED_BYTES {
-        did_you_mean(name, &alike.names)
+        meant(name, program.contains('@'), alike)
     } else {
         String::new()
     };
@@ -58,6 +58,20 @@ fn remedy(user: &str, program: &str, alike: &Alike<'_>) -> String {
         "install it first, or choose one that {} lists{hint}",
         listing(user)
     )
+}
+
+/// What may be meant by a name: with its version for whoever gave one, since that is another way to write it.
+fn meant(name: &str, has_version: bool, alike: &Alike<'_>) -> String {
+    let names: Vec<&str> = alike.names.iter().map(|(known, _)| *known).collect();
+    let hint = did_you_mean(name, &names);
+    if !has_version {
+        return hint;
+    }
+    let mut names = alike.names.iter();
+    let near = names.find(|(known, _)| hint.ends_with(&format!(" {known:?}?")));
+    near.map_or_else(String::new, |(known, version)| {
+        format!("; did you mean \"{known}@{version}\"?")
+    })
 }
 
 /// The command that lists the programs of a user.

@@ -465,7 +465,10 @@ impl Index {
             names: self
                 .of(user)
                 .take(absent::MAX_COMPARED)
-                .map(|(name, _)| name)
+                .filter_map(|(name, versions)| {
+                    let highest = versions.last()?;
+                    Some((name, highest.version.as_str()))
+                })
                 .collect(),
         }
     }

@@ -448,6 +448,10 @@ fn a_program_that_is_not_there_is_told_what_its_user_has_and_nothing_of_others()
         ),
         (
             "shuot@1.0",
+            format!("{}; did you mean \"shout@1.10\"?", listed("ada")),
+        ),
+        (
+            "shuot",
             format!("{}; did you mean \"shout\"?", listed("ada")),
         ),
         ("whisper@1", listed("ada")),
