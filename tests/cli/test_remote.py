@@ -453,7 +453,7 @@ def test_source_is_packed_with_the_manifest_of_its_folder(tmp_path: Path) -> Non
 
     async def script(peer: Peer) -> None:
         for _ in range(2):
-            upload = await peer.expect("upload")
+            upload = await past_lists(peer)
             uploads.append(read_packed(upload["payload"]))
             await peer.answer(upload)
             request = await peer.receive()
@@ -485,9 +485,17 @@ word = { type = "string", description = "what to say" }
 TELLER = "async def main(input):\n    return input\n"
 
 
+async def past_lists(peer: Peer) -> dict[str, Any]:
+    """The next message but those that ask for the programs, which `pie install` compares; there are none."""
+    while (message := await peer.receive())["type"] == "programs":
+        await peer.answer(message, programs=[])
+    return message
+
+
 async def take_one(peer: Peer, seen: list[dict[str, Any]]) -> None:
     """Takes one upload, and what is done with it."""
-    upload = await peer.expect("upload")
+    upload = await past_lists(peer)
+    assert upload["type"] == "upload"
     await peer.answer(upload)
     request = await peer.receive()
     seen.append(request | {"upload": upload["payload"]})

@@ -96,13 +96,15 @@ class Peer:
             await self._acked.wait()
 
     async def serve_forever(self) -> None:
-        """Answers pings and launches (pids count up) until the client has gone."""
+        """Answers pings, launches (pids count up) and lists of programs (none) until the client has gone."""
         n_launched = 0
         while True:
             message = await self.receive()
             if message["type"] == "launch":
                 n_launched += 1
                 await self.answer(message, pid=n_launched, launch_seed=7)
+            elif message["type"] == "programs":
+                await self.answer(message, programs=[])
             else:
                 await self.answer(message)
 

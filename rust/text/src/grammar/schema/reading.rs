@@ -179,18 +179,7 @@ impl<'a> Reading<'a> {
 
     /// Both of two unions.
     fn both(&self, one: Shape, two: Shape, place: Place) -> Checked<Shape> {
-        let n_pairs = one.numbers.len() * two.numbers.len()
-            + one.strings.len() * two.strings.len()
-            + one.arrays.len() * two.arrays.len()
-            + one.objects.len() * two.objects.len();
-        let listed = |shape: &Shape| {
-            let numbers = shape.numbers.iter().map(Numbers::n_listed).sum::<usize>();
-            numbers + shape.strings.iter().map(Strings::n_listed).sum::<usize>()
-        };
-        let n_listed = listed(&one) * (two.numbers.len() + two.strings.len())
-            + listed(&two) * (one.numbers.len() + one.strings.len());
-        let n_values = one.values.len() + two.values.len();
-        self.charge(n_pairs + n_listed / 8 + n_values / 8 + 1, place)?;
+        self.charge(cost_of_both(&one, &two), place)?;
         let mut both = Shape {
             null: one.null && two.null,
             booleans: [
@@ -589,6 +578,22 @@ pub(super) fn holds(place: Place) -> Literal {
         place,
         negated: false,
     }
+}
+
+/// The steps that the pairs of two unions and what they list cost.
+fn cost_of_both(one: &Shape, two: &Shape) -> usize {
+    let n_pairs = one.numbers.len() * two.numbers.len()
+        + one.strings.len() * two.strings.len()
+        + one.arrays.len() * two.arrays.len()
+        + one.objects.len() * two.objects.len();
+    let listed = |shape: &Shape| {
+        let numbers = shape.numbers.iter().map(Numbers::n_listed).sum::<usize>();
+        numbers + shape.strings.iter().map(Strings::n_listed).sum::<usize>()
+    };
+    let n_listed = listed(one) * (two.numbers.len() + two.strings.len())
+        + listed(two) * (one.numbers.len() + one.strings.len());
+    let n_values = one.values.len() + two.values.len();
+    n_pairs + n_listed / 8 + n_values / 8 + 1
 }
 
 /// Everything where a property is there.
