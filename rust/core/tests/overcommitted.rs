@@ -14,7 +14,6 @@
 mod support;
 
 use std::cell::Cell;
-use std::env;
 
 use pie_core::batch::ArenaView;
 use pie_core::{
@@ -22,8 +21,8 @@ use pie_core::{
     UserId,
 };
 use proptest::prelude::*;
-use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use support::fold;
+use proptest::test_runner::TestRunner;
+use support::seeded::{rng, setting};
 use support::world::{World, config, prompt};
 
 /// The most that is computed again, in parts of what the contexts compute alone.
@@ -252,13 +251,6 @@ fn any_load() -> impl Strategy<Value = Load> {
     })
 }
 
-fn setting(name: &str, default: u64) -> u64 {
-    match env::var(name) {
-        Ok(value) => value.parse().expect("a number"),
-        Err(_) => default,
-    }
-}
-
 /// The same of loads that nobody has chosen.
 #[test]
 fn what_is_computed_again_is_bounded_in_any_load() {
@@ -268,12 +260,8 @@ fn what_is_computed_again_is_bounded_in_any_load() {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&fold(seed, 1).to_le_bytes());
-    bytes[8..].copy_from_slice(&fold(seed, 2).to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::XorShift, &bytes);
     let (most, n_replayed, n_reused) = (Cell::new(0.0f64), Cell::new(0u64), Cell::new(0u64));
-    let outcome = TestRunner::new_with_rng(config, rng).run(&any_load(), |load| {
+    let outcome = TestRunner::new_with_rng(config, rng(seed)).run(&any_load(), |load| {
         let stats = load.run();
         let part = stats.n_replayed as f64 / load.n_alone() as f64;
         prop_assert!(part <= MOST, "{part}: {stats:?}");

@@ -26,16 +26,15 @@
 mod parts;
 
 use std::cell::RefCell;
-use std::env;
 use std::ops::{AddAssign, Range};
 
 use parts::driving::Simulation;
 use parts::ops::{configs, op};
-use parts::support::fold;
+use parts::support::seeded::{rng, setting};
 use parts::support::world::World;
 use pie_core::Stats;
 use proptest::prelude::*;
-use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+use proptest::test_runner::{TestError, TestRunner};
 
 const RUNS: u64 = 200;
 /// Operations of a run. In shorter runs it is rare that all happens by which a run counts.
@@ -152,12 +151,7 @@ fn run(seed: u64, checks: bool) -> Happened {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    // Not ChaCha: a strategy makes a generator for each of its values, which costs a third of a run there.
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&fold(seed, 1).to_le_bytes());
-    bytes[8..].copy_from_slice(&fold(seed, 2).to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::XorShift, &bytes);
-    let mut runner = TestRunner::new_with_rng(config, rng);
+    let mut runner = TestRunner::new_with_rng(config, rng(seed));
     let strategy = (configs(), prop::collection::vec(op(), LENGTHS));
     let tree = strategy.new_tree(&mut runner).unwrap();
     let happened = RefCell::new(Happened::default());
@@ -176,13 +170,6 @@ fn run(seed: u64, checks: bool) -> Happened {
         panic!("seed {seed}: {reason}\non {config:?}\nafter {ops:#?}");
     }
     happened.into_inner()
-}
-
-fn setting(name: &str, default: u64) -> u64 {
-    match env::var(name) {
-        Ok(value) => value.parse().expect("a number"),
-        Err(_) => default,
-    }
 }
 
 #[test]

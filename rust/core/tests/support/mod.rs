@@ -8,6 +8,7 @@
 
 pub mod probing;
 pub mod sampling;
+pub mod seeded;
 pub mod world;
 
 use pie_core::Adapter;
