@@ -12,6 +12,8 @@ from .machine import ToolchainError, cache_folder, find, run
 
 SOURCES = Path("/etc/apt/sources.list")
 OS_RELEASE = Path("/etc/os-release")
+PATIENT = ("-o", "DPkg::Lock::Timeout=300")
+"""Waits for another installation, as one that a new machine does by itself, in place of failing."""
 
 _updated: list[bool] = []
 """Holds an entry once the lists of packages have been fetched by this run."""
@@ -39,7 +41,7 @@ def install(*packages: str) -> None:
     if not _updated and not all(map(_is_known, packages)):
         run(["apt-get", "update"])
         _updated.append(True)
-    run(["apt-get", "install", "--yes", "--no-install-recommends", *packages])
+    run(["apt-get", *PATIENT, "install", "--yes", "--no-install-recommends", *packages])
 
 
 def _is_known(package: str) -> bool:
