@@ -408,7 +408,7 @@ export class Client {
     return `${name}@${version}`;
   }
 
-  /** Requests something of what this user has, or an operator's `user` has; `names` are the texts that say which it is. */
+  /** Requests something of what this user has, or an operator's `user`; `names` are the texts that say which it is. */
   async #requestOfOwner<T>(
     kind: string,
     names: Readonly<Record<string, string>>,
@@ -427,7 +427,7 @@ export class Client {
     return installed.filter((found) => found.name === name && (version === null || found.version === version));
   }
 
-  /** What this user has of a kind, or everybody has: the method, its request and the list of the answer have one name. */
+  /** What this user or everybody has of a kind: the method, its request and the list of its answer have one name. */
   async #listOfUsers<T>(name: string, options: ListOptions, read: (fields: Fields) => T): Promise<T[]> {
     const { allUsers = false, signal } = known(name, options, LIST);
     return await this.#list(name, everybody(allUsers), read, signal);
