@@ -27,7 +27,7 @@ export function readsPart(name: string, source: string): boolean {
   return usesOf(name, source).some(({ key, takesParts }) => takesParts || key === name);
 }
 
-/** Where a text uses a name. What comes behind a dot is a key of something else, but behind three of them it is spread. */
+/** Where a text uses a name. Behind one dot it is a key of something else, and behind three of them it is spread. */
 function usesOf(name: string, text: string): Use[] {
   const word = name.replaceAll('$', '\\$');
   const found = text.matchAll(new RegExp(`(\\}\\s*=\\s*)?(?<![\\w$]|[^.]\\.)${word}(?![\\w$])`, 'g'));
