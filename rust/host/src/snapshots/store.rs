@@ -19,8 +19,8 @@ use super::config::{PageKeeping, SnapshotConfig};
 use super::content::{Encoded, encode, places};
 use super::folder::{FileName, Folder, NameKey, PagesName, name_key};
 use super::format::{HEADER_BYTES, Index, RunPlace, assemble};
-use super::index::{About, Contents, Entry, Place, Usage};
-use super::loading::{GONE, Kept, Loading, unsound};
+use super::index::{About, Contents, Entry, RunExtent, Usage};
+use super::loading::{GONE, Loading, SavedContext, unsound};
 use super::pages::{KeptRun, PageFile, PageForm, PageWriter};
 use super::{disk_error, unusable};
 use crate::Error;
@@ -351,7 +351,7 @@ impl Named<'_> {
             refusal: None,
             own: keys
                 .map(|run| run.key)
-                .zip(own.iter().map(Place::of))
+                .zip(own.iter().map(RunExtent::of))
                 .collect(),
             shares: draft.shares.clone(),
             n_sharers: 0,
@@ -366,7 +366,7 @@ impl Named<'_> {
     pub(crate) fn load<C>(
         &self,
         charge: impl FnOnce(u64) -> Result<C, Error>,
-    ) -> Result<Option<(Kept, C)>, Error> {
+    ) -> Result<Option<(SavedContext, C)>, Error> {
         let found = self.store.opened(|opened| {
             let Some(entry) = opened.contents.named(self.key) else {
                 return Ok(None);
@@ -584,7 +584,7 @@ impl Draft {
 fn sharable(contents: &Contents, encoded: &Encoded) -> (Vec<RunPlace>, Vec<u64>) {
     let runs = encoded.runs.iter();
     let known = runs.map_while(|run| {
-        let Place {
+        let RunExtent {
             file,
             offset,
             n_bytes,
