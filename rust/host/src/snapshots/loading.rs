@@ -16,7 +16,7 @@ use super::pages::KeptRun;
 use super::{disk_error, unusable};
 use crate::Error;
 
-/// What is kept beside a context.
+/// A context as it was saved, with what is kept beside it.
 pub(crate) struct SavedContext {
     pub(crate) image: ContextImage,
     /// Where its conversation stands.

@@ -267,7 +267,7 @@ fn check_head(head: &[u8]) -> Result<BodyLength, Error> {
 
 /// Whether a line, with its end, is the empty one that ends a head, be it one of a line feed alone, which
 /// [`check_lines`] refuses.
-pub(crate) const fn is_empty_line(line: &[u8]) -> bool {
+pub(crate) fn is_empty_line(line: &[u8]) -> bool {
     matches!(line, b"\r\n" | b"\n")
 }
 
