@@ -212,15 +212,12 @@ export class Client {
 
   /** Removes an installed program; processes that run it are left alone. */
   async uninstall(name: string, version: string, options: OwnerOptions = {}): Promise<void> {
-    const { user, signal } = known('uninstall', options, OWNER);
-    const fields = { name: checks.text('name', name), version: checks.text('version', version), ...of(user) };
-    await this.#connection.request('uninstall', fields, nothing, { signal });
+    await this.#requestOfOwner('uninstall', { name, version }, known('uninstall', options, OWNER), nothing);
   }
 
   /** The programs that this user has installed, by name and version, the oldest version first. */
   async programs(options: ListOptions = {}): Promise<ProgramInfo[]> {
-    const { allUsers = false, signal } = known('programs', options, LIST);
-    return await this.#list('programs', everybody(allUsers), programOf, signal);
+    return await this.#listOfUsers('programs', options, programOf);
   }
 
   /**
@@ -249,21 +246,17 @@ export class Client {
 
   /** The snapshots that programs of this user have saved, by model and name. */
   async snapshots(options: ListOptions = {}): Promise<SnapshotInfo[]> {
-    const { allUsers = false, signal } = known('snapshots', options, LIST);
-    return await this.#list('snapshots', everybody(allUsers), snapshotOf, signal);
+    return await this.#listOfUsers('snapshots', options, snapshotOf);
   }
 
   /** Forgets a snapshot. Throws PieError `snapshot-missing`. */
   async deleteSnapshot(model: string, name: string, options: OwnerOptions = {}): Promise<void> {
-    const { user, signal } = known('deleteSnapshot', options, OWNER);
-    const fields = { model: checks.text('model', model), name: checks.text('name', name), ...of(user) };
-    await this.#connection.request('delete_snapshot', fields, nothing, { signal });
+    await this.#requestOfOwner('delete_snapshot', { model, name }, known('deleteSnapshot', options, OWNER), nothing);
   }
 
   /** The adapters to which programs of this user gave names, by model and name. */
   async adapters(options: ListOptions = {}): Promise<AdapterInfo[]> {
-    const { allUsers = false, signal } = known('adapters', options, LIST);
-    return await this.#list('adapters', everybody(allUsers), adapterOf, signal);
+    return await this.#listOfUsers('adapters', options, adapterOf);
   }
 
   /**
@@ -271,22 +264,17 @@ export class Client {
    * `adapter-busy` while a pass is computed with it.
    */
   async deleteAdapter(model: string, name: string, options: OwnerOptions = {}): Promise<void> {
-    const { user, signal } = known('deleteAdapter', options, OWNER);
-    const fields = { model: checks.text('model', model), name: checks.text('name', name), ...of(user) };
-    await this.#connection.request('delete_adapter', fields, nothing, { signal });
+    await this.#requestOfOwner('delete_adapter', { model, name }, known('deleteAdapter', options, OWNER), nothing);
   }
 
   /** The topics by which programs of this user send to each other, by name. */
   async topics(options: ListOptions = {}): Promise<TopicInfo[]> {
-    const { allUsers = false, signal } = known('topics', options, LIST);
-    return await this.#list('topics', everybody(allUsers), topicOf, signal);
+    return await this.#listOfUsers('topics', options, topicOf);
   }
 
   /** Drops the messages that wait in the queue of a topic, and answers how many those were. */
   async discardTopic(topic: string, options: OwnerOptions = {}): Promise<number> {
-    const { user, signal } = known('discardTopic', options, OWNER);
-    const fields = { topic: checks.text('topic', topic), ...of(user) };
-    return await this.#connection.request('discard_topic', fields, (ok) => numberOf(ok, 'dropped'), { signal });
+    return await this.#requestOfOwner('discard_topic', { topic }, known('discardTopic', options, OWNER), (ok) => numberOf(ok, 'dropped'));
   }
 
   /** The clients that are connected, as they came: for operators. Throws PieError `not-permitted`. */
@@ -420,12 +408,29 @@ export class Client {
     return `${name}@${version}`;
   }
 
+  /** Requests something of what this user has, or an operator's `user`; `names` are the texts that say which it is. */
+  async #requestOfOwner<T>(
+    kind: string,
+    names: Readonly<Record<string, string>>,
+    { user, signal }: OwnerOptions,
+    accept: (ok: Fields) => T,
+  ): Promise<T> {
+    const which = Object.fromEntries(Object.entries(names).map(([name, value]) => [name, checks.text(name, value)]));
+    return await this.#connection.request(kind, { ...which, ...of(user) }, accept, { signal });
+  }
+
   /** What is installed as `name@version`, or the versions of `name`, oldest first. */
   async #installed(program: string, signal: AbortSignal | undefined): Promise<ProgramInfo[]> {
     const [name, ...versions] = checks.text('program', program, 'a string: NAME@VERSION, or NAME').split('@');
     const version = versions.length === 0 ? null : versions.join('@');
     const installed = await this.#list('programs', {}, programOf, signal);
     return installed.filter((found) => found.name === name && (version === null || found.version === version));
+  }
+
+  /** What this user or everybody has of a kind: the method, its request and the list of its answer have one name. */
+  async #listOfUsers<T>(name: string, options: ListOptions, read: (fields: Fields) => T): Promise<T[]> {
+    const { allUsers = false, signal } = known(name, options, LIST);
+    return await this.#list(name, everybody(allUsers), read, signal);
   }
 
   async #list<T>(name: string, fields: Fields, read: (fields: Fields) => T, signal: AbortSignal | undefined): Promise<T[]> {

@@ -1,6 +1,9 @@
 """What a program has left behind when it ends: coroutines and tasks that nothing awaited, exceptions that nothing took.
 
 All are errors of the program, as a rejected promise that nothing handled is in JavaScript.
+
+CPython has no public way to find them: what this asks of it beside its documentation stands in
+`tests/support/private_names.py`, by which tests tell where another version is different.
 """
 
 from __future__ import annotations

@@ -233,9 +233,8 @@ impl Client {
         version: &str,
         user: Option<&str>,
     ) -> Result<(), Error> {
-        let mut asked = json!({ "name": name, "version": version });
-        set(&mut asked, "user", user);
-        self.ask("uninstall", asked).await.map(drop)
+        let asked = json!({ "name": name, "version": version });
+        self.ask_of_owner("uninstall", asked, user).await.map(drop)
     }
 
     /// The programs that this user has installed, by name and version, the oldest version first. For an operator, with
@@ -291,9 +290,7 @@ impl Client {
         name: &str,
         user: Option<&str>,
     ) -> Result<(), Error> {
-        let mut asked = json!({ "model": model, "name": name });
-        set(&mut asked, "user", user);
-        self.ask("delete_snapshot", asked).await.map(drop)
+        self.delete("delete_snapshot", model, name, user).await
     }
 
     /// The adapters to which programs of this user gave names; for an operator, with `all_users`, those of everybody.
@@ -314,9 +311,7 @@ impl Client {
         name: &str,
         user: Option<&str>,
     ) -> Result<(), Error> {
-        let mut asked = json!({ "model": model, "name": name });
-        set(&mut asked, "user", user);
-        self.ask("delete_adapter", asked).await.map(drop)
+        self.delete("delete_adapter", model, name, user).await
     }
 
     /// The topics by which programs of this user send to each other; for an operator, with `all_users`, everybody's.
@@ -333,9 +328,9 @@ impl Client {
     /// # Errors
     /// `not-permitted`.
     pub async fn discard_topic(&self, topic: &str, user: Option<&str>) -> Result<u64, Error> {
-        let mut asked = json!({ "topic": topic });
-        set(&mut asked, "user", user);
-        number_of(&self.ask("discard_topic", asked).await?, "dropped")
+        let asked = json!({ "topic": topic });
+        let discarded = self.ask_of_owner("discard_topic", asked, user).await?;
+        number_of(&discarded, "dropped")
     }
 
     /// The clients that are connected, as they came: for operators.
@@ -497,6 +492,30 @@ impl Client {
         self.connection.request(kind, fields(asked)).await
     }
 
+    /// Asks for something of what this user has, or an operator's `user` has; `asked` says which it is.
+    async fn ask_of_owner(
+        &self,
+        kind: &str,
+        mut asked: Value,
+        user: Option<&str>,
+    ) -> Result<Fields, Error> {
+        set(&mut asked, "user", user);
+        self.ask(kind, asked).await
+    }
+
+    /// Deletes what has a name in a model.
+    async fn delete(
+        &self,
+        kind: &str,
+        model: &str,
+        name: &str,
+        user: Option<&str>,
+    ) -> Result<(), Error> {
+        let asked = json!({ "model": model, "name": name });
+        self.ask_of_owner(kind, asked, user).await.map(drop)
+    }
+
+    /// What the server lists: the request and the list of its answer have one name.
     async fn list_of<T: DeserializeOwned>(
         &self,
         name: &str,

@@ -65,8 +65,8 @@ function isKey(name: string, input: object): boolean {
 
 /** Whether a function reads the part of a parameter that is called as the parameter is. */
 function readsPart(name: string, source: string): boolean {
-  const word = name.replaceAll('$', '\\$');
-  return new RegExp(`(?<![\\w$])${word}\\s*(?:\\??\\.\\s*${word}(?![\\w$])|(?:\\?\\.)?\\[)|\\}\\s*=\\s*${word}(?![\\w$])`).test(source);
+  const uses = host.importNow('pie:runtime/parameter-uses.js') as { readsPart: (name: string, source: string) => boolean };
+  return uses.readsPart(name, source);
 }
 
 /** What makes a text, a number or a comparison of what stands beside it. */

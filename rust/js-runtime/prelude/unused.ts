@@ -2,6 +2,7 @@
 
 import * as host from 'pie:host';
 import { nearest } from './nearest.js';
+import { keysRead } from './parameter-uses.js';
 
 /** How a program may read its arguments beside the parameter of `main`. */
 const OTHER_WAYS = /\bargs\b/;
@@ -24,27 +25,4 @@ export function unread(entry: string, main: unknown, input: unknown): string | u
 /** The key that an argument with a name has in the input. */
 function nameOf(argument: string): string {
   return argument.split('=')[0]!.replace(/^-+/, '').replaceAll('-', '_');
-}
-
-/** The keys that a function reads of its one parameter; undefined where it uses that otherwise. */
-function keysRead(source: string): readonly string[] | undefined {
-  const head = /^(?:async\b\s*)?(?:function\b\s*[\w$]*\s*)?\(?\s*/.exec(source)![0]!;
-  const rest = source.slice(head.length);
-  if (rest.startsWith(')')) return [];
-  const parts = /^\{([^{}]*)\}/.exec(rest)?.[1]?.split(',').map((part) => part.trim());
-  if (parts !== undefined) return parts.some((part) => part.startsWith('...')) ? undefined : parts.map((part) => part.split(/[:=]/)[0]!.trim());
-  const name = /^([A-Za-z_$][\w$]*)\s*(?:[,)=])/.exec(rest)?.[1];
-  return name === undefined ? undefined : keysOf(name, rest.slice(name.length));
-}
-
-/** The keys that a text reads of a name; undefined where it stands for itself anywhere. */
-function keysOf(name: string, text: string): string[] | undefined {
-  const keys: string[] = [];
-  for (const { index } of text.matchAll(new RegExp(`(?<![\\w$.])${name.replaceAll('$', '\\$')}(?![\\w$])`, 'g'))) {
-    const behind = text.slice(index + name.length);
-    const key = /^\s*\??\.\s*([\w$]+)/.exec(behind)?.[1] ?? /^\s*(?:\?\.)?\[\s*(['"])([^'"]*)\1\s*\]/.exec(behind)?.[2];
-    if (key === undefined) return undefined;
-    keys.push(key);
-  }
-  return keys;
 }

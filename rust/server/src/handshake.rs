@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::auth::{Claim, Identity, Presented, Verdict};
+use crate::auth::{Identity, IdentityClaim, Presented, Verdict};
 use crate::client_places::{ClientPlace, Visitor};
 use crate::clock::now_s;
 use crate::names;
@@ -208,7 +208,7 @@ async fn heard<T>(
 }
 
 /// What a hello says of who the client is, and what it calls itself.
-fn claimed(text: &str) -> Result<(Claim, String), Error> {
+fn claimed(text: &str) -> Result<(IdentityClaim, String), Error> {
     let (version, hello) = incoming::hello(text)?;
     if version != protocol::VERSION {
         let message = format!(
@@ -228,7 +228,7 @@ fn claimed(text: &str) -> Result<(Claim, String), Error> {
             "the client gives itself a name of more than {MAX_CLIENT_BYTES} bytes"
         )));
     }
-    let claim = Claim {
+    let claim = IdentityClaim {
         user: hello.user,
         key: hello.key,
         public_key: hello.public_key,

@@ -77,16 +77,17 @@ async fn upgraded(wire: &mut Wire, peer: IpAddr, shared: &ServerState) -> Option
     shown.map(Begun::WebSocket)
 }
 
-/// Where the head of a request ends: behind an empty line, be it one of a line feed alone, which is refused.
+/// Where the head of a request ends: behind the first empty line that another line stands before.
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
-    let behind = |line: &[u8]| {
-        let at = bytes.windows(line.len()).position(|end| end == line);
-        at.map(|at| at + line.len())
-    };
-    [behind(b"\n\r\n"), behind(b"\n\n")]
-        .into_iter()
-        .flatten()
-        .min()
+    let mut end = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let is_first = end == 0;
+        end += line.len();
+        if !is_first && framing::is_empty_line(line) {
+            return Some(end);
+        }
+    }
+    None
 }
 
 /// An answer after which the connection ends.
@@ -414,6 +415,23 @@ mod tests {
                 told(host).contains("pie ps --server 127.0.0.1:8080 "),
                 "{host}"
             );
+        }
+    }
+
+    #[test]
+    fn a_head_ends_behind_an_empty_line() {
+        for head in [
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\nHost: a\n\n",
+            "GET / HTTP/1.1\r\nHost: a\n\r\n",
+            "\r\nGET / HTTP/1.1\r\n\r\n",
+            "\n\n",
+        ] {
+            let beyond = format!("{head}GET / HTTP/1.1\r\n\r\n");
+            assert_eq!(end_of_head(beyond.as_bytes()), Some(head.len()), "{head:?}");
+            for n_bytes in 0..head.len() {
+                assert_eq!(end_of_head(&head.as_bytes()[..n_bytes]), None, "{head:?}");
+            }
         }
     }
 

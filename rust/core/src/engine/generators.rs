@@ -95,8 +95,8 @@ impl Engine {
     ///
     /// # Errors
     /// `generator-retired`; `context-busy` while a step is under way.
-    pub fn check_changeable(&mut self, generator: GeneratorId) -> Result<()> {
-        self.owned.idle_generator(generator).map(drop)
+    pub fn check_changeable(&self, generator: GeneratorId) -> Result<()> {
+        self.owned.check_idle(generator)
     }
 
     /// Adds stop tokens.

@@ -146,7 +146,12 @@ impl Owned {
         self.generators.get(generator.0).ok_or_else(dropped)
     }
 
-    /// A generator that may change: no step of it is under way.
+    /// Whether a generator may change: no step of it is under way.
+    pub(super) fn check_idle(&self, generator: GeneratorId) -> Result<()> {
+        self.generator(generator)?.check_idle()
+    }
+
+    /// A generator that may change, as [`Self::check_idle`] says, to be changed.
     pub(super) fn idle_generator(&mut self, generator: GeneratorId) -> Result<&mut Generator> {
         let state = self.generators.get_mut(generator.0).ok_or_else(dropped)?;
         state.check_idle()?;

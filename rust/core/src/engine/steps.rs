@@ -19,7 +19,7 @@ impl Engine {
     /// # Errors
     /// `unsupported` where the driver serves none; `generator-retired`; `context-busy` while a step is under way.
     pub fn set_adapter(&mut self, generator: GeneratorId, id: u64, version: u32) -> Result<()> {
-        self.owned.idle_generator(generator)?;
+        self.owned.check_idle(generator)?;
         self.check_adapter(Adapter {
             id,
             version,
@@ -36,7 +36,7 @@ impl Engine {
     /// `unsupported` where the driver serves no adapters; `generator-retired`; `context-busy` while a step is under
     /// way.
     pub fn set_zo_seed(&mut self, generator: GeneratorId, seed: u64) -> Result<()> {
-        self.owned.idle_generator(generator)?;
+        self.owned.check_idle(generator)?;
         self.check_adapters_served()?;
         self.owned.idle_generator(generator)?.adapter.zo_seed = Some(seed);
         Ok(())

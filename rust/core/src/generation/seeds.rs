@@ -153,6 +153,19 @@ mod tests {
     }
 
     #[test]
+    fn a_made_up_name_counts_those_of_its_path_alone() {
+        let (mut seeds, mut alone) = (Seeds::new(7), Seeds::new(7));
+        let first = seeds.name(5);
+        let other = seeds.name(6);
+        seeds.count(5);
+        seeds.open(5);
+        let second = seeds.name(5);
+        assert_eq!(other, Seeds::new(7).name(6));
+        assert_eq!([&first, &second], [&alone.name(5), &alone.name(5)]);
+        assert!(first != second && first != other && second != other);
+    }
+
+    #[test]
     fn memory_is_bounded() {
         let mut seeds = Seeds::new(7);
         for origin in 0..MAX_ORIGINS as u64 + 100 {

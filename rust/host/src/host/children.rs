@@ -9,7 +9,7 @@ use crate::Error;
 use crate::budget::Purpose;
 use crate::process::Launch;
 use crate::process::child::{Admitted, Child, Spawn, Spawner};
-use crate::process::ending::Ending;
+use crate::process::ending::ProcessEnding;
 use crate::process::kin::{Inherited, Lineage, Places};
 use crate::process::programs::Named;
 use crate::process::queue::PassedOn;
@@ -63,7 +63,7 @@ impl Spawner for HostState {
             limits: parent.limits.clone(),
             budget: parent.budget.clone(),
             lineage,
-            ending: Arc::new(Ending::new(holding)),
+            ending: Arc::new(ProcessEnding::new(holding)),
             places: Places::new(of_family, of_user),
             parent: ProcessId(parent.pid),
         };

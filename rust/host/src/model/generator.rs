@@ -195,7 +195,7 @@ impl Generator {
         texts: Vec<String>,
         account: &Account,
     ) -> Result<(), Error> {
-        self.with_engine(Engine::check_changeable)?;
+        self.with_engine(|engine, id| engine.check_changeable(id))?;
         lock(&self.stopping).set(self.context.model.chat(), texts, account)
     }
 
@@ -208,7 +208,7 @@ impl Generator {
         texts: Vec<String>,
         account: &Account,
     ) -> Result<(), Error> {
-        self.with_engine(Engine::check_changeable)?;
+        self.with_engine(|engine, id| engine.check_changeable(id))?;
         lock(&self.stopping).add(self.context.model.chat(), texts, account)
     }
 

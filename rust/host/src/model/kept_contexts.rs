@@ -16,7 +16,7 @@ use crate::budget::{Account, Purpose};
 use crate::errors::text_error;
 use crate::program::shown;
 use crate::snapshots::content::RUN_TOKENS;
-use crate::snapshots::loading::Kept;
+use crate::snapshots::loading::SavedContext;
 use crate::snapshots::pages::KeptRun;
 use crate::sync::lock;
 
@@ -217,10 +217,10 @@ impl Context {
     fn of_kept(
         model: Arc<Model>,
         process: ProcessId,
-        kept: Kept,
+        kept: SavedContext,
         account: Account,
     ) -> Result<Self, Error> {
-        let Kept {
+        let SavedContext {
             image,
             turns,
             adapters: names,

@@ -1,5 +1,6 @@
 //! Contexts that are saved to disk and opened from there, on the dummy driver: what they say, and what is charged.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -132,6 +133,24 @@ fn a_context_under_way_is_not_saved() {
     driven.model.delete_snapshot(USER, "a").unwrap();
     let gone = driven.model.delete_snapshot(USER, "a").unwrap_err();
     assert_eq!(gone.code, ErrorCode::SnapshotMissing);
+}
+
+#[test]
+fn of_the_names_on_disk_those_count_that_the_engine_could_make_up() {
+    let (dir, account) = (tempfile::tempdir().unwrap(), account());
+    let driven = Driven::keeping_in(dir.path());
+    let context = driven.context(&account, 10);
+    let made_up = driven
+        .model
+        .with_engine(|engine| engine.snapshot(context.id, Arc::new(())));
+    let made_up = made_up.unwrap();
+    for name in ["a", "snapshots", "a-snapshot-1", &made_up] {
+        let keeping = driven.model.keeping().unwrap();
+        let saving = context.clone();
+        wait(saving.save_on_disk(keeping, name.to_owned(), &account)).unwrap();
+    }
+    let counted = wait(driven.model.made_up_names(USER)).unwrap();
+    assert_eq!(counted, HashSet::from([made_up]));
 }
 
 /// An adapter of the user, whose weights came about as `made_of` says.

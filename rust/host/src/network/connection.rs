@@ -20,7 +20,7 @@ use super::allowed::{check_address, check_host};
 use super::config::{HttpLimits, NetworkConfig};
 use super::failure::unreachable;
 use super::pace::too_long;
-use super::places::{Place, Places};
+use super::places::{OutgoingPlace, Places};
 use super::roots;
 use super::target::Target;
 use crate::Error;
@@ -107,7 +107,7 @@ impl Network {
     pub(crate) async fn connect(
         &self,
         target: &Target,
-        place: &Place,
+        place: &OutgoingPlace,
         limits: &HttpLimits,
     ) -> Result<Box<dyn Transport>, Error> {
         self.check(target)?;
@@ -133,7 +133,7 @@ impl Network {
     async fn connected(
         &self,
         target: &Target,
-        place: &Place,
+        place: &OutgoingPlace,
         limit: Duration,
     ) -> Result<Box<dyn Transport>, Error> {
         let addresses = self.addresses(target, place).await?;
@@ -160,7 +160,11 @@ impl Network {
     }
 
     /// The addresses of a server that a program may connect to.
-    async fn addresses(&self, target: &Target, place: &Place) -> Result<Vec<IpAddr>, Error> {
+    async fn addresses(
+        &self,
+        target: &Target,
+        place: &OutgoingPlace,
+    ) -> Result<Vec<IpAddr>, Error> {
         let found = match &target.host {
             Host::Ipv4(address) => vec![IpAddr::V4(*address)],
             Host::Ipv6(address) => vec![IpAddr::V6(*address)],
@@ -186,7 +190,7 @@ impl Network {
         &self,
         name: &str,
         target: &Target,
-        place: &Place,
+        place: &OutgoingPlace,
     ) -> Result<Vec<IpAddr>, Error> {
         let of_user = place
             .extra()

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use super::config::HttpLimits;
 use super::connection::Network;
-use super::places::{Place, too_many};
+use super::places::{OutgoingPlace, too_many};
 use crate::Error;
 use crate::Limits;
 use crate::budget::{Account, Charge, Purpose};
@@ -39,7 +39,7 @@ pub(crate) struct HeldNetwork {
 #[derive(Debug)]
 pub(crate) struct Admission {
     _own: Counted,
-    pub(crate) place: Place,
+    pub(crate) place: OutgoingPlace,
 }
 
 impl HeldNetwork {

@@ -13,7 +13,7 @@ use super::config::HttpLimits;
 use super::connection::Network;
 use super::failure::{head_too_long, of_hyper, protocol};
 use super::pace::{Progress, too_long};
-use super::places::Place;
+use super::places::OutgoingPlace;
 use super::received::Received;
 use super::running::Running;
 use super::sent::{Counted, SentBody};
@@ -28,7 +28,7 @@ const HEADER_BYTES: usize = 4;
 /// What one server is asked.
 pub(crate) struct Hop<'a> {
     pub(crate) network: &'a Network,
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a OutgoingPlace,
     pub(crate) limits: &'a HttpLimits,
     pub(crate) target: &'a Target,
     pub(crate) method: Method,

@@ -16,7 +16,7 @@ const LOOKUPS_OF_USER: usize = 8;
 pub(crate) struct Places(Arc<SharedPlaces<Lookups>>);
 
 /// The place of one request, until it is dropped.
-pub(crate) type Place = SharedPlace<Lookups>;
+pub(crate) type OutgoingPlace = SharedPlace<Lookups>;
 
 /// The turns in which names are looked up for one user.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl Places {
     ///
     /// # Errors
     /// `limit-http-requests`.
-    pub(crate) fn take(&self, user: &str) -> Result<Place, Error> {
+    pub(crate) fn take(&self, user: &str) -> Result<OutgoingPlace, Error> {
         self.0.take(user).map_err(|full| {
             let whose = match full.is_of_all() {
                 true => "of all users",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pie_core::ErrorCode;
 
-use super::ending::{Ended, Ending};
+use super::ending::{Ended, ProcessEnding};
 use super::family::Start;
 use super::kin::Inherited;
 use super::programs::{Named, Programs};
@@ -65,11 +65,11 @@ pub(crate) trait Spawner: Send + Sync {
 #[derive(Debug)]
 pub struct Child {
     record: Arc<ProcessRecord>,
-    ending: Arc<Ending>,
+    ending: Arc<ProcessEnding>,
 }
 
 impl Child {
-    pub(crate) fn new(record: Arc<ProcessRecord>, ending: Arc<Ending>) -> Self {
+    pub(crate) fn new(record: Arc<ProcessRecord>, ending: Arc<ProcessEnding>) -> Self {
         Self { record, ending }
     }
 

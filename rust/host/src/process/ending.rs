@@ -18,7 +18,7 @@ use crate::sync::lock;
 
 /// How a process ends, for all who wait for that.
 #[derive(Debug)]
-pub(crate) struct Ending(Mutex<State>);
+pub(crate) struct ProcessEnding(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -29,7 +29,7 @@ struct State {
     holding: SteppedCharge,
 }
 
-impl Ending {
+impl ProcessEnding {
     /// That of a process that begins; what it leaves is charged to `holding`.
     pub(crate) fn new(holding: SteppedCharge) -> Self {
         Self(Mutex::new(State {
@@ -89,7 +89,7 @@ impl Ending {
 pub struct Ended {
     pid: u64,
     /// What is heard is charged as long as the program has not taken it.
-    _ending: Arc<Ending>,
+    _ending: Arc<ProcessEnding>,
 }
 
 impl Operation for Ended {
@@ -132,13 +132,13 @@ mod tests {
     use crate::budget::{Budget, Purpose};
     use crate::futures::Awaited;
 
-    fn ending(most_bytes: u64) -> Arc<Ending> {
+    fn ending(most_bytes: u64) -> Arc<ProcessEnding> {
         ending_within(&Budget::new(16 << 20, Some(most_bytes)))
     }
 
-    fn ending_within(budget: &Arc<Budget>) -> Arc<Ending> {
+    fn ending_within(budget: &Arc<Budget>) -> Arc<ProcessEnding> {
         let holding = SteppedCharge::new(budget.account("").empty(Purpose::Queue));
-        Arc::new(Ending::new(holding))
+        Arc::new(ProcessEnding::new(holding))
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use pie_core::{ProcessId, TokenBudget};
 use sha2::{Digest, Sha256};
 
-use super::ending::Ending;
+use super::ending::ProcessEnding;
 use super::family::{Family, Member};
 use super::nameable::Nameable;
 use super::purse::Purse;
@@ -27,7 +27,7 @@ pub struct Inherited {
     pub(crate) budget: Option<TokenBudget>,
     pub(crate) lineage: Lineage,
     /// Told of its end.
-    pub(crate) ending: Arc<Ending>,
+    pub(crate) ending: Arc<ProcessEnding>,
     /// Given up at its end.
     pub(crate) places: Places,
     /// The process that starts it.
@@ -75,7 +75,7 @@ pub(crate) struct Kin {
     alive: Mutex<Option<Alive>>,
     /// Its end, for who waits for that; none: it was not started by another, or its end was told. What it has left then
     /// is held by those who may still ask for it.
-    ending: Mutex<Option<Arc<Ending>>>,
+    ending: Mutex<Option<Arc<ProcessEnding>>>,
     /// How many it has started.
     n_started: AtomicU64,
 }
@@ -142,7 +142,7 @@ impl Kin {
     }
 
     /// Its end, for who waits for that; none where nobody does, or where it was told.
-    pub(crate) fn ending(&self) -> Option<Arc<Ending>> {
+    pub(crate) fn ending(&self) -> Option<Arc<ProcessEnding>> {
         lock(&self.ending).clone()
     }
 

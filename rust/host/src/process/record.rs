@@ -8,7 +8,7 @@ use std::time::Instant;
 use pie_core::{ErrorCode, TokenBudget};
 use tokio::sync::watch;
 
-use super::ending::Ending;
+use super::ending::ProcessEnding;
 use super::kin::Kin;
 use super::launch::Launch;
 use super::mailbox::{DISCONNECTED, Mailbox, NO_CLIENT};
@@ -262,7 +262,7 @@ impl ProcessRecord {
     }
 
     /// Tells its children to end; gives what to wait for.
-    fn stop_children(&self) -> Vec<Arc<Ending>> {
+    fn stop_children(&self) -> Vec<Arc<ProcessEnding>> {
         let children = std::mem::take(&mut *lock(&self.children));
         let children = children.iter().filter_map(Weak::upgrade);
         let stopped = children.filter_map(|child| {
@@ -403,7 +403,7 @@ mod tests {
     /// Who looks, when it is told of an end, whether others were told before.
     #[derive(Default)]
     struct Looking {
-        ending: OnceLock<Arc<Ending>>,
+        ending: OnceLock<Arc<ProcessEnding>>,
         was_told_first: AtomicBool,
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pie_core::ProcessId;
 
-use super::ending::Ending;
+use super::ending::ProcessEnding;
 use super::family::Family;
 use super::kin::{Inherited, Kin, Lineage, Places};
 use super::launch::Launch;
@@ -32,10 +32,10 @@ pub(crate) fn record(pid: u64, limits: Limits, is_alone: bool) -> Arc<ProcessRec
 pub(crate) fn detached_child(
     budget: &Arc<Budget>,
     observer: Arc<dyn Observer>,
-) -> (ServedProcess, Arc<Ending>) {
+) -> (ServedProcess, Arc<ProcessEnding>) {
     let limits = Limits::default();
     let holding = SteppedCharge::new(budget.account("").empty(Purpose::Queue));
-    let ending = Arc::new(Ending::new(holding));
+    let ending = Arc::new(ProcessEnding::new(holding));
     let family: Arc<Family> = Arc::default();
     let (of_family, start) = family.admit(1, &limits).unwrap();
     start.succeed();

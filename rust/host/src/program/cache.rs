@@ -28,13 +28,13 @@ pub(crate) struct Cache<P> {
 
 #[derive(Debug)]
 struct Used<P> {
-    entries: HashMap<Key, Kept<P>>,
+    entries: HashMap<Key, CachedProgram<P>>,
     /// Counts uses, to find the program that was used longest ago.
     clock: u64,
 }
 
 #[derive(Debug)]
-struct Kept<P> {
+struct CachedProgram<P> {
     used: u64,
     /// Of its image; 0 until it is compiled.
     n_bytes: u64,
@@ -62,7 +62,7 @@ impl<P> Cache<P> {
         if used.entries.len() >= self.most && !used.entries.contains_key(&key) {
             used.drop_oldest(|_| true);
         }
-        let entry = used.entries.entry(key).or_insert_with(|| Kept {
+        let entry = used.entries.entry(key).or_insert_with(|| CachedProgram {
             used: now,
             n_bytes: 0,
             program: CacheEntry::default(),
@@ -116,7 +116,7 @@ impl<P> Used<P> {
     }
 
     /// Of those that are chosen.
-    fn drop_oldest(&mut self, is_chosen: impl Fn(&Kept<P>) -> bool) {
+    fn drop_oldest(&mut self, is_chosen: impl Fn(&CachedProgram<P>) -> bool) {
         let chosen = self.entries.iter().filter(|(_, entry)| is_chosen(entry));
         let oldest = chosen.min_by_key(|(_, entry)| entry.used);
         if let Some(oldest) = oldest.map(|(key, _)| *key) {

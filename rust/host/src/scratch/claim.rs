@@ -17,13 +17,13 @@ const LOCK: &str = ".lock";
 
 /// The claim of one engine to the files in a folder.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct FolderClaim {
     folder: PathBuf,
     /// Its lock is that of the engine; none: it does not use the files so far.
     held: Mutex<Option<File>>,
 }
 
-impl Claim {
+impl FolderClaim {
     /// To the files in `folder`, which is not taken yet.
     pub(super) fn new(folder: &Path) -> Self {
         Self {
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn one_engine_at_a_time_has_the_files_in_a_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let [first, second] = [(); 2].map(|()| Claim::new(&folder.path().join("data")));
+        let [first, second] = [(); 2].map(|()| FolderClaim::new(&folder.path().join("data")));
         first.take().unwrap();
         first.take().unwrap();
         let refused = second.take().unwrap_err();
@@ -108,7 +108,9 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_made_is_named() {
-        let refused = Claim::new(Path::new("/dev/null/data")).take().unwrap_err();
+        let refused = FolderClaim::new(Path::new("/dev/null/data"))
+            .take()
+            .unwrap_err();
         assert!(
             refused.message.contains("/dev/null/data cannot be used"),
             "{}",

@@ -74,7 +74,7 @@ pub(crate) struct Folder {
 
 /// What is kept as long as a folder is known.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct FolderGuards {
     /// Removed with the folder, where that ends with its process.
     pub(super) temporary: Option<TempDir>,
     /// To have the folder open.
@@ -128,7 +128,7 @@ impl Folder {
     ///
     /// # Errors
     /// Those of the system.
-    pub(super) fn new(dir: File, config: &FilesConfig, kept: Kept) -> io::Result<Self> {
+    pub(super) fn new(dir: File, config: &FilesConfig, guards: FolderGuards) -> io::Result<Self> {
         Ok(Self {
             id: FileId::of(&Metadata::from_file(&dir)?),
             dir: new_dir(dir, FsPerms::ReadWrite),
@@ -138,8 +138,8 @@ impl Folder {
                 free_bytes: config.free_bytes,
             },
             state: Arc::default(),
-            temporary: kept.temporary,
-            _permit: kept.permit,
+            temporary: guards.temporary,
+            _permit: guards.permit,
         })
     }
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use pie_core::ErrorCode;
 use tokio::runtime::Handle;
 
-use super::claim::Claim;
+use super::claim::FolderClaim;
 use super::config::{FileScope, FilesConfig};
 use super::descriptor::OpenDescriptor;
-use super::folder::{Fault, Folder, Kept, Outcome};
+use super::folder::{Fault, Folder, FolderGuards, Outcome};
 use super::permits::{Permits, UserPermit};
 use super::turns::{FileTurns, HostTurns};
 use crate::Error;
@@ -43,7 +43,7 @@ pub(crate) struct Folders {
     /// None where nothing is kept.
     root: Option<PathBuf>,
     /// To what is kept longer than a process; none where nothing is.
-    claim: Option<Claim>,
+    claim: Option<FolderClaim>,
     known: Mutex<HashMap<PathBuf, Arc<Folder>>>,
     mounts: Vec<OpenMount>,
     /// What programs may have open.
@@ -94,7 +94,9 @@ impl Folders {
         }
         let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         Ok(Self {
-            claim: data_dir.filter(|_| config.scope.keeps()).map(Claim::new),
+            claim: data_dir
+                .filter(|_| config.scope.keeps())
+                .map(FolderClaim::new),
             turns: HostTurns::of_machine(config.stall),
             config,
             root,
@@ -118,7 +120,7 @@ impl Folders {
     /// # Errors
     /// `invalid-config` where another engine does, and where the folder cannot be used.
     pub(crate) fn claim(&self) -> Result<(), Error> {
-        self.claim.as_ref().map_or(Ok(()), Claim::take)
+        self.claim.as_ref().map_or(Ok(()), FolderClaim::take)
     }
 
     /// No program changes files any more: another engine may keep them.
@@ -181,11 +183,11 @@ impl Folders {
             known.retain(|_, folder| !folder.is_idle());
             self.permit(owner)
         })?;
-        let kept = Kept {
+        let guards = FolderGuards {
             permit: Some(permit),
             temporary: None,
         };
-        let folder = Arc::new(Folder::new(open_dir(&path)?, &self.config, kept)?);
+        let folder = Arc::new(Folder::new(open_dir(&path)?, &self.config, guards)?);
         known.insert(path, folder.clone());
         Ok(folder)
     }
@@ -198,11 +200,11 @@ impl Folders {
     fn temporary(&self, above: &Path, owner: &Owner) -> Outcome<Arc<Folder>> {
         let permit = self.permit(owner)?;
         let (temporary, dir) = make_temporary(above)?;
-        let kept = Kept {
+        let guards = FolderGuards {
             permit: Some(permit),
             temporary: Some(temporary),
         };
-        Ok(Arc::new(Folder::new(dir, &self.config, kept)?))
+        Ok(Arc::new(Folder::new(dir, &self.config, guards)?))
     }
 }
 

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::change::{At, Change, Opened};
 use super::config::FilesConfig;
-use super::folder::{Fault, Folder, Kept, OpenFile, Outcome, Usage};
+use super::folder::{Fault, Folder, FolderGuards, OpenFile, Outcome, Usage};
 use super::opening::Wanted;
 use super::turns::{FileTurns, HostTurns};
 
@@ -53,7 +53,7 @@ impl Fixture {
             .unwrap();
         Self {
             folder: Arc::new(
-                Folder::new(File::open(own).unwrap(), &config, Kept::default()).unwrap(),
+                Folder::new(File::open(own).unwrap(), &config, FolderGuards::default()).unwrap(),
             ),
             turns: FileTurns::new(
                 HostTurns::new(4, FilesConfig::default().stall),
@@ -417,7 +417,7 @@ proptest! {
         open.clear();
         let kept = given.usage();
         let own = File::open(given.path("")).unwrap();
-        let folder = Folder::new(own, &FilesConfig::default(), Kept::default()).unwrap();
+        let folder = Folder::new(own, &FilesConfig::default(), FolderGuards::default()).unwrap();
         let fresh = Fixture { folder: Arc::new(folder), ..given };
         prop_assert_eq!(kept, fresh.usage());
     }

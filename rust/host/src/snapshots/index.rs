@@ -20,7 +20,7 @@ pub(super) struct Entry {
     /// Why it cannot be opened.
     pub(super) refusal: Option<String>,
     /// The runs that it holds itself.
-    pub(super) own: Vec<(Digest, Place)>,
+    pub(super) own: Vec<(Digest, RunExtent)>,
     /// The numbers of the files whose runs it shares, each once; none where it is retired, since nobody opens it.
     pub(super) shares: Vec<u64>,
     /// Files that share its runs, and those that are being written.
@@ -29,13 +29,13 @@ pub(super) struct Entry {
 
 /// A [`RunPlace`] without its key: there may be millions of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct RunExtent {
     pub(super) file: u64,
     pub(super) offset: u64,
     pub(super) n_bytes: u64,
 }
 
-impl Place {
+impl RunExtent {
     pub(super) const fn of(run: &RunPlace) -> Self {
         Self {
             file: run.file,
@@ -74,7 +74,7 @@ pub(super) struct Contents {
     /// The snapshot of each name.
     named: HashMap<NameKey, u64>,
     /// Where runs lie that others may share.
-    runs: HashMap<Digest, Place>,
+    runs: HashMap<Digest, RunExtent>,
     users: HashMap<Arc<str>, Usage>,
     pub(super) n_bytes: u64,
     last_number: u64,
@@ -184,7 +184,7 @@ impl Contents {
     }
 
     /// Where a run lies, if a file that can be read holds it.
-    pub(super) fn run(&self, key: &Digest) -> Option<Place> {
+    pub(super) fn run(&self, key: &Digest) -> Option<RunExtent> {
         self.runs.get(key).copied()
     }
 

@@ -11,13 +11,13 @@ use super::binding::{Binding, hex};
 use super::content::{Decoding, run_key};
 use super::folder::{FileName, Folder, name_key};
 use super::format::{Digest, Header, Index, Part, RunPlace, damaged, read_at};
-use super::index::{About, Entry, Place};
+use super::index::{About, Entry, RunExtent};
 use super::pages::KeptRun;
 use super::{disk_error, unusable};
 use crate::Error;
 
-/// What is kept beside a context.
-pub(crate) struct Kept {
+/// A context as it was saved, with what is kept beside it.
+pub(crate) struct SavedContext {
     pub(crate) image: ContextImage,
     /// Where its conversation stands.
     pub(crate) turns: Vec<u8>,
@@ -70,7 +70,7 @@ impl Loading {
         &self,
         first: &Digest,
         charge: impl FnOnce(u64) -> Result<C, Error>,
-    ) -> Result<(Kept, C), Error> {
+    ) -> Result<(SavedContext, C), Error> {
         let index = self.part(Part::Index)?;
         let index: Index = serde_json::from_slice(&index)
             .map_err(|_| self.unusable(&damaged("its part \"index\"")))?;
@@ -99,7 +99,7 @@ impl Loading {
         let image = decoding.end(&tail, &state);
         let image = image.map_err(|why| self.unusable(&why))?;
         let turns = self.part(Part::Turns)?;
-        let kept = Kept {
+        let kept = SavedContext {
             image,
             turns,
             adapters: index.adapters,
@@ -259,9 +259,9 @@ fn read_index(file: &File) -> io::Result<(u64, Result<Index, String>)> {
 }
 
 /// The runs that a file holds itself, by their keys; none where a key is none.
-fn own_runs(index: &Index, number: u64) -> Option<Vec<(Digest, Place)>> {
+fn own_runs(index: &Index, number: u64) -> Option<Vec<(Digest, RunExtent)>> {
     let own = index.runs.iter().filter(|run| run.file == number);
-    own.map(|run| Some((digest_of(&run.key)?, Place::of(run))))
+    own.map(|run| Some((digest_of(&run.key)?, RunExtent::of(run))))
         .collect()
 }
 

@@ -3,6 +3,7 @@
 //! A snapshot is one file ([`format`]): what its context says ([`content`]), where its conversation stands, and whose
 //! and of which model it is ([`binding`]). What two contexts of a user have in common at their beginning is kept once:
 //! a file holds the runs of tokens that no other file had, and names the files of those that it shares ([`store`]).
+//! What no snapshot needs any more is removed, and what is new has room within its limits ([`cleanup`]).
 //!
 //! The keys and values of runs lie in files of their own ([`pages`]), for who would else compute them again.
 //!
@@ -11,6 +12,7 @@
 //! the files for readers in other languages.
 
 mod binding;
+mod cleanup;
 pub(crate) mod config;
 pub(crate) mod content;
 mod folder;

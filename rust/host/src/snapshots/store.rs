@@ -10,16 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-use pie_core::{ContextImage, ErrorCode};
+use pie_core::ContextImage;
 
 pub(crate) use super::binding::ModelIdentity;
 use super::binding::{Binding, hex};
+use super::cleanup::{OpenFolder, remove_leftovers};
 use super::config::{PageKeeping, SnapshotConfig};
 use super::content::{Encoded, encode, places};
 use super::folder::{FileName, Folder, NameKey, PagesName, name_key};
 use super::format::{HEADER_BYTES, Index, RunPlace, assemble};
-use super::index::{About, Contents, Entry, Place, Usage};
-use super::loading::{GONE, Kept, Loading, entry_of, unsound};
+use super::index::{About, Contents, Entry, RunExtent, Usage};
+use super::loading::{GONE, Loading, SavedContext, unsound};
 use super::pages::{KeptRun, PageFile, PageForm, PageWriter};
 use super::{disk_error, unusable};
 use crate::Error;
@@ -49,18 +50,9 @@ pub(crate) struct SnapshotStore {
 enum State {
     /// Nobody has asked for one so far.
     Unopened,
-    Open(Box<Opened>),
+    Open(Box<OpenFolder>),
     /// The engine stops.
     Closed,
-}
-
-#[derive(Debug)]
-struct Opened {
-    folder: Arc<Folder>,
-    binding: Binding,
-    contents: Contents,
-    /// Files that were replaced and could not be removed.
-    stale: BTreeSet<u64>,
 }
 
 /// One name of a user, on which nobody else works meanwhile.
@@ -113,20 +105,10 @@ impl SnapshotStore {
         self.config.pages
     }
 
-    /// Removes what an engine was writing when it ended, and pages whose file it had removed: the names of files tell
-    /// so. What else is of no use is known once the index is read, for the first who asks. Where the folder cannot be
-    /// used, or another engine uses it, nothing is done: whoever asks for a snapshot is told.
+    /// Removes what is of no use by the names of the files that an engine left. What else is of no use is known once
+    /// the index is read, for the first who asks. Where the folder cannot be used, whoever asks for a snapshot is told.
     pub(crate) fn clean_up(&self) {
-        if self.folder.is_dir()
-            && let Ok(folder) = Folder::open(&self.folder, self.config.free_bytes)
-            && let Ok(files) = folder.files()
-            && let Ok(pages) = folder.pages()
-        {
-            let numbers: BTreeSet<u64> = files.iter().map(|file| file.number).collect();
-            let orphans = pages.into_iter().map(|(name, _)| name);
-            let orphans = orphans.filter(|name| !numbers.contains(&name.number));
-            orphans.for_each(|name| folder.remove_pages(name));
-        }
+        remove_leftovers(&self.folder, self.config.free_bytes);
     }
 
     /// Another engine may use the folder from now on, once what runs is done.
@@ -181,7 +163,10 @@ impl SnapshotStore {
     }
 
     /// Works on the index, which is read from the folder when somebody asks for the first time.
-    fn opened<T>(&self, work: impl FnOnce(&mut Opened) -> Result<T, Error>) -> Result<T, Error> {
+    fn opened<T>(
+        &self,
+        work: impl FnOnce(&mut OpenFolder) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.open_once()?;
         let mut state = lock(&self.state);
         match &mut *state {
@@ -200,218 +185,21 @@ impl SnapshotStore {
         if !self.is_unopened() {
             return Ok(());
         }
-        let opened = Box::new(self.open()?);
+        let opened = OpenFolder::open(
+            &self.folder,
+            self.config.free_bytes,
+            &self.model,
+            &self.is_closed,
+        )?;
         let mut state = lock(&self.state);
         if matches!(*state, State::Unopened) {
-            *state = State::Open(opened);
+            *state = State::Open(Box::new(opened));
         }
         Ok(())
     }
 
     fn is_unopened(&self) -> bool {
         matches!(*lock(&self.state), State::Unopened)
-    }
-
-    fn open(&self) -> Result<Opened, Error> {
-        let folder = Folder::open(&self.folder, self.config.free_bytes)?;
-        let binding = Binding::of(&self.model, |name| folder.beside(name), &self.is_closed)?;
-        let entries: Result<Vec<Entry>, Error> = folder
-            .files()?
-            .into_iter()
-            .map(|file| entry_of(&folder, file, &binding))
-            .collect();
-        let (mut contents, unnamed) = Contents::of(entries?);
-        for (name, n_bytes) in folder.pages()? {
-            if !contents.add_pages(name, n_bytes) {
-                // An engine ended between the removal of the file and that of its pages.
-                folder.remove_pages(name);
-            }
-        }
-        let mut opened = Opened {
-            folder: Arc::new(folder),
-            binding,
-            contents,
-            stale: BTreeSet::new(),
-        };
-        for number in unnamed {
-            opened.try_to_tidy(number);
-        }
-        Ok(opened)
-    }
-}
-
-impl Opened {
-    /// Removes a file that is no snapshot of a name where nobody needs it, and all that only it needed. One whose runs
-    /// others share is kept for them.
-    fn tidy(&mut self, number: u64) -> Result<(), Error> {
-        let mut numbers = vec![number];
-        while let Some(number) = numbers.pop() {
-            let Some(file) = self.contents.get(number).map(|entry| entry.file) else {
-                continue;
-            };
-            if self.contents.is_unneeded(number) {
-                self.remove(file)?;
-                numbers.extend(self.contents.forget(number));
-            } else if !file.is_retired {
-                let retired = self.folder.retire(file)?;
-                numbers.extend(self.contents.note_retired(number, retired));
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes a file, and the pages of its runs.
-    fn remove(&mut self, file: FileName) -> Result<(), Error> {
-        self.folder.remove(file)?;
-        self.drop_pages(file.number);
-        Ok(())
-    }
-
-    /// Removes the pages of the runs that a file holds.
-    fn drop_pages(&mut self, number: u64) {
-        for name in self.contents.pages_of(number) {
-            self.drop_pages_of_run(name);
-        }
-    }
-
-    fn drop_pages_of_run(&mut self, name: PagesName) {
-        self.folder.remove_pages(name);
-        self.contents.forget_pages(name);
-    }
-
-    /// The same, where what was asked for is done already: what cannot be removed stays counted, and the next engine
-    /// that uses the folder removes it.
-    fn try_to_tidy(&mut self, number: u64) {
-        if let Err(error) = self.tidy(number) {
-            tracing::warn!(%error, "a snapshot that nobody needs could not be removed");
-            let left = self.contents.get(number);
-            if left.is_some_and(|entry| !entry.file.is_retired) {
-                self.stale.insert(number);
-            }
-        }
-    }
-
-    /// Removes what could not be removed when the snapshot of a name replaced it. Were it left where that snapshot
-    /// goes, the next engine would take it for the snapshot of the name.
-    fn tidy_replaced(&mut self, key: NameKey) -> Result<(), Error> {
-        let is_of_name = |number: &u64| {
-            let entry = self.contents.get(*number);
-            entry.is_some_and(|entry| entry.file.key == key)
-        };
-        let replaced: Vec<u64> = self.stale.iter().copied().filter(is_of_name).collect();
-        for number in replaced {
-            self.tidy(number)?;
-            self.stale.remove(&number);
-        }
-        Ok(())
-    }
-
-    /// What was to be written is not: its room is free again, and it shares nothing.
-    fn give_up(&mut self, owner: &str, draft: &Draft) {
-        self.contents.unreserve(owner, draft.takes);
-        for number in self.contents.unshare(&draft.shares) {
-            self.try_to_tidy(number);
-        }
-    }
-
-    /// The runs of a context that are there already and may be shared, from the first on.
-    fn shared(&self, encoded: &Encoded) -> (Vec<RunPlace>, Vec<u64>) {
-        let runs = encoded.runs.iter();
-        let known = runs.map_while(|run| {
-            let Place {
-                file,
-                offset,
-                n_bytes,
-            } = self.contents.run(&run.key)?;
-            let key = hex(&run.key);
-            Some(RunPlace {
-                file,
-                offset,
-                n_bytes,
-                key,
-            })
-        });
-        let known: Vec<RunPlace> = known.collect();
-        let numbers: BTreeSet<u64> = known.iter().map(|place| place.file).collect();
-        if numbers.len() > MAX_SHARES {
-            return (Vec::new(), Vec::new());
-        }
-        (known, numbers.into_iter().collect())
-    }
-
-    /// Refuses what would be too much, after pages have given way, which are kept for speed alone: those of the oldest
-    /// files first. `replaced` is the file that goes for it.
-    fn make_room(
-        &mut self,
-        config: &SnapshotConfig,
-        owner: &str,
-        takes: Usage,
-        replaced: Option<u64>,
-    ) -> Result<(), Error> {
-        loop {
-            let replaced = replaced.and_then(|number| self.contents.get(number));
-            let freed = replaced
-                .filter(|older| !self.contents.is_shared(older.file.number))
-                .map_or(0, |older| older.n_bytes);
-            let room = self.check_room(config, owner, takes, freed);
-            let Err(error) = room.and_then(|()| self.folder.check_disk(takes.n_bytes)) else {
-                return Ok(());
-            };
-            let usage = self.contents.usage(owner);
-            let of_user = usage.n_bytes.saturating_sub(freed) + takes.n_bytes;
-            let are_many = usage.n_snapshots + takes.n_snapshots > u64::from(config.user_snapshots);
-            let whose = (of_user > config.user_bytes).then_some(owner);
-            let oldest = self.contents.first_with_pages(whose);
-            let Some(number) = oldest.filter(|_| !are_many) else {
-                return Err(error);
-            };
-            self.drop_pages(number);
-        }
-    }
-
-    /// Refuses what would be too much, of the user or in all. `freed` are the bytes of the file that goes for it.
-    fn check_room(
-        &self,
-        config: &SnapshotConfig,
-        owner: &str,
-        takes: Usage,
-        freed: u64,
-    ) -> Result<(), Error> {
-        let usage = self.contents.usage(owner);
-        let of_user = usage.n_bytes.saturating_sub(freed) + takes.n_bytes;
-        let of_all = self.contents.n_bytes.saturating_sub(freed) + takes.n_bytes;
-        let number = usage.n_snapshots + takes.n_snapshots;
-        for (what, wanted, limit, setting) in [
-            (
-                "snapshots of the user on disk",
-                number,
-                u64::from(config.user_snapshots),
-                "user_snapshots",
-            ),
-            (
-                "bytes of snapshots of the user",
-                of_user,
-                config.user_bytes,
-                "user_bytes",
-            ),
-            (
-                "bytes of snapshots",
-                of_all,
-                config.total_bytes,
-                "total_bytes",
-            ),
-        ] {
-            if wanted > limit {
-                return Err(Error::with_values(
-                    ErrorCode::LimitSnapshots,
-                    format!(
-                        "there would be {wanted} {what} and at most {limit} are kept; delete some, or raise snapshots.{setting}"
-                    ),
-                    &[("wanted", wanted), ("limit", limit)],
-                ));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -428,7 +216,7 @@ impl Named<'_> {
     /// # Errors
     /// `limit-snapshots`, `disk-error` and its like, `engine-stopped`; what had the name is as it was then.
     pub(crate) fn save(&self, image: &ContextImage, turns: &[u8]) -> Result<Vec<KeptRun>, Error> {
-        let first = |opened: &mut Opened| Ok(opened.binding.first_key(self.owner));
+        let first = |opened: &mut OpenFolder| Ok(opened.binding.first_key(self.owner));
         let encoded = encode(image, &self.store.opened(first)?).map_err(Error::internal)?;
         let draft = self.sound_draft(&encoded, turns.len())?;
         let own = encoded.runs[draft.n_shared()..].iter();
@@ -444,7 +232,7 @@ impl Named<'_> {
         let written = draft.folder.write(draft.file, &bytes);
         self.store.opened(|opened| {
             if let Err(error) = written {
-                opened.give_up(self.owner, &draft);
+                opened.give_up(self.owner, draft.takes, &draft.shares);
                 return Err(error);
             }
             opened.contents.unreserve(self.owner, draft.takes);
@@ -476,7 +264,7 @@ impl Named<'_> {
         }
         tracing::error!(files = ?unsound, "snapshots have damaged tokens: they are written anew, and not shared");
         store.opened(|opened| {
-            opened.give_up(self.owner, &draft);
+            opened.give_up(self.owner, draft.takes, &draft.shares);
             for number in unsound {
                 opened.contents.share_no_more(number);
             }
@@ -487,11 +275,11 @@ impl Named<'_> {
     /// Says what is to be written, and has what it shares stay.
     fn draft(
         &self,
-        opened: &mut Opened,
+        opened: &mut OpenFolder,
         encoded: &Encoded,
         n_turns_bytes: usize,
     ) -> Result<Draft, Error> {
-        let (mut runs, shares) = opened.shared(encoded);
+        let (mut runs, shares) = sharable(&opened.contents, encoded);
         let number = opened.contents.next_number();
         let own = places(&encoded.runs[runs.len()..], number);
         let own_bytes: u64 = own.iter().map(|place| place.n_bytes).sum();
@@ -563,7 +351,7 @@ impl Named<'_> {
             refusal: None,
             own: keys
                 .map(|run| run.key)
-                .zip(own.iter().map(Place::of))
+                .zip(own.iter().map(RunExtent::of))
                 .collect(),
             shares: draft.shares.clone(),
             n_sharers: 0,
@@ -578,7 +366,7 @@ impl Named<'_> {
     pub(crate) fn load<C>(
         &self,
         charge: impl FnOnce(u64) -> Result<C, Error>,
-    ) -> Result<Option<(Kept, C)>, Error> {
+    ) -> Result<Option<(SavedContext, C)>, Error> {
         let found = self.store.opened(|opened| {
             let Some(entry) = opened.contents.named(self.key) else {
                 return Ok(None);
@@ -790,4 +578,29 @@ impl Draft {
     fn own_runs(&self) -> &[RunPlace] {
         &self.index.runs[self.n_shared()..]
     }
+}
+
+/// The runs of a context that are there already and may be shared, from the first on, and the numbers of their files.
+fn sharable(contents: &Contents, encoded: &Encoded) -> (Vec<RunPlace>, Vec<u64>) {
+    let runs = encoded.runs.iter();
+    let known = runs.map_while(|run| {
+        let RunExtent {
+            file,
+            offset,
+            n_bytes,
+        } = contents.run(&run.key)?;
+        let key = hex(&run.key);
+        Some(RunPlace {
+            file,
+            offset,
+            n_bytes,
+            key,
+        })
+    });
+    let known: Vec<RunPlace> = known.collect();
+    let numbers: BTreeSet<u64> = known.iter().map(|place| place.file).collect();
+    if numbers.len() > MAX_SHARES {
+        return (Vec::new(), Vec::new());
+    }
+    (known, numbers.into_iter().collect())
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::binding::ModelIdentity;
 use super::config::SnapshotConfig;
 use super::format::{HEADER_BYTES, Header, Part};
-use super::loading::Kept;
+use super::loading::SavedContext;
 use super::pages::{KeptRun, PageForm};
 use super::store::SnapshotStore;
 use crate::Error;
@@ -55,7 +55,7 @@ fn image(n: u32, own: u32, seed: u32) -> ContextImage {
     }
 }
 
-fn load(store: &SnapshotStore, owner: &str, name: &str) -> Result<Option<Kept>, Error> {
+fn load(store: &SnapshotStore, owner: &str, name: &str) -> Result<Option<SavedContext>, Error> {
     let loaded = store.named(owner, name).load(|_| Ok(()))?;
     Ok(loaded.map(|(kept, ())| kept))
 }

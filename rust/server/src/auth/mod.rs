@@ -44,7 +44,7 @@ const ANONYMOUS: &str = "anonymous";
 
 /// What a hello says of who the client is.
 #[derive(Debug, Default)]
-pub(crate) struct Claim {
+pub(crate) struct IdentityClaim {
     pub(crate) user: Option<String>,
     pub(crate) key: Option<String>,
     pub(crate) public_key: Option<String>,
@@ -147,7 +147,7 @@ impl Authority {
     /// `authentication-required`, `authentication-failed`, `limit-attempts`, `invalid-name`, `invalid-argument`.
     pub(crate) async fn judge(
         &self,
-        claim: Claim,
+        claim: IdentityClaim,
         shown: &Presented,
         audit: &Audit,
     ) -> Result<Verdict, Error> {

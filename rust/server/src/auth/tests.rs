@@ -37,7 +37,7 @@ impl Case {
         }
     }
 
-    fn judge(&self, claim: Claim, shown: &Presented) -> Result<Identity, Error> {
+    fn judge(&self, claim: IdentityClaim, shown: &Presented) -> Result<Identity, Error> {
         match self
             .runtime
             .block_on(self.authority.judge(claim, shown, &self.audit))?
@@ -62,10 +62,10 @@ fn texts(texts: &[&str]) -> Value {
     Value::Texts(texts.iter().map(|&text| text.to_owned()).collect())
 }
 
-fn with_key(key: &str) -> Claim {
-    Claim {
+fn with_key(key: &str) -> IdentityClaim {
+    IdentityClaim {
         key: Some(key.to_owned()),
-        ..Claim::default()
+        ..IdentityClaim::default()
     }
 }
 
@@ -77,9 +77,9 @@ fn without_authentication_a_client_is_whoever_it_says() {
     let is = |user: Option<&str>| {
         let identity = case
             .judge(
-                Claim {
+                IdentityClaim {
                     user: user.map(str::to_owned),
-                    ..Claim::default()
+                    ..IdentityClaim::default()
                 },
                 &here(),
             )
@@ -154,9 +154,9 @@ fn with_authentication_unknown_revoked_and_expired_keys_are_one() {
         .unwrap();
     });
     let nobody = case.judge(
-        Claim {
+        IdentityClaim {
             user: Some("alice".to_owned()),
-            ..Claim::default()
+            ..IdentityClaim::default()
         },
         &here(),
     );
@@ -192,7 +192,7 @@ fn with_authentication_unknown_revoked_and_expired_keys_are_one() {
             )
         );
     }
-    let other = Claim {
+    let other = IdentityClaim {
         user: Some("bob".to_owned()),
         ..with_key(&texts[0])
     };
@@ -202,7 +202,7 @@ fn with_authentication_unknown_revoked_and_expired_keys_are_one() {
             .message
             .contains("leave the user out")
     );
-    let both = Claim {
+    let both = IdentityClaim {
         public_key: Some("x".to_owned()),
         ..with_key(&texts[0])
     };
@@ -222,18 +222,24 @@ fn a_bearer_is_a_key_and_many_bad_ones_have_to_wait() {
         bearer: text,
         ..here()
     };
-    assert_eq!(case.judge(Claim::default(), &shown).unwrap().user, "alice");
+    assert_eq!(
+        case.judge(IdentityClaim::default(), &shown).unwrap().user,
+        "alice"
+    );
     for _ in 0..10 {
         assert_eq!(
             case.judge(with_key("pie_no"), &here()).unwrap_err().code,
             ErrorCode::AuthenticationFailed
         );
     }
-    let error = case.judge(Claim::default(), &shown).unwrap_err();
+    let error = case.judge(IdentityClaim::default(), &shown).unwrap_err();
     assert_eq!(error.code, ErrorCode::LimitAttempts);
     assert!(error.details.contains("retry_after_ms"));
     shown.address = IpAddr::from([10, 0, 0, 1]);
-    assert_eq!(case.judge(Claim::default(), &shown).unwrap().user, "alice");
+    assert_eq!(
+        case.judge(IdentityClaim::default(), &shown).unwrap().user,
+        "alice"
+    );
 }
 
 #[test]
@@ -248,7 +254,9 @@ fn a_proxy_decides_who_its_client_is() {
         ..here()
     };
     assert_eq!(
-        case.judge(Claim::default(), &shown("alice")).unwrap().user,
+        case.judge(IdentityClaim::default(), &shown("alice"))
+            .unwrap()
+            .user,
         "alice"
     );
     assert_eq!(
@@ -257,16 +265,18 @@ fn a_proxy_decides_who_its_client_is() {
             .role,
         Role::Operator
     );
-    let other = Claim {
+    let other = IdentityClaim {
         user: Some("bob".to_owned()),
-        ..Claim::default()
+        ..IdentityClaim::default()
     };
     assert_eq!(
         case.judge(other, &shown("alice")).unwrap_err().code,
         ErrorCode::AuthenticationFailed
     );
     assert_eq!(
-        case.judge(Claim::default(), &here()).unwrap_err().code,
+        case.judge(IdentityClaim::default(), &here())
+            .unwrap_err()
+            .code,
         ErrorCode::AuthenticationRequired
     );
 }
@@ -293,7 +303,7 @@ fn a_public_key_needs_its_user_its_signature_and_its_record() {
         ..here()
     };
     let enter = |user: &str, host: &str| {
-        let claim = Claim {
+        let claim = IdentityClaim {
             user: Some(user.to_owned()),
             public_key: Some(line.to_owned()),
             key: None,
@@ -330,7 +340,7 @@ fn a_public_key_needs_its_user_its_signature_and_its_record() {
         host: "other:1".to_owned(),
         ..here()
     };
-    let claim = Claim {
+    let claim = IdentityClaim {
         user: Some("alice".to_owned()),
         public_key: Some(line.to_owned()),
         key: None,
@@ -339,9 +349,9 @@ fn a_public_key_needs_its_user_its_signature_and_its_record() {
         case.judge(claim, &relayed).unwrap_err().code,
         ErrorCode::InvalidArgument
     );
-    let nameless = Claim {
+    let nameless = IdentityClaim {
         public_key: Some(line.to_owned()),
-        ..Claim::default()
+        ..IdentityClaim::default()
     };
     assert_eq!(
         case.judge(nameless, &shown).unwrap_err().code,

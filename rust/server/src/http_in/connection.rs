@@ -30,7 +30,7 @@ use super::places::{Connected, RequestPlace};
 use super::refusal;
 use super::route::Route;
 use super::stream::{ClientStream, Clock};
-use crate::auth::{Claim, Identity, Presented, Role, Verdict, id_of};
+use crate::auth::{Identity, IdentityClaim, Presented, Role, Verdict, id_of};
 use crate::config::MountedProgram;
 use crate::http::Gate;
 use crate::names;
@@ -397,11 +397,11 @@ impl Client {
         (shown, headers): (&Presented, &HeaderMap),
     ) -> Result<Identity, Error> {
         let authority = &self.shared.authority;
-        let claim = Claim {
+        let claim = IdentityClaim {
             user: owner
                 .filter(|_| authority.names_are_free())
                 .map(str::to_owned),
-            ..Claim::default()
+            ..IdentityClaim::default()
         };
         let judged = authority.judge(claim, shown, &self.shared.audit).await;
         let identity = match judged {

@@ -117,7 +117,7 @@ impl Framing {
             start = end;
             self.check_length()?;
             let line = &self.head[self.line..];
-            let is_empty = matches!(line, b"\r\n" | b"\n");
+            let is_empty = is_empty_line(line);
             if is_empty && self.line == 0 && line.len() == 2 {
                 // Some clients send an empty line behind a body, which is nothing.
                 self.head.clear();
@@ -263,6 +263,12 @@ fn check_head(head: &[u8]) -> Result<BodyLength, Error> {
         Err(error) => return Err(violation(&error.to_string())),
     }
     body_length(parsed.version == Some(1), parsed.headers)
+}
+
+/// Whether a line, with its end, is the empty one that ends a head, be it one of a line feed alone, which
+/// [`check_lines`] refuses.
+pub(crate) fn is_empty_line(line: &[u8]) -> bool {
+    matches!(line, b"\r\n" | b"\n")
 }
 
 /// Checks that the lines of a head end as HTTP has it, and that each is one field.

@@ -30,14 +30,14 @@ pub(crate) struct HttpPlaces {
 struct Connections {
     n: usize,
     /// The oldest of each first.
-    by_address: HashMap<Address, VecDeque<Kept>>,
+    by_address: HashMap<Address, VecDeque<PlacedConnection>>,
     /// The number of the next connection.
     next: u64,
 }
 
 /// A connection that has its place.
 #[derive(Debug)]
-struct Kept {
+struct PlacedConnection {
     number: u64,
     /// Dropping it tells the connection that it has lost the place.
     _kept: oneshot::Sender<()>,
@@ -132,7 +132,7 @@ impl HttpPlaces {
         connections.next += 1;
         connections.n += 1;
         let held = connections.by_address.entry(address).or_default();
-        held.push_back(Kept {
+        held.push_back(PlacedConnection {
             number,
             _kept: kept,
         });
