@@ -162,11 +162,10 @@ def _explain(error: BaseException, address: str, timeout_s: float) -> PieError |
         case InvalidHandshake() | EOFError():
             reason = "what listens there does not speak WebSocket; check that it is `pie serve`"
         case TimeoutError():
-            reason = f"there was no answer within {timeout_s:g} s; check the address and that `pie serve` runs there"
-            if address.startswith("wss://"):
-                reason += f"; where it speaks no TLS, {_WITHOUT_TLS}"
+            more = f"; where it speaks no TLS, {_WITHOUT_TLS}" if address.startswith("wss://") else ""
+            reason = f"there was no answer within {timeout_s:g} s; check the address and that `pie serve` runs there{more}"
         case ConnectionResetError() | ConnectionAbortedError() | BrokenPipeError() if address.startswith("wss://"):
-            reason = f"{_described(error)} before TLS was agreed on; where the server speaks no TLS, {_WITHOUT_TLS}"
+            reason = _broken_tls(_described(error))
         case OSError():
             reason = f"{_described(error)}; check the address, and start the server with `pie serve`"
         case _:
@@ -185,10 +184,16 @@ def _of_tls(error: ssl.SSLError) -> str:
     """What went wrong in a handshake of TLS, and the remedy."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"TLS failed ({error.verify_message}); check the certificate of the server, and the name by which you call it"
+    if isinstance(error, ssl.SSLEOFError):
+        return _broken_tls("the connection broke")
     reason = getattr(error, "reason", None) or str(error)
     if "ALERT" in reason:  # which is a record of TLS
         return f"TLS failed ({reason}); check what the server asks of its clients"
     return f"the server answered without TLS ({reason}); {_WITHOUT_TLS}"
+
+
+def _broken_tls(what: str) -> str:
+    return f"{what} before TLS was agreed on; where the server speaks no TLS, {_WITHOUT_TLS}"
 
 
 def _refusal(body: bytes | bytearray | None) -> PieError | None:
