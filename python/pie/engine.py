@@ -251,12 +251,15 @@ class Engine:
         """The models in the order in which they were added; the first is the default."""
         return [served.model for served in self._served]
 
-    def is_prepared(self, program: Program) -> bool:
-        """Whether the program can start without being compiled first."""
+    def is_prepared(self, program: Program | Language) -> bool:
+        """Whether the program, or the runtime of a language, can start without being compiled first."""
         return self._engine.is_prepared(_form(program))
 
-    def prepare(self, program: Program) -> None:
-        """Compiles the program, or the runtime of its language, into the cache; seconds the first time."""
+    def prepare(self, program: Program | Language) -> None:
+        """Compiles the program, or the runtime of its language, into the cache.
+
+        The first time a runtime takes about half a minute, a program seconds.
+        """
         self._engine.prepare(_form(program))
 
     def check(self, source: Source) -> None:
@@ -267,12 +270,8 @@ class Engine:
         """
         self._engine.check(_engine.pack_program(source.language, dict(source.files), source.entry, source.manifest))
 
-    def runtimes_are_prepared(self) -> bool:
-        """Whether programs of every language can start without their runtime being compiled first."""
-        return all(self._engine.is_prepared(language) for language in get_args(Language))
-
     def prepare_runtimes(self) -> None:
-        """Compiles the runtimes of all languages into the cache; seconds the first time."""
+        """Loads the runtimes of all languages; the first time each is compiled, which takes about half a minute."""
         for language in get_args(Language):
             self._engine.prepare(language)
 
@@ -504,6 +503,8 @@ def _content(program: Program) -> Content:
     return program.read() if isinstance(program, Component) else (program.language, dict(program.files), program.entry)
 
 
-def _form(program: Program) -> bytes | Language:
+def _form(program: Program | Language) -> bytes | Language:
     """What is compiled for a program: the bytes of a component, or the name of the language whose runtime runs it."""
-    return program.read() if isinstance(program, Component) else program.language
+    if isinstance(program, Component):
+        return program.read()
+    return program.language if isinstance(program, Source) else program

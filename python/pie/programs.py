@@ -30,6 +30,7 @@ LOCK_FILE = "pie.lock"
 """What the list of the packages is called that a program was built with."""
 RUNTIMES = Path(__file__).resolve().parent / "runtimes"
 """The folder with the language runtimes."""
+_RUNTIME_NAMES: dict[Language, str] = {"python": "the Python runtime", "javascript": "the JavaScript runtime"}
 
 _MAX_SHOWN_CHARS = 200
 _CRATE_DEPTH = 2
@@ -126,6 +127,14 @@ def load_program(path: Path) -> Component | Source:
         )
     with _folder(path.parent) as folder:
         return Source(language, _reachable(folder, path), path.name)
+
+
+def compiling(program: Component | Source | Language) -> str:
+    """What is said while a program, or the runtime of its language, is compiled."""
+    if isinstance(program, Component):
+        return "Compiling the program or its language runtime (once)"
+    language = program.language if isinstance(program, Source) else program
+    return f"Compiling {_RUNTIME_NAMES[language]} (once, about half a minute)"
 
 
 def check_path(path: Path) -> None:

@@ -63,6 +63,36 @@ def test_what_is_not_a_release_is_refused_by_name(tmp_path: Path, file: str, one
 
 
 @pytest.mark.parametrize(
+    ("one", "told"),
+    [
+        ("python-slugify>==8", "'>==8' behind 'python-slugify' is neither a version nor a marker; write 'python-slugify>=8'"),
+        ("numpy>>2", "'>>2' behind 'numpy' is neither a version nor a marker; write 'numpy>2'"),
+        ("attrs=25", "'=25' behind 'attrs' .*; write 'attrs==25'"),
+        ("attrs => 25, < 26", "'=> 25, < 26' behind 'attrs' .*; write 'attrs>=25, < 26'"),
+        ("attrs =< 25", "write 'attrs<=25'"),
+        ("attrs <> 25", "write 'attrs!=25'"),
+        ("attrs !25", "write 'attrs!=25'"),
+        ("attrs ~25.1", "write 'attrs~=25.1'"),
+        ("attrs^25", "write 'attrs>=25'"),
+        ("attrs 25.1", "'25.1' behind 'attrs' .*; write 'attrs==25.1'"),
+        ("attrs>=24 <26", "'<26' behind 'attrs>=24' .*; write 'attrs>=24,<26'"),
+        ("attrs>=24,<<26", "'<<26' behind 'attrs>=24,' .*; write 'attrs>=24,<26'"),
+        ("attrs>", "'>' behind 'attrs' .*; write it as in"),
+        ("attrs[test", r"'\[test' behind 'attrs' .*; write it as in"),
+        ("attrs and more", "'and more' behind 'attrs' .*; write it as in"),
+        (">=25", "it does not begin with the name of a package; write it as in"),
+    ],
+)
+def test_a_misspelt_requirement_is_told_with_its_right_form(tmp_path: Path, one: str, told: str) -> None:
+    write(tmp_path, {"requirements.txt": f"attrs\n{one}\n"})
+    with pytest.raises(PieError, match=rf"requirements\.txt: the dependency .* is not a requirement: .*{told}") as caught:
+        listed_beside(tmp_path)
+    assert caught.value.code == "build-failed"
+    assert repr(one) in caught.value.message
+    assert "path" not in caught.value.message
+
+
+@pytest.mark.parametrize(
     "one", ["attrs", "attrs>=24", "attrs (>=24, <26)", "zope.interface[test]==7.*", "six; sys_platform == 'wasi'", "a==1+cpu.1"]
 )
 def test_releases_are_taken_as_they_are_written(tmp_path: Path, one: str) -> None:

@@ -547,6 +547,28 @@ def test_a_built_program_is_installed_by_the_manifest_that_it_carries(tmp_path: 
     assert (seen[0]["name"], seen[0]["version"], seen[0]["manifest"]) == ("teller", "3.1", PARAMETERS)
 
 
+@pytest.mark.parametrize("is_cut", [False, True], ids=["a list that is refused", "a connection that breaks"])
+def test_a_program_is_installed_where_what_it_replaces_cannot_be_told(tmp_path: Path, is_cut: bool) -> None:
+    (tmp_path / "teller.py").write_text(TELLER)
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("programs"), programs=[])
+        await peer.answer(await peer.expect("upload"))
+        await peer.answer(await peer.expect("install"))
+        listing = await peer.expect("programs")
+        if is_cut:
+            await peer.socket.close(1011, "the disk is gone")
+        else:
+            await peer.refuse(listing, "internal", "the disk is gone")
+            await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("install", "teller.py", "--server", address, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "teller@0.1.0\n"), done.stderr
+    assert "warning: teller@0.1.0 is installed; the list of programs" in done.stderr
+    assert "the disk is gone" in done.stderr
+
+
 def test_a_manifest_that_is_given_goes_with_the_program(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(TELLER)
     (tmp_path / "x.wasm").write_bytes(COMPONENT)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import ssl
 import subprocess
 import sys
 from http import HTTPStatus
@@ -14,7 +16,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from client.fake import Peer, fake_server, pack, raw_server, scenario
-from pie.client import Event, PieError, connect
+from pie.client import Event, PieError, connect, opening
 from support.command import environment
 
 EVENT = {"type": "event", "pid": 1, "seq": 1}
@@ -307,19 +309,48 @@ async def test_what_is_no_websocket_server(answer: bytes) -> None:
         assert caught.value.code == "connection-failed"
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "the server answered without TLS .*; write ws://"),
+        (b"", "the connection broke before TLS was agreed on; where the server speaks no TLS, write ws://"),
+        (bytes([21, 3, 3, 0, 2, 2, 40]), "TLS failed .*ALERT"),  # an alert of TLS: the handshake has failed
+    ],
+)
 @scenario
-async def test_a_server_without_tls_is_told_from_one_that_is_not_there() -> None:
-    async def handle(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+async def test_a_server_without_tls_is_told_from_others(answer: bytes, told: str) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert (await reader.read(4096))[0] == 0x16
+        writer.write(answer)
         writer.close()
         await writer.wait_closed()
 
     async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
-        with pytest.raises(PieError, match="TLS failed") as caught:
+        with pytest.raises(PieError, match=told) as caught:
             async with connect(f"wss://127.0.0.1:{server.sockets[0].getsockname()[1]}"):
                 pass
     assert caught.value.code == "connection-failed"
     assert "not permitted" not in caught.value.message
+
+
+@scenario
+async def test_a_server_that_waits_may_have_no_tls() -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        with pytest.raises(PieError, match=r"no answer within 0\.01 s.*; where it speaks no TLS, write ws://"):
+            await connect(f"wss://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout_s=0.01)
+
+
+def test_a_certificate_that_is_refused_is_no_wrong_address() -> None:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_message = "self-signed certificate"
+    told = opening._explain(error, "wss://127.0.0.1:1", 10.0)
+    assert told is not None
+    assert "TLS failed (self-signed certificate); check the certificate of the server" in told.message
 
 
 @scenario

@@ -272,6 +272,20 @@ for (const [title, greet, code, message] of OPENINGS) {
   });
 }
 
+for (const [title, greet, timeoutS] of [
+  ['closes', (peer) => peer.close(), 60],
+  ['waits', () => undefined, 0.01],
+]) {
+  test(`a server that ${title} at the beginning of TLS may have none`, async () => {
+    const told = /; where the server answers without TLS, write ws:\/\/ in place of wss:\/\//;
+    const secure = await refused(connect('wss://fake:1', { webSocket: sockets(greet), timeoutS }));
+    assert.equal(secure.code, 'connection-failed');
+    assert.match(secure.message, told);
+    const plain = await refused(connect('ws://fake:1', { webSocket: sockets(greet), timeoutS }));
+    assert.doesNotMatch(plain.message, told);
+  });
+}
+
 test('a server that sends without end while a connection opens is cut off', async () => {
   let peer;
   const webSocket = sockets(async (of, socket) => {

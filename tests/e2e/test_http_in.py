@@ -402,6 +402,7 @@ def test_who_drips_is_given_up(tmp_path: Path) -> None:
         ("POST /length HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: x, y\r\n\r\nabcd", b"400"),
         ("GET /count HTTP/1.1\r\nHost : a\r\n\r\n", b"400"),
         ("GET /count\r\n\r\n", b"400"),
+        ("\x16\x03\x01", b"400"),  # the beginning of TLS
         ("CONNECT a:80 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", b"405"),
     ],
 )

@@ -18,12 +18,13 @@ from pie.config import EMBEDDED_FOLDER
 from support.command import PATIENCE_S, start
 
 
-def interrupt(running: subprocess.Popen[str]) -> None:
+def interrupt(running: subprocess.Popen[str]) -> str:
+    """Ends it by Ctrl-C; returns what it has printed."""
     running.send_signal(signal.SIGINT)
     stdout, stderr = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 130, stderr
-    assert stdout == ""
     assert "Traceback" not in stderr
+    return stdout
 
 
 @contextmanager
@@ -53,12 +54,29 @@ def test_while_a_tokenizer_loads(tmp_path: Path, driver: list[str]) -> None:
     with held_back(model / "tokenizer.json") as wait_until_opened:
         running = start(["run", "p.py", "--model", str(model), *driver], tmp_path)
         wait_until_opened()
-        interrupt(running)
+        assert interrupt(running) == ""
 
 
-def test_while_the_language_runtime_compiles(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "runtime", "last"),
+    [
+        ("run p.py --dummy", "Python", None),
+        ("run p.ts --dummy", "JavaScript", None),
+        ("run p.py --watch --dummy", "Python", None),
+        ("chat --dummy", "Python", None),
+        ("serve --dummy --port 0", "Python", None),
+        ("doctor --dummy", "Python", "pie-tiny (dummy) loads"),
+    ],
+    ids=lambda value: str(value).removesuffix(" --dummy"),
+)
+def test_while_the_first_language_runtime_compiles(tmp_path: Path, line: str, runtime: str, last: str | None) -> None:
+    """A command says at once what takes so long, and is given up by Ctrl-C."""
     (tmp_path / "p.py").write_text("def main(input):\n    pass\n")
-    running = start(["run", "p.py", "--dummy"], tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    (tmp_path / "p.ts").write_text("export function main() {}\n")
+    kept = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PIE_ENGINE__DATA_DIR": str(tmp_path / "data"), "PIE_SERVER__PORT": "0"}
+    running = start(line.split(), tmp_path, **kept)
     assert running.stderr is not None
-    assert "Preparing" in running.stderr.readline()
-    interrupt(running)
+    while (told := running.stderr.readline()) != f"Compiling the {runtime} runtime (once, about half a minute)...\n":
+        assert told, "it has ended, and has told nothing"
+    printed = interrupt(running).splitlines()
+    assert printed == [] if last is None else printed[-1].endswith(last)

@@ -203,6 +203,12 @@ async def test_what_is_not_a_session_is_refused(two: Two) -> None:
         writer.write(b"GET / HT")
         assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
         writer.close()
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"\x16")
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 400 "), answer
+        assert b"speaks no TLS; write ws:// in place of wss://" in answer
+        writer.close()
         status, body = await get(url, "/", "Upgrade: websocket", "X-Pie-User: alice")
         assert (status, "untrusted-header" in body) == (403, True)
         # Nor by the name that the front uses itself.

@@ -9,6 +9,7 @@ import { reasonOf } from './waiting.js';
 export const CLIENT_NAME = 'pie-js/0.1.0';
 
 const SCHEMES = ['ws:', 'wss:'];
+const TLS_SCHEME = /^wss:/i;
 const CLOSE_NORMAL = 1000;
 const CLOSE_ABNORMAL = 1006;
 // A server says hello, may challenge before and drain behind that; the connection takes what follows at once.
@@ -160,7 +161,7 @@ async function greet(socket: WebSocketLike, incoming: Incoming, { address, host,
   });
   const first = incoming.next();
   const early = await Promise.race([opened, first]);
-  if (early !== null) throw failed(address, notOpened(early));
+  if (early !== null) throw failed(address, notOpened(early) + withoutTls(address));
   const proof = { user: who.user, key: who.key, public_key: who.privateKey?.publicLine };
   const given = Object.entries(proof).filter(([, value]) => value !== undefined);
   socket.send(encode({ type: 'hello', protocol: PROTOCOL, client: CLIENT_NAME, ...Object.fromEntries(given) }));
@@ -199,6 +200,11 @@ function notOpened(told: Told): string {
   return `nothing that speaks WebSocket answers there, or it refuses this page; ${remedy}`;
 }
 
+/** What to write for a server without TLS: a platform does not tell why TLS has failed. */
+function withoutTls(address: string): string {
+  return TLS_SCHEME.test(address) ? '; where the server answers without TLS, write ws:// in place of wss://' : '';
+}
+
 /** Waits within the time of an opening, and as long as nobody has given it up. */
 async function within<T>({ timeoutS, signal }: Opening, address: string, work: Promise<T>): Promise<T> {
   work.catch(() => undefined); // who waits may be told of something else
@@ -206,7 +212,7 @@ async function within<T>({ timeoutS, signal }: Opening, address: string, work: P
   let stop = (): void => undefined;
   const ended = new Promise<never>((_, reject) => {
     const late = `there was no answer within ${timeoutS} s; check the address and that \`pie serve\` runs there`;
-    const timer = setTimeout(() => reject(failed(address, late)), timeoutS * 1000);
+    const timer = setTimeout(() => reject(failed(address, late + withoutTls(address))), timeoutS * 1000);
     const aborted = (): void => reject(reasonOf(signal));
     signal?.addEventListener('abort', aborted, { once: true });
     stop = () => {

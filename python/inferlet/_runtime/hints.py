@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import difflib
+import inspect
 import os
 import posixpath
 import re
@@ -120,9 +122,9 @@ def hint(error: BaseException, files: Collection[str]) -> str | None:
     if isinstance(error, NameError):
         return f"write `from inferlet import {error.name}`" if error.name in inferlet.__all__ else None
     if isinstance(error, AttributeError):
-        return _missing_attribute(error)
+        return _unasked_input(error, files) or _missing_attribute(error)
     if isinstance(error, TypeError):
-        return _hidden_input(error) or _not_awaited(error) or _wrong_type(str(error)) or _wrong_loop(str(error)) or _wrong_call(error)
+        return _of_type(error, files)
     if isinstance(error, SyntaxError):
         return _outside_async(error.msg or "")
     if isinstance(error, FileNotFoundError | PermissionError):
@@ -130,6 +132,12 @@ def hint(error: BaseException, files: Collection[str]) -> str | None:
     if isinstance(error, KeyError):
         return _NO_ENVIRONMENT if _is_of_the_environment(error.__traceback__) else None
     return None
+
+
+def _of_type(error: TypeError, files: Collection[str]) -> str | None:
+    message = str(error)
+    of_input = _hidden_input(error) or _unasked_input(error, files)
+    return of_input or _not_awaited(error) or _wrong_type(message) or _wrong_loop(message) or _wrong_call(error)
 
 
 def _missing_attribute(error: AttributeError) -> str | None:
@@ -196,6 +204,23 @@ def _hidden_input(error: TypeError) -> str | None:
     if callable(hidden) or str(error) != f"'{type(hidden).__name__}' object is not callable":
         return None
     return f"`input` is the parameter of {frame.f_code.co_name} here; a client is asked by `await inferlet.session.receive()`"
+
+
+def _unasked_input(error: TypeError | AttributeError, files: Collection[str]) -> str | None:
+    """What to say where `input` is used as the input of the program, and is the function of Python."""
+    is_of_it = error.obj is builtins.input if isinstance(error, AttributeError) else "builtin_function_or_method" in str(error)
+    frame = _innermost_of(files, error.__traceback__) if is_of_it else None
+    if frame is None or "input" not in frame.f_code.co_names or "input" in frame.f_globals:
+        return None
+    code = frame.f_code
+    takes_nothing = not (code.co_argcount or code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+    if code.co_name == "main" and takes_nothing:
+        head = "async def" if code.co_flags & inspect.CO_COROUTINE else "def"
+        return f"`input` is a function of Python here; write `{head} main(input)`, and it is the input of the program"
+    return (
+        f"`input` is a function of Python in {code.co_name}; the input of the program is the parameter of `async def main(input)`, "
+        "and everywhere `inferlet.input`"
+    )
 
 
 def _not_awaited(error: TypeError) -> str | None:
@@ -270,6 +295,16 @@ def _innermost(traceback: TracebackType | None) -> FrameType | None:
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     return None if traceback is None else traceback.tb_frame
+
+
+def _innermost_of(files: Collection[str], traceback: TracebackType | None) -> FrameType | None:
+    """The innermost frame of an error that is of one of these files."""
+    found = None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename in files:
+            found = traceback.tb_frame
+        traceback = traceback.tb_next
+    return found
 
 
 def _missing_module(error: ModuleNotFoundError, files: Collection[str]) -> str | None:

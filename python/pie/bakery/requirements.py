@@ -33,6 +33,11 @@ _VERSIONS = rf"\(?[ \t]*+{_VERSION}(?:,[ \t]*+{_VERSION})*,?[ \t]*+\)?[ \t]*+"
 _MARKER = r""";[A-Za-z0-9_.'"()<>=!~, \t*+-]+"""
 _HASH = r"(?<=[ \t])--hash[=: \t][ \t]*+[a-z0-9]+:[0-9a-f]+[ \t]*+"
 _PLAIN = re.compile(rf"{_NAME}[ \t]*+(?:{_EXTRAS}[ \t]*+)?(?:{_VERSIONS})?(?:{_MARKER})?(?:{_HASH})*")
+_BEGINNING = re.compile(rf"(?P<package>{_NAME}[ \t]*+(?:{_EXTRAS}[ \t]*+)?)(?P<versions>{_VERSIONS})?")
+"""What is right at the beginning of a requirement that is not."""
+_NEARLY_VERSION = re.compile(r"(?P<operator>[<>=!~^]*)[ \t]*(?P<version>v?[0-9][A-Za-z0-9.*+!_-]*)")
+_ELSEWHERE = re.compile(r"[/\\@:$\n]|\A[ \t]*\.")
+"""What paths, addresses and variables have, and no release."""
 _MAX_CHARS = 4096
 """The longest requirement; hashes of many files make one long."""
 _FILE = re.compile(r"\.(?:whl|zip|tar|tgz|tbz|txz|tar\.\w+)$", re.IGNORECASE)
@@ -81,16 +86,56 @@ def checked(wanted: Iterable[str], file: str) -> list[str]:
     """
     found = []
     for one in wanted:
-        shown = repr(one if len(one) <= _MAX_SHOWN_CHARS else f"{one[:_MAX_SHOWN_CHARS]}...")
+        shown = _shown(one)
         if one.lstrip().startswith("-"):
             message = f"{shown} is an option of the installer; name packages alone, and set options for yourself (`pip config`)"
             raise PieError("build-failed", f"{file}: {message}")
         if len(one) > _MAX_CHARS or not _PLAIN.fullmatch(one.strip()) or _FILE.search(one.strip()):
-            message = (
-                f"the dependency {shown} does not name a release in an index, and nothing else is installed; write it as in "
-                '"attrs>=25", and copy what lies at a path into the folder of the program'
-            )
-            raise PieError("build-failed", f"{file}: {message}")
+            raise PieError("build-failed", f"{file}: the dependency {shown} {_fault(one)}")
         if not _PROVIDED.match(one):
             found.append(one.strip())
     return found
+
+
+def _fault(one: str) -> str:
+    """What is wrong with a requirement that is refused, and the remedy."""
+    text = one.strip()
+    if len(one) > _MAX_CHARS or _ELSEWHERE.search(one) or _FILE.search(text):
+        return (
+            'does not name a release in an index, and nothing else is installed; write it as in "attrs>=25", and copy what lies at a path '
+            "into the folder of the program"
+        )
+    begins = _BEGINNING.match(text)
+    if begins is None:
+        return 'is not a requirement: it does not begin with the name of a package; write it as in "attrs>=25"'
+    before, behind = begins[0].strip(), text[begins.end() :]
+    right = _corrected(begins, behind)
+    remedy = f"write {_shown(right)}" if right else 'write it as in "attrs>=25,<26"'
+    return f"is not a requirement: {_shown(behind)} behind {_shown(before)} is neither a version nor a marker; {remedy}"
+
+
+def _corrected(begins: re.Match[str], behind: str) -> str | None:
+    """A requirement whose next version is written with an operator that there is; None where that is not all."""
+    nearly = _NEARLY_VERSION.match(behind)
+    if nearly is None:
+        return None
+    versions = (begins["versions"] or "").strip()
+    joint = "," if versions and not versions.endswith(",") else ""
+    whole = f"{begins[0].strip()}{joint}{_operator(nearly['operator'])}{nearly['version']}{behind[nearly.end() :]}"
+    return whole if _PLAIN.fullmatch(whole) else None
+
+
+def _operator(written: str) -> str:
+    """The operator of Python that is meant."""
+    if "!" in written or {"<", ">"} <= set(written):
+        return "!="
+    for kind in "<>":
+        if kind in written:
+            return f"{kind}=" if "=" in written else kind
+    if "^" in written:  # npm and Cargo have it
+        return ">="
+    return "~=" if "~" in written else "=="
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}...")

@@ -47,7 +47,7 @@ def converse(flags: Flags, options: Mapping[str, Any], *, seed: int | None) -> i
 
     config = load(flags)
 
-    with raised(), opened(config, source, "language runtime") as engine:
+    with raised(), opened(config, source) as engine:
         engine.start()
         given = {name: value for name, value in options.items() if value is not None}
         process = engine.launch(source, input={**given, "events": True}, seed=seed, alone=True)

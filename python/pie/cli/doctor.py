@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pie.cli import machine
 from pie.cli.findings import Finding
+from pie.cli.progress import loading
 from pie.cli.tables import print_table, size
 from pie.cli.terminal import EXIT_ERROR
 from pie.errors import PieError
@@ -142,14 +143,18 @@ def _memory(config: Config) -> Iterator[Finding]:
 
 def _engine(config: Config) -> Iterator[Finding]:
     """Loads the models, and has the compiler look at a program and run it."""
+    from pie.cli.preparing import prepare_runtimes
     from pie.engine import Engine
     from pie.events import Event
     from pie.programs import Source
 
-    with Engine.from_config(config) as engine:
+    with loading(config):
+        engine = Engine.from_config(config)
+    with engine:
         for model in config.models:
             yield Finding("ok", "model", f"{model.name} ({model.driver}) loads")
-        engine.prepare_runtimes()
+        prepare_runtimes(engine)
+        engine.prepare_runtimes()  # those that were compiled before are loaded, too
         yield Finding("ok", "compiler", "the runtimes of all languages are compiled")
         engine.start()
         event = engine.launch(Source("javascript", (("main.js", _PROBE),), "main.js"), input=None).next_event(_PROBE_S)

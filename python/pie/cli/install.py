@@ -15,6 +15,7 @@ from pie.cli.handlers import check_answers
 from pie.cli.program import made_ready
 from pie.cli.remote import Server, talk
 from pie.cli.tables import age, print_json, print_table, short_digest, size
+from pie.cli.terminal import warn
 from pie.config.suggest import shortened
 from pie.errors import PieError
 
@@ -62,7 +63,12 @@ def install(  # noqa: PLR0913  # options of one command
         before = {f"{one.name}@{one.version}": one.digest for one in await client.programs()}
         installed = await client.install(package.data, **said)
         print(installed, flush=True)
-        await _tell_what_it_changes(client, installed, before)
+        try:
+            await _tell_what_it_changes(client, installed, before)
+        except PieError as error:
+            # The program is there, so that the installation has not failed.
+            unknown = f"the list of programs, by which it would be told what {installed} replaces, cannot be read"
+            warn(f"{installed} is installed; {unknown} ([{error.code}] {error.message}); `pie programs` prints it")
         return 0
 
     return talk(server, lambda client, _: send(client))

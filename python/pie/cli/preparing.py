@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pie.bakery.manifest import read_manifest
 from pie.bakery.project import Project, open_project
 from pie.cli.program import help_of, made_ready, note_words
 from pie.cli.progress import loading, note_templates, working
 from pie.cli.terminal import LINES, plain
+from pie.programs import Component, Language, Source, compiling
 
 if TYPE_CHECKING:
     from pie.cli.launch import Launch
     from pie.config import Config
     from pie.engine import Engine
-    from pie.programs import Component, Source
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,34 @@ def ready(launch: Launch) -> ReadyLaunch | None:
     return ReadyLaunch(project, program, program_input, programs)
 
 
+def prepare(engine: Engine, program: Component | Source | Language) -> None:
+    """Compiles a program, or the runtime of its language, where that was not done before, and says so first."""
+    if not engine.is_prepared(program):
+        with working(compiling(program)):
+            engine.prepare(program)
+
+
+def prepare_runtimes(engine: Engine) -> None:
+    """Compiles the runtime of each language as `prepare` does."""
+    for language in get_args(Language):
+        prepare(engine, language)
+
+
 @contextmanager
-def opened(config: Config, program: Component | Source, what: str = "language runtime or program") -> Iterator[Engine]:
-    """An engine with the models of a configuration, in which the program is prepared; `what` is told of that."""
+def opened(config: Config, program: Component | Source, programs: Iterable[Component | Source] = ()) -> Iterator[Engine]:
+    """An engine with the models of a configuration, in which the program is prepared.
+
+    So are the runtimes of the `programs` that it can start. A component among them is compiled when it is started, so
+    that its mistakes are told to the program that starts it.
+    """
     from pie.engine import Engine  # it is large: mistakes that are found before are told without it
 
     with loading(config):
         engine = Engine.from_config(config)
     with engine:
         note_templates(config)
-        if not engine.is_prepared(program):
-            with working(f"Preparing the {what} (once)"):
-                engine.prepare(program)
+        prepare(engine, program)
+        for other in programs:
+            if isinstance(other, Source):
+                prepare(engine, other)
         yield engine

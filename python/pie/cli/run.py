@@ -40,7 +40,7 @@ def run_program(launch: Launch, flags: Flags) -> int:
 
     config = load(flags)
 
-    with raised(), opened(config, prepared.program) as engine:
+    with raised(), opened(config, prepared.program, prepared.programs.values()) as engine:
         process = engine.launch(
             prepared.program,
             input=prepared.input,

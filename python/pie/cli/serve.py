@@ -11,7 +11,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from pie.cli.interrupts import raised
-from pie.cli.progress import note_templates, working
+from pie.cli.preparing import prepare_runtimes
+from pie.cli.progress import note_templates
 
 if TYPE_CHECKING:
     from pie._engine import Server
@@ -54,9 +55,7 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
         keep_small_pages(alone=True)
     with raised(), Engine.from_config(config) as engine:
         note_templates(config)
-        if not engine.runtimes_are_prepared():
-            with working("Preparing the language runtimes (once)"):
-                engine.prepare_runtimes()
+        prepare_runtimes(engine)
         server = engine.serve(config)
         try:
             ending = Ending(engine, server, config.server.drain_s)

@@ -50,7 +50,11 @@ def serve_program(launch: Launch, flags: Flags, port: int, *, shared: bool) -> i
 
     init_logging("info")
     check_address(LOOPBACK, port)
-    with raised(), TemporaryDirectory(prefix="pie-serving-") as folder, opened(config, prepared.program) as engine:
+    with (
+        raised(),
+        TemporaryDirectory(prefix="pie-serving-") as folder,
+        opened(config, prepared.program, prepared.programs.values()) as engine,
+    ):
         if isinstance(prepared.program, Source):
             engine.check(prepared.program)
         server = engine.serve_program(

@@ -20,7 +20,7 @@ from pie.cli.progress import loading, note_templates
 from pie.cli.stdin import stdin_messages
 from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, report, tell_seed
 from pie.errors import PieError
-from pie.programs import Source
+from pie.programs import Source, compiling
 
 if TYPE_CHECKING:
     from pie._engine import Process
@@ -141,9 +141,10 @@ class _Runs(threading.Thread):
             note_words(program_input, project)
             program = _ready(project)
             programs = {name: _ready(open_project(path)) for name, path in self._launch.programs.items()}
-            if not self._engine.is_prepared(program):
-                _tell("Preparing the language runtime or program (once)...")
-                self._engine.prepare(program)
+            for one in (program, *(other for other in programs.values() if isinstance(other, Source))):
+                if not self._engine.is_prepared(one):
+                    _tell(f"{compiling(one)}...")  # the spinner of other commands belongs to the main thread
+                    self._engine.prepare(one)
             process = self._engine.launch(
                 program,
                 input=program_input,

@@ -27,6 +27,7 @@ _CLOSE_S = 2.0
 _PING_S = 20.0
 _PONG_S = 60.0
 _SCHEMES = ("ws://", "wss://")
+_WITHOUT_TLS = "write ws:// in place of wss://, or http:// in place of https://"
 
 _challenges = msgspec.json.Decoder(Challenge)
 _greetings = msgspec.json.Decoder(Greeting)
@@ -146,6 +147,8 @@ def _explain(error: BaseException, address: str, timeout_s: float) -> PieError |
     match error:
         case PieError():
             return None
+        case ssl.SSLError():  # that of a certificate is a ValueError, too
+            reason = _of_tls(error)
         case InvalidURI() | ValueError():
             reason = "it is not the address of a server; write it as ws://HOST:PORT"
         case InvalidStatus():
@@ -159,7 +162,10 @@ def _explain(error: BaseException, address: str, timeout_s: float) -> PieError |
         case InvalidHandshake() | EOFError():
             reason = "what listens there does not speak WebSocket; check that it is `pie serve`"
         case TimeoutError():
-            reason = f"there was no answer within {timeout_s:g} s; check the address and that `pie serve` runs there"
+            more = f"; where it speaks no TLS, {_WITHOUT_TLS}" if address.startswith("wss://") else ""
+            reason = f"there was no answer within {timeout_s:g} s; check the address and that `pie serve` runs there{more}"
+        case ConnectionResetError() | ConnectionAbortedError() | BrokenPipeError() if address.startswith("wss://"):
+            reason = _broken_tls(_described(error))
         case OSError():
             reason = f"{_described(error)}; check the address, and start the server with `pie serve`"
         case _:
@@ -169,11 +175,25 @@ def _explain(error: BaseException, address: str, timeout_s: float) -> PieError |
 
 def _described(error: OSError) -> str:
     """What went wrong, without the address that asyncio puts into it."""
-    if isinstance(error, ssl.SSLError):  # its number is one of TLS
-        return f"TLS failed ({error.reason or error}); a server without TLS is at ws://"
     return (
         os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror or str(error) or "the connection broke"
     )
+
+
+def _of_tls(error: ssl.SSLError) -> str:
+    """What went wrong in a handshake of TLS, and the remedy."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS failed ({error.verify_message}); check the certificate of the server, and the name by which you call it"
+    if isinstance(error, ssl.SSLEOFError):
+        return _broken_tls("the connection broke")
+    reason = getattr(error, "reason", None) or str(error)
+    if "ALERT" in reason:  # which is a record of TLS
+        return f"TLS failed ({reason}); check what the server asks of its clients"
+    return f"the server answered without TLS ({reason}); {_WITHOUT_TLS}"
+
+
+def _broken_tls(what: str) -> str:
+    return f"{what} before TLS was agreed on; where the server speaks no TLS, {_WITHOUT_TLS}"
 
 
 def _refusal(body: bytes | bytearray | None) -> PieError | None:

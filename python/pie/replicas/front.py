@@ -27,6 +27,8 @@ _MORE_REFUSED = 64
 _LINGER_S = 1.0
 """How long what a refused client still sends is thrown away, so that it gets its answer."""
 _LINGER_BYTES = 64 << 10
+_TLS_HANDSHAKE = b"\x16"
+"""The first byte of a client that begins with TLS: the type of its record, by RFC 8446, 5.1."""
 _CLOSE_S = 2.0
 """How long a client may take to read what is left for it."""
 
@@ -123,7 +125,7 @@ class Front:
         """Passes a connection on, or says why not."""
         try:
             async with asyncio.timeout(self._options.handshake_timeout_s):
-                request = head.read(await reader.readuntil(b"\r\n\r\n"))
+                request = head.read(await _head(reader))
             if not request.is_upgrade and request.path == "/readyz":
                 await self._say(writer, *await self._readiness())
                 return
@@ -214,6 +216,15 @@ class Front:
         lines = [f"HTTP/1.1 {status.value} {status.phrase}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", "Connection: close"]
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
         await writer.drain()
+
+
+async def _head(reader: asyncio.StreamReader) -> bytes:
+    """What a client sends, up to the end of the head of its request."""
+    first = await reader.readexactly(1)
+    if first == _TLS_HANDSHAKE:
+        # The end of a head would not come: the client waits for the other side of TLS.
+        raise BadHeadError("this server speaks no TLS; write ws:// in place of wss://, or http:// in place of https://")
+    return first + await reader.readuntil(b"\r\n\r\n")
 
 
 def session_key(request: Head, prefix: str | None, address: str) -> bytes:

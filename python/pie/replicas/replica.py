@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from pie.errors import PieError
+from pie.programs import Language, compiling
 
 if TYPE_CHECKING:
     from pie._engine import Server
@@ -86,8 +88,10 @@ class Replica:
         _share(self._config.engine.data_dir)
         engine = Engine.from_config(self._config)
         try:
-            if not engine.runtimes_are_prepared():
-                engine.prepare_runtimes()
+            for language in get_args(Language):
+                if not engine.is_prepared(language):
+                    print(f"{compiling(language)}...", file=sys.stderr, flush=True)
+                    engine.prepare(language)
             server = engine.serve(self._config)
             engine.start()
         except BaseException:

@@ -27,6 +27,7 @@ const MAX_OTHER_BYTES: u64 = 64 << 20;
 const MAX_ESCAPED_BYTES: u64 = 6;
 const PORT: u16 = 80;
 const TLS_PORT: u16 = 443;
+const WITHOUT_TLS: &str = "write ws:// in place of wss://, or http:// in place of https://";
 
 /// A stream of bytes, encrypted or not.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -59,14 +60,21 @@ pub(crate) async fn open(
     };
     match tokio::time::timeout(within, opening).await {
         Ok(opened) => opened,
-        Err(_) => Err(failed(
-            address,
-            format_args!(
-                "there was no answer within {} s; check the address and that `pie serve` runs there",
-                within.as_secs_f64()
-            ),
-        )),
+        Err(_) => Err(failed(address, late(address, within))),
     }
+}
+
+/// What is told when the time of an opening is over.
+fn late(address: &str, within: Duration) -> String {
+    let mut told = format!(
+        "there was no answer within {} s; check the address and that `pie serve` runs there",
+        within.as_secs_f64()
+    );
+    if address.starts_with("wss://") {
+        told += "; where it speaks no TLS, ";
+        told += WITHOUT_TLS;
+    }
+    told
 }
 
 /// `ws://HOST:PORT` for `HOST:PORT` alone. What is not an address stays as it is: connecting says so.
@@ -142,7 +150,7 @@ async fn encrypted(address: &str, name: &str, stream: TcpStream) -> Result<Box<d
     let not_encrypted = |error: &dyn std::fmt::Display| {
         failed(
             address,
-            format_args!("TLS failed ({error}); a server without TLS is at ws://"),
+            format_args!("TLS failed ({error}); check the name of the server"),
         )
     };
     let mut roots = RootCertStore::empty();
@@ -156,8 +164,34 @@ async fn encrypted(address: &str, name: &str, stream: TcpStream) -> Result<Box<d
     let stream = TlsConnector::from(Arc::new(config))
         .connect(server, stream)
         .await
-        .map_err(|error| not_encrypted(&error))?;
+        .map_err(|error| failed(address, of_tls(&error)))?;
     Ok(Box::new(stream))
+}
+
+/// What went wrong in a handshake of TLS, and the remedy.
+#[cfg(feature = "tls")]
+fn of_tls(error: &std::io::Error) -> String {
+    use std::io::ErrorKind;
+
+    use tokio_rustls::rustls;
+
+    let cause = error
+        .get_ref()
+        .and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    match (cause, error.kind()) {
+        // What has come is not a record of TLS.
+        (Some(rustls::Error::InvalidMessage(_)), _) => {
+            format!("the server answered without TLS; {WITHOUT_TLS}")
+        }
+        (None, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+            format!(
+                "the connection broke before TLS was agreed on; where the server speaks no TLS, {WITHOUT_TLS}"
+            )
+        }
+        _ => format!(
+            "TLS failed ({error}); check the certificate of the server, and the name by which you call it"
+        ),
+    }
 }
 
 #[cfg(not(feature = "tls"))]

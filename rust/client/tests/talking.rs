@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use pie_client::{Client, ConnectOptions, Error, Event, Form, LaunchOptions, McpCommand, Process};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -479,6 +480,34 @@ async fn what_does_not_speak_the_protocol_is_told() {
         error.message().contains("no answer within 0.01 s"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_told_from_others() {
+    let answers: [(&[u8], &str); 3] = [
+        (
+            b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            "the server answered without TLS; write ws://",
+        ),
+        (b"", "the connection broke before TLS was agreed on"),
+        // An alert of TLS: the handshake has failed.
+        (&[21, 3, 3, 0, 2, 2, 40], "TLS failed ("),
+    ];
+    for (answer, told) in answers {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("wss://{}", listener.local_addr().unwrap());
+        let options = ConnectOptions::default();
+        let (client, ()) = tokio::join!(Client::connect(&address, options), async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut hello = [0; 4096];
+            assert!(stream.read(&mut hello).await.unwrap() > 0);
+            assert_eq!(hello[0], 0x16);
+            stream.write_all(answer).await.unwrap();
+        });
+        let error = client.err().unwrap();
+        assert_eq!(error.code(), "connection-failed");
+        assert!(error.message().contains(told), "{error}");
+    }
 }
 
 #[tokio::test]

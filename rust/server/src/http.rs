@@ -19,6 +19,8 @@ use crate::wire::Wire;
 const MAX_FIELDS: usize = 64;
 /// Bytes of a host that is told back: of a name 253, and a port.
 const MAX_HOST_BYTES: usize = 260;
+/// The first byte of a client that begins with TLS: the type of its record, by RFC 8446, 5.1.
+const TLS_HANDSHAKE: u8 = 0x16;
 
 /// What becomes of a connection.
 pub(crate) enum Begun {
@@ -42,6 +44,8 @@ async fn upgraded(wire: &mut Wire, peer: IpAddr, shared: &ServerState) -> Option
     let is_mounted = shared.config.mount.is_some();
     // The head of a request for a program ends before it begins: somebody else reads it.
     let end = |bytes: &[u8]| match route::asks_for_program(bytes) {
+        // The end of a head would not come: the client waits for the other side of TLS.
+        _ if bytes.first() == Some(&TLS_HANDSHAKE) => Some(1),
         true => Some(0),
         false if is_mounted && !bytes.is_empty() => Some(0),
         false => end_of_head(bytes),
@@ -129,6 +133,11 @@ impl Reply {
 /// Reads the head of a request.
 fn read(head: &[u8]) -> Result<Request, Reply> {
     let bad = |what: &str| Reply::new(StatusCode::BAD_REQUEST, what);
+    if head.first() == Some(&TLS_HANDSHAKE) {
+        return Err(bad(
+            "this server speaks no TLS; write ws:// in place of wss://, or http:// in place of https://",
+        ));
+    }
     let violated = |error: Error| refused(StatusCode::BAD_REQUEST, &error);
     framing::check_lines(head).map_err(violated)?;
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
@@ -432,6 +441,15 @@ mod tests {
             for n_bytes in 0..head.len() {
                 assert_eq!(end_of_head(&head.as_bytes()[..n_bytes]), None, "{head:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_client_that_begins_with_tls_is_told_what_to_write() {
+        for head in [&[TLS_HANDSHAKE][..], b"\x16\x03\x01\r\n\r\n"] {
+            let reply = read(head).unwrap_err();
+            assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+            assert!(reply.body.contains("speaks no TLS"), "{}", reply.body);
         }
     }
 

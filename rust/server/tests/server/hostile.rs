@@ -59,6 +59,24 @@ fn a_handshake_has_its_time() {
 }
 
 #[test]
+fn a_client_that_begins_with_tls_is_answered_at_once() {
+    // Nobody waits for the rest of what it sends.
+    let world = World::with(|config| config.handshake_timeout = PATIENCE * 10);
+    world.run(async {
+        let mut stream = TcpStream::connect(world.server.address()).await.unwrap();
+        stream.write_all(&[0x16]).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(
+            answer.contains("write ws:// in place of wss://"),
+            "{answer}"
+        );
+        served_as_before(&world).await;
+    });
+}
+
+#[test]
 fn a_silent_client_is_let_go() {
     let world = World::with(|config| config.idle_timeout = Duration::from_millis(200));
     world.run(async {
