@@ -6,23 +6,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from wit_world.imports import forward as _forward
 from wit_world.imports import generation as _generation
 from wit_world.imports import sampling as _sampling
 
 from inferlet import _arguments
-from inferlet.errors import ErrorCode, InvalidArgumentError
 
 __all__ = ["FinishReason", "Output", "ProbeHandle", "RawOutput", "SampleHandle"]
 
 _S = TypeVar("_S")
-
-_NOTHING_ASKED = (
-    "this forward pass was asked nothing, and has no tokens; attach a sampler before `execute`, as in "
-    "`handle = fwd.sample([0], Sampler.argmax())`, and read `out.token(handle)`, or a probe by `fwd.probe(0, Logits())`"
-)
 
 
 class FinishReason(StrEnum):
@@ -117,11 +111,7 @@ class Output:
     """What came of a pass or of a step. A handle of another kind or of another pass gives None."""
 
     tokens: list[int] = field(default_factory=list)
-    """What a step of a generator accepted; a stop token is the last.
-
-    Empty for a forward pass, whose samplers are read by their handles. One without samplers and probes was asked
-    nothing: it fills pages, and to read its tokens is the error `invalid-argument`.
-    """
+    """What a step of a generator accepted; a stop token is the last. Empty for a forward pass."""
     finish_reason: FinishReason | None = None
     """Set when this step ended the generation."""
     _answer: _Answer | None = field(default=None, repr=False, compare=False)
@@ -143,23 +133,7 @@ class Output:
 
     @classmethod
     def _of_pass(cls, answer: _forward.PassOutput, slots: PassSlots) -> Output:
-        made = cls([], None, answer, slots)
-        if not answer.slots:
-            # `__getattr__` says so to whoever reads them.
-            del made.__dict__["tokens"]
-        return made
-
-    if not TYPE_CHECKING:  # else every name would be an attribute
-
-        def __getattr__(self, name: str) -> Any:
-            if name == "tokens":
-                raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, _NOTHING_ASKED)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-
-    def __repr__(self) -> str:
-        if "tokens" not in self.__dict__:
-            return f"{type(self).__name__}(of a pass that was asked nothing)"
-        return f"{type(self).__name__}(tokens={self.tokens!r}, finish_reason={self.finish_reason!r})"
+        return cls([], None, answer, slots)
 
     def _found_slots(self) -> PassSlots | StepSlots | None:
         slots = self._slots

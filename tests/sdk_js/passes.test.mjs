@@ -96,13 +96,6 @@ test('[JS-090 JS-092..097 JS-100] an output is read by the handles of its pass',
   assert.deepEqual([[...out.tokens], out.finishReason, out.autoSampler], [[], undefined, undefined]);
 });
 
-test('[JS-098] a pass that was asked nothing has no tokens to read', async () => {
-  const out = await answered(fresh(), []);
-  const told = /was asked nothing.*fwd\.sample\(\[0\], Sampler\.argmax\(\)\).*out\.token\(handle\)/;
-  assert.throws(() => out.tokens, (error) => error instanceof InferletError && error.code === 'invalid-argument' && told.test(error.message));
-  assert.deepEqual([out.finishReason, out.autoSampler, out.raw.slots], [undefined, undefined, []]);
-});
-
 test('[JS-092..097] a handle of another kind or another pass gives undefined', async () => {
   const [fwd, other] = [fresh(), fresh()];
   const [sampler, entropy] = [fwd.sample([0], Sampler.argmax()), fwd.probe(0, Entropy())];

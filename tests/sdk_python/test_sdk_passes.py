@@ -151,20 +151,6 @@ def test_a_handle_of_another_pass_gives_none_and_what_is_no_handle_is_refused(mo
             getattr(out, name)(None)
 
 
-@pytest.mark.rows("PY-094")
-def test_a_pass_that_was_asked_nothing_has_no_tokens_to_read(monkeypatch):
-    fwd, _ = new_forward(monkeypatch, [])
-    out = run(fwd.execute())
-    with pytest.raises(InvalidArgumentError, match=r"was asked nothing.*fwd\.sample\(\[0\], Sampler\.argmax\(\)\).*out\.token\(handle\)") as caught:
-        _ = out.tokens
-    assert caught.value.code == "invalid-argument"
-    assert (out.finish_reason, out.auto_sampler, len(out.raw.slots)) == (None, None, 0)
-    assert repr(out) == "Output(of a pass that was asked nothing)"
-    assert repr(Output([1, 2])) == "Output(tokens=[1, 2], finish_reason=None)"
-    with pytest.raises(AttributeError, match=r"'Output' object has no attribute 'texts'"):
-        _ = out.texts
-
-
 @pytest.mark.rows("OLD-061..062")
 def test_older_samplers_that_draw_nothing_are_probes(monkeypatch):
     assert (Sampler.dist(), Sampler.dist(temperature=0.5, seed=3), Sampler.embedding()) == (

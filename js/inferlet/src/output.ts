@@ -2,7 +2,7 @@
 
 import * as host from 'pie:host';
 import { show } from './arguments.js';
-import { InferletError, wrongType } from './errors.js';
+import { wrongType } from './errors.js';
 
 /** Why a generation ended. */
 export type FinishReason =
@@ -109,11 +109,7 @@ export interface Places {
  * give `undefined`.
  */
 export class Output {
-  /**
-   * What a step of a generator accepted, a stop token included as the last; nothing in a pass of one's own, whose
-   * samplers are read by their handles. A pass without samplers and probes was asked nothing: it fills pages, and to
-   * read its tokens is the error `invalid-argument`.
-   */
+  /** What a step of a generator accepted, a stop token included as the last; nothing in a pass of one's own. */
   declare readonly tokens: Uint32Array;
   /** Set when this step ended the generation. */
   declare readonly finishReason: FinishReason | undefined;
@@ -123,8 +119,7 @@ export class Output {
 
   /** @internal */
   constructor(answer: Answer, places: Places) {
-    if (answer.tokens === undefined && answer.slots.length === 0) Object.defineProperty(this, 'tokens', { get: nothingAsked });
-    else this.tokens = answer.tokens ?? new Uint32Array();
+    this.tokens = answer.tokens ?? new Uint32Array();
     this.finishReason = answer.finish;
     this.#answer = answer;
     this.#places = places;
@@ -191,13 +186,6 @@ export class Output {
     if (slot !== undefined) tellOfKind(slot.type, type);
     return undefined;
   }
-}
-
-/** What the tokens of a pass are that has neither samplers nor probes. */
-function nothingAsked(): never {
-  const sampler = 'attach a sampler before `execute`, as in `const handle = fwd.sample([0], Sampler.argmax())`, and read `out.token(handle)`';
-  const message = `this forward pass was asked nothing, and has no tokens; ${sampler}, or a probe by \`fwd.probe(0, Logits())\``;
-  throw new InferletError('invalid-argument', message);
 }
 
 const toldKinds = new Set<string>();

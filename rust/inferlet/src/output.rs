@@ -14,8 +14,7 @@ use crate::handle::{Handle, Owner, SampleHandle};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Output {
-    /// What a step of a generator accepted, a stop token included as the last; nothing in a pass of one's own, whose
-    /// samplers are read by their handles. A pass without samplers and probes was asked nothing, and fills pages alone.
+    /// What a step of a generator accepted, a stop token included as the last; nothing in a pass of one's own.
     pub tokens: Vec<u32>,
     /// Set when this step ended the generation.
     pub finish_reason: Option<FinishReason>,
@@ -264,26 +263,6 @@ mod tests {
         assert_eq!(output.logits(ProbeHandle::<Logits>::new(own, 9)), None);
         assert_eq!(output.token(SampleHandle::new(other, 0)), None);
         assert!(output.tokens_at(SampleHandle::new(other, 0)).is_empty());
-    }
-
-    // rows: RS-106 RS-109
-    #[test]
-    fn a_pass_that_was_asked_nothing_gives_nothing_to_any_handle() {
-        let (own, other) = (Owner::new(), Owner::new());
-        let answer = PassOutput {
-            slots: Vec::new(),
-            speculation: Speculation {
-                drafted: 0,
-                accepted: 0,
-            },
-        };
-        let output = Output::of_pass(answer, own);
-        assert!(output.tokens.is_empty());
-        assert!(output.auto_sampler().is_none());
-        for owner in [own, other] {
-            assert_eq!(output.token(SampleHandle::new(owner, 0)), None);
-            assert_eq!(output.entropy(ProbeHandle::<Entropy>::new(owner, 0)), None);
-        }
     }
 
     // rows: RS-106..108
