@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def outside(text: str, cwd: Path | None = None) -> str:
     """What a program of plain Python prints; it has no bindings of the engine."""
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(text)]
-    done = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
+    env = environment() | {"PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -156,6 +157,7 @@ def calls() -> list[list[Any]]:
     return [*made, ["causal", [1 << 24, 1]], ["window", [0, (1 << 20) + 1, 1]], ["shortest", [[], (1 << 24) + 1]]]
 
 
+@pytest.mark.rows("PY-080..081")
 def test_masks_are_what_the_engine_makes_of_them(dummy: Engine, tmp_path: Path) -> None:
     given = calls()
     (tmp_path / "calls.json").write_text(json.dumps(given))
@@ -176,6 +178,7 @@ def test_masks_are_what_the_engine_makes_of_them(dummy: Engine, tmp_path: Path) 
     assert json.loads(printed) == outcome.value
 
 
+@pytest.mark.rows("PY-080..081")
 def test_masks_are_what_a_row_of_truth_values_says() -> None:
     draw = random.Random(7)
     rows = [[draw.random() < 0.6 for _ in range(draw.randrange(1, 30))] for _ in range(50)]

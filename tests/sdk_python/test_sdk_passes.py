@@ -258,6 +258,16 @@ def test_older_names():
     assert ForwardPass is Forward
 
 
+@pytest.mark.rows("PY-079 PY-082")
 def test_whole_numbers_stay_what_they_are():
     assert _arguments.counts("n", range(3)) == [0, 1, 2]
     assert _arguments.signed("n", -(2**63)) == -(2**63)
+    assert _arguments.horizon("horizon", 0) == 0
+
+
+@pytest.mark.rows("PY-079 PY-082")
+def test_the_first_number_that_is_out_of_range_is_named():
+    for numbers, place in (([0, 5, -1], 2), ([0, 2**32 - 1, 2**32, -1], 2), ([-1, 0], 0)):
+        with pytest.raises(InvalidArgumentError, match=rf"^n\[{place}\] is {numbers[place]};") as caught:
+            _arguments.counts("n", numbers)
+        assert caught.value.code == "invalid-argument"
