@@ -335,14 +335,18 @@ async def test_a_server_without_tls_is_told_from_others(answer: bytes, told: str
 
 @scenario
 async def test_a_server_that_waits_may_have_no_tls() -> None:
+    ended = asyncio.Event()
+
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
             await reader.read()
         writer.close()
+        ended.set()
 
     async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
         with pytest.raises(PieError, match=r"no answer within 0\.01 s.*; where it speaks no TLS, write ws://"):
             await connect(f"wss://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout_s=0.01)
+        await ended.wait()
 
 
 def test_a_certificate_that_is_refused_is_no_wrong_address() -> None:
