@@ -41,6 +41,7 @@ const CASES = [
   ['[JS-049] a cap of 33 bits', () => fresh().generate(Sampler.argmax(), { maxTokens: 2 ** 32 }), InferletError, 'invalid-argument', 'maxTokens is 4294967296'],
   ['[JS-049] half a token', () => fresh().generate(Sampler.argmax(), { maxTokens: 1.5 }), InferletError, 'invalid-argument', 'maxTokens is 1.5'],
   ['[JS-049] a cap in words', () => fresh().generate(Sampler.argmax(), { maxTokens: '3' }), TypeError, 'invalid-argument', 'maxTokens must be a number, not "3"'],
+  ['[JS-049] a long text for a cap', () => fresh().generate(Sampler.argmax(), { maxTokens: 'x'.repeat(41) }), TypeError, 'invalid-argument', `not "${'x'.repeat(40)}…"`],
   ['[JS-049] a bigint for a cap', () => fresh().generate(Sampler.argmax(), { maxTokens: 3n }), TypeError, 'invalid-argument', 'maxTokens must be a number, not 3n'],
   ['[JS-058] a flag that is none', () => fresh().generate(Sampler.argmax(), { autoFlush: 1 }), TypeError, 'invalid-argument', 'autoFlush must be true or false, not 1'],
   ['a negative seed', () => fresh().generate(Sampler.argmax(), { seed: -1 }), InferletError, 'invalid-argument', 'seed is -1'],

@@ -124,6 +124,14 @@ test('[JS-053 JS-142..143] a speculator needs neither rollback nor reset', async
   assert.deepEqual(told, [[9], [3]]);
 });
 
+test('[JS-053 JS-142] a draft of one half reaches the engine, which refuses it', async () => {
+  for (const draft of [[[5], []], [[], [3]]]) {
+    await step(generate({ speculator: { draft: () => draft, accept: () => {} } }), [1]);
+    const [, tokens, positions] = host.calls.findLast(([name]) => name === 'generator.draft');
+    assert.deepEqual([[...tokens], [...positions]], draft);
+  }
+});
+
 test('[JS-053 JS-142..143] what a speculator throws comes out of the step', async () => {
   const own = new Error('lost');
   const throws = () => { throw own; };
