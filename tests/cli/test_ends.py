@@ -55,7 +55,7 @@ def test_a_closed_stdout_cannot_be_written_either(tmp_path: Path, arguments: str
 
 def test_a_program_that_prints_nothing_needs_no_stdout(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text("def main():\n    pass\n")
-    done = shell_line(" ".join(command("run p.py --dummy --seed 1".split())) + " >&-", tmp_path)
+    done = shell_line(" ".join(command(["run", "p.py", "--dummy", "--seed", "1"])) + " >&-", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
