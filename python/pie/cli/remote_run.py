@@ -54,7 +54,7 @@ def run_in_server(server: Server, launch: Launch) -> int:
     if prepared is not None and isinstance(prepared.program, str) and "--help" in launch.arguments:
         called = prepared.program
         return talk(server, lambda client, _: _tell_help(client, called))
-    return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, launch, prepared))
+    return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, server, launch, prepared))
 
 
 def run_installed(server: Server, launch: Launch, name: str, engine_options: Sequence[str]) -> int:
@@ -115,7 +115,7 @@ def _named(launch: Launch) -> dict[str, bytes]:
     return {name: packaged(open_project(path)).launchable() for name, path in launch.programs.items()}
 
 
-async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepared) -> int:
+async def _run(client: Client, config: Config, server: Server, launch: Launch, prepared: _Prepared) -> int:
     printer = Printer(FileSink(launch.files))
     program = prepared.program
     programs = {name: await client.upload(content) for name, content in prepared.programs.items()}
@@ -137,11 +137,11 @@ async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepar
     try:
         await follow(process, printer)
     except asyncio.CancelledError:
-        await _terminate(process)
+        await _terminate(process, server)
         raise
     except OSError as error:
         give_up_stdout(error)
-        await _terminate(process)
+        await _terminate(process, server)
         return EXIT_ERROR
     if launch.verbose:
         print(json.dumps({"launch_seed": process.launch_seed, "pid": process.pid}), file=sys.stderr)
@@ -172,10 +172,10 @@ def _is_installed(program: Path) -> bool:
     return not is_path and _INSTALLED.fullmatch(str(program)) is not None
 
 
-async def _terminate(process: Process) -> None:
+async def _terminate(process: Process, server: Server) -> None:
     """Ends the program as well as it goes: a server that has gone ends it by itself."""
     try:
         async with asyncio.timeout(_TERMINATE_S):
             await process.terminate()
     except (PieError, TimeoutError) as error:
-        print(f"the program could not be ended: {error}; see `pie ps`", file=sys.stderr)
+        print(server.advised(f"the program could not be ended: {error}; see `pie ps`"), file=sys.stderr)
