@@ -17,7 +17,7 @@ from pie.cli.files import FileSink
 from pie.cli.following import follow
 from pie.cli.preparing import read
 from pie.cli.printer import Printer
-from pie.cli.program import packaged
+from pie.cli.program import check_version, packaged
 from pie.cli.remote import Server, talk
 from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, tell_seed
 from pie.client.client import file_name
@@ -88,6 +88,10 @@ def _prepare(server: Server, launch: Launch) -> _Prepared | None:
             )
             raise PieError("invalid-argument", message)
         return _Prepared(str(launch.program), None, launch.input(None), _named(launch))
+    try:
+        check_version(launch.program)
+    except PieError as error:
+        raise PieError(error.code, server.advised(error.message)) from error
     if (found := read(launch)) is None:
         return None
     project, program_input = found
