@@ -34,7 +34,7 @@ def build_program(  # noqa: PLR0913  # options of one command
     from pie.bakery.build import build
     from pie.bakery.lock import LockUse
     from pie.bakery.project import open_project
-    from pie.cli.program import usage_of_built
+    from pie.cli.program import note_emptiness, usage_of_built
 
     if locked and upgrade:
         raise PieError(
@@ -51,7 +51,9 @@ def build_program(  # noqa: PLR0913  # options of one command
         print(built.types)
     if built.runtime is not None:
         print(f"{'carries' if standalone else 'needs'} the language runtime {built.runtime}")
-    print(plain(usage_of_built(open_project(path), built.manifest), keep=LINES))
+    project = open_project(path)
+    print(plain(usage_of_built(project, built.manifest), keep=LINES))
+    note_emptiness(project)
     return 0
 
 

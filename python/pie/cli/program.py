@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pie.cli.arguments import WORDS
+from pie.cli.arguments import WORDS, doubts
 from pie.cli.progress import working
 from pie.cli.terminal import warn
 from pie.errors import PieError
@@ -41,6 +41,7 @@ def made_ready(project: Project) -> Component | Source:
 
     if (misnamed := misnamed_list(project)) is not None:
         warn(f"{misnamed} beside the program is not read; call it requirements.txt, and its packages are installed")
+    note_emptiness(project)
     if not needs_building(project):
         return ready(project)
     with working(f"Building {project.name}"):
@@ -129,6 +130,28 @@ def _parameters(source: Source) -> list[str]:
         rows.append((f"--{one.arg.replace('_', '-')}", kind, "(required)" if default is None else f"(default {ast.unparse(default)})"))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return [f"  {flag:<{widths[0]}}  {kind:<{widths[1]}}  {words}" for flag, kind, words in rows]
+
+
+def note_emptiness(project: Project) -> None:
+    """Warns of a program in Python whose entry has nothing that could run: it ends at once, and prints nothing."""
+    from pie.programs import Source
+
+    source = project.source
+    if not isinstance(source, Source) or source.language != "python":
+        return
+    try:
+        body = ast.parse(dict(source.files)[source.entry]).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # launching it says what is wrong
+    if all(isinstance(one, ast.Pass) or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)) for one in body):
+        remedy = "write `async def main(input): ...` into it, which is called, or statements"
+        warn(f"{source.entry} has nothing to run, so that the program ends at once; {remedy}")
+
+
+def note_doubts(arguments: Sequence[str], manifest: Manifest | None) -> None:
+    """Warns of arguments that were probably meant to be taken otherwise."""
+    for doubt in doubts(arguments, text_parameters(manifest)):
+        warn(doubt)
 
 
 def note_words(program_input: Json, project: Project) -> None:

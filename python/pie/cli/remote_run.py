@@ -17,7 +17,7 @@ from pie.cli.files import FileSink
 from pie.cli.following import follow
 from pie.cli.preparing import read
 from pie.cli.printer import Printer
-from pie.cli.program import check_version, packaged
+from pie.cli.program import check_version, note_doubts, packaged
 from pie.cli.remote import Server, talk
 from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, tell_seed
 from pie.client.client import file_name
@@ -87,7 +87,9 @@ def _prepare(server: Server, launch: Launch) -> _Prepared | None:
                 f"--manifest is for a program at a path; {str(launch.program)!r} is one of the server, which has its own: leave it out"
             )
             raise PieError("invalid-argument", message)
-        return _Prepared(str(launch.program), None, launch.input(None), _named(launch))
+        program_input = launch.input(None)
+        note_doubts(launch.arguments, None)
+        return _Prepared(str(launch.program), None, program_input, _named(launch))
     try:
         check_version(launch.program)
     except PieError as error:
