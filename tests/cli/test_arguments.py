@@ -57,9 +57,9 @@ def test_no_argument_is_lost_or_refused(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["-b", "--", "c"], ["'--' behind the first '--' is the value of 'b'; leave it out, "]),
-        (["--", "c"], ["'--' behind the first '--' is a word without a name; leave it out, "]),
-        (["--f=--"], ["'--' behind the first '--' is the value of 'f'; leave it out, "]),
+        (["-b", "--", "c"], ["'--' behind the first '--' is the value of 'b'; leave it out: "]),
+        (["--", "c"], ["'--' behind the first '--' is a word without a name; leave it out: "]),
+        (["--f=--"], ["'--' behind the first '--' is the value of 'f'; leave it out: "]),
         (["--f", "1e400"], ["the number 1e400 is out of range, so that the value of 'f' stays a text; give a smaller one"]),
         (["-9e999"], ["the number -9e999 is out of range, so that a word without a name stays a text"]),
         (["--f", '{"a": [1e400]}', "1e400"], ["the number 1e400 is out of range, so that the value of 'f'", "the number 1e400"]),
