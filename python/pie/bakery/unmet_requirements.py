@@ -40,7 +40,7 @@ class _Files:
 
 
 def why_unmet(said: str, noted: str, python: str) -> str | None:
-    """Why there is no release of the package that the installer gave up at, with the remedy; None where it is not clear.
+    """Why the installer found no release of a package, with the remedy; None where that is not clear.
 
     `said` is what it wrote to the user, `noted` its log; `python` is the version that it looked for.
     """

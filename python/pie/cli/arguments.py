@@ -130,7 +130,7 @@ def parse_arguments(arguments: Sequence[str], texts: Collection[str] = ()) -> di
 
 
 def doubts(arguments: Sequence[str], texts: Collection[str] = ()) -> list[str]:
-    """What of the arguments was probably meant otherwise than `parse_arguments` takes it: a sentence each, for people."""
+    """What was probably meant otherwise than `parse_arguments` takes it: a sentence each, for people."""
     found = []
     for key, text in _pairs(arguments):
         place = "a word without a name" if key is None else f"the value of {key!r}"

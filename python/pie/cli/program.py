@@ -191,7 +191,7 @@ def installed_name(program: Path) -> str | None:
 
 
 def check_version(program: Path) -> None:
-    """PieError `unknown-program` where nothing lies at a path that is a name and an `@` without the version behind it."""
+    """PieError `unknown-program` where nothing lies at a path that is a name and an `@` without a version behind it."""
     name, at, version = str(program).partition("@")
     if not at or _NAMED.fullmatch(name) is None or _VERSION.fullmatch(version) is not None or "/" in version or _is_there(program):
         return

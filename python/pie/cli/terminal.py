@@ -26,9 +26,9 @@ def make_streams_sturdy() -> None:
     What is written to a closed stdout is an OSError, as with one that is full; a program that writes nothing is not
     ended by it.
     """
-    # Both stay open as long as the process.
+    # Both stay open as long as the process. A descriptor that is for reading refuses what is written.
     if sys.stdout is None:
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8", errors="replace")  # refuses what is written
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -83,7 +83,7 @@ def tell_seed(seed: int) -> None:
 
 
 def give_up_stdout(error: OSError) -> None:
-    """Takes note that stdout cannot be written: its reader has gone, which is no fault, a disk is full, or it is closed.
+    """Takes note that stdout cannot be written: it is closed, a disk is full, or its reader has gone, which is no fault.
 
     The descriptor is replaced, so that the flush at exit is quiet.
     """
