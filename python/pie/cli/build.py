@@ -41,8 +41,8 @@ def build_program(  # noqa: PLR0913  # options of one command
             "invalid-argument", "--locked builds with the packages of pie.lock, and --upgrade looks for others; give one of them"
         )
     lock = LockUse.REQUIRE if locked else LockUse.UPGRADE if upgrade else LockUse.UPDATE
-    with working(f"Building {_called(path)}"):
-        built = build(path, output, standalone=standalone, lock=lock, with_types=check)
+    with working(f"Building {_called(path)}") as tell:
+        built = build(path, output, standalone=standalone, lock=lock, with_types=check, tell=tell)
     print(f"{built.wasm}  {size(built.n_bytes)}  {built.digest}")
     print(f"{built.manifest_path}  {size(len(built.manifest.text.encode()))}")
     if built.lock_path is not None:

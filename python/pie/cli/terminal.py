@@ -83,7 +83,7 @@ def tell_seed(seed: int) -> None:
 
 
 def give_up_stdout(error: OSError) -> None:
-    """Takes note that stdout cannot be written: it is closed, a disk is full, or its reader has gone, which is no fault.
+    """Takes note that stdout cannot be written: it is closed, a disk is full, or its reader has gone, which is right.
 
     The descriptor is replaced, so that the flush at exit is quiet.
     """
