@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pie.cli.arguments import MAX_INPUT_BYTES, parse_arguments, parse_input, parse_value, read_input
+from pie.cli.arguments import MAX_INPUT_BYTES, doubts, parse_arguments, parse_input, parse_value, read_input
 from pie.errors import PieError
 
 
@@ -52,6 +52,26 @@ def test_no_argument_is_lost_or_refused(arguments: list[str]) -> None:
     folded = parse_arguments(arguments)
     assert len(folded) <= len(arguments)
     assert bool(folded) == bool(arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["-b", "--", "c"], ["'--' behind the first '--' is the value of 'b'; leave it out: "]),
+        (["--", "c"], ["'--' behind the first '--' is a word without a name; leave it out: "]),
+        (["--f=--"], ["'--' behind the first '--' is the value of 'f'; leave it out: "]),
+        (["--f", "1e400"], ["the number 1e400 is out of range, so that the value of 'f' stays a text; give a smaller one"]),
+        (["-9e999"], ["the number -9e999 is out of range, so that a word without a name stays a text"]),
+        (["--f", '{"a": [1e400]}', "1e400"], ["the number 1e400 is out of range, so that the value of 'f'", "the number 1e400"]),
+        (["--n", "9" * 5000], [f"the number {'9' * 80}... is out of range"]),
+        (["--title", "1e400", "--f", "1e308", "-0", "--", "x"], ["'--' behind the first '--' is a word without a name"]),
+        (["--x", "NaN", "--y", "null", "--z", "1.5.2", "-", "---", "--e="], []),
+    ],
+)
+def test_what_was_probably_meant_otherwise_is_told(arguments: list[str], expected: list[str]) -> None:
+    told = doubts(arguments, {"title"})
+    assert len(told) == len(expected), told
+    assert all(line.startswith(beginning) for line, beginning in zip(told, expected, strict=True)), told
 
 
 def test_deep_nesting_stays_text() -> None:

@@ -47,8 +47,15 @@ def test_a_reader_that_has_gone_is_no_news(tmp_path: Path, arguments: str, unbuf
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)
-def test_a_closed_stdout_is_nothing_to_complain_of(tmp_path: Path, arguments: str) -> None:
+def test_a_closed_stdout_cannot_be_written_either(tmp_path: Path, arguments: str) -> None:
     done = shell_line(" ".join(command(arguments.split())) + " >&-", tmp_path)
+    said = "the output cannot be written: stdout is closed; redirect it to /dev/null where nobody wants it\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_a_program_that_prints_nothing_needs_no_stdout(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("def main():\n    pass\n")
+    done = shell_line(" ".join(command(["run", "p.py", "--dummy", "--seed", "1"])) + " >&-", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pie.bakery import check as checking
+from pie.cli.build import build_program
 from pie.cli.preparing import opened, prepare_runtimes
 from pie.config import Flags, load
 from pie.engine import Engine
@@ -74,3 +77,32 @@ def test_an_engine_has_the_runtimes_of_all_its_programs(
     monkeypatch.setattr(Engine, "from_config", lambda _: engine)
     with opened(load(Flags(dummy=True), variables={}), programs[program], [programs[one] for one in others]):
         assert engine.told == told
+
+
+class Checking:
+    """An engine that checks programs, and keeps what was told before each."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *, is_compiled: bool) -> None:
+        self.told: list[str] = []
+        self._capsys = capsys
+        self._is_compiled = is_compiled
+
+    def is_prepared(self, _program: bytes) -> bool:
+        return self._is_compiled
+
+    def check(self, _program: bytes) -> None:
+        self.told.append(self._capsys.readouterr().err)
+
+    def stop(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("name", "told"), [("p.py", PYTHON), ("p.js", JAVASCRIPT), ("p.py", ""), ("p.js", "")])
+def test_a_build_says_that_its_check_compiles_a_runtime(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, told: str
+) -> None:
+    (tmp_path / name).write_text("async def main(): ...\n" if name == "p.py" else "export function main() {}\n")
+    engine = Checking(capsys, is_compiled=not told)
+    monkeypatch.setattr(checking, "_engine", SimpleNamespace(Engine=lambda **_: engine))
+    assert build_program(tmp_path / name, None, standalone=False, locked=False, upgrade=False, check=False) == 0
+    assert engine.told == [f"Building {name}...\n{told}"]

@@ -148,7 +148,7 @@ def test_stop_goes_on_after_a_process_that_cannot_be_stopped() -> None:
             request = await peer.expect("terminate")
             stopped.append(request["pid"])
             if request["pid"] == 8:
-                await peer.refuse(request, "unknown-process", "there is no process 8")
+                await peer.refuse(request, "unknown-process", "there is no process 8; list them with `pie ps`")
             else:
                 await peer.answer(request)
         for _ in range(2):
@@ -163,7 +163,7 @@ def test_stop_goes_on_after_a_process_that_cannot_be_stopped() -> None:
     with serving(script) as address:
         done = pie("stop", "7", "8", "9", "--server", address)
     assert (done.returncode, stopped, waited) == (1, [7, 8, 9], [(7, True), (9, True)])
-    assert done.stderr == "error[unknown-process]: there is no process 8\n"
+    assert done.stderr == f"error[unknown-process]: there is no process 8; list them with `pie ps --server {address}`\n"
 
 
 def test_logs_follow_to_the_end() -> None:
@@ -280,7 +280,7 @@ def test_ctrl_c_leaves_an_attached_process_running(detached: bool, becomes: str)
         running.send_signal(signal.SIGINT)
         stdout, stderr = running.communicate(timeout=PATIENCE_S)
     assert (running.returncode, stdout, asked) == (130, "", ["detach", "processes"])
-    assert stderr == f"detached from process 4, {becomes}; `pie stop 4` ends it\n"
+    assert stderr == f"detached from process 4, {becomes}; `pie stop 4 --server {address}` ends it\n"
 
 
 def test_an_attached_program_that_fails_has_its_exit_code() -> None:
@@ -567,6 +567,7 @@ def test_a_program_is_installed_where_what_it_replaces_cannot_be_told(tmp_path: 
     assert (done.returncode, done.stdout) == (0, "teller@0.1.0\n"), done.stderr
     assert "warning: teller@0.1.0 is installed; the list of programs" in done.stderr
     assert "the disk is gone" in done.stderr
+    assert done.stderr.endswith(f"`pie programs --server {address}` prints it\n")
 
 
 def test_a_manifest_that_is_given_goes_with_the_program(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_a_terminal_that_cannot_show_a_character_shows_another(tmp_path: Path) -
     assert (done.returncode, done.stdout) == (0, b"?\n?\n")
 
 
-@pytest.mark.parametrize(("redirection", "exit_code"), [("> /dev/full", 1), (">&-", 0), ("2>&-", 0), ("<&-", 0)])
+@pytest.mark.parametrize(("redirection", "exit_code"), [("> /dev/full", 1), (">&-", 1), ("2>&-", 0), ("<&-", 0)])
 def test_streams_that_cannot_be_used(tmp_path: Path, redirection: str, exit_code: int) -> None:
     (tmp_path / "p.py").write_text("import sys\ndef main(input):\n    print('out')\n    print('err', file=sys.stderr)\n    return 1\n")
     line = f"{sys.executable} -m pie run p.py --dummy --seed 1 {redirection}"

@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +20,45 @@ SCOPE = "@pie-tests"
 def index(folder: Path) -> dict[str, str]:
     """The environment in which pip takes packages from the wheels in a folder, and from nowhere else."""
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder)}
+
+
+@contextmanager
+def python_index(files: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Serves an index of Python that lists files of these names, which nobody can fetch; the environment in which pip
+    asks here.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Lists the files of a package; 404 where there is none, and for a file."""
+            name = self.path.rstrip("/").rpartition("/")[2]
+            listed = [file for file in files if file.partition("-")[0] == name]
+            body = "".join(f'<a href="/files/{file}">{file}</a>\n' for file in listed).encode()
+            self.send_response(200 if listed else 404)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with _serving(Handler) as address:
+        yield {"PIP_INDEX_URL": f"{address}/simple", "PIP_RETRIES": "0"}
+
+
+@contextmanager
+def _serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serves on a port of its own while the body runs, at the address that it is given."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @contextmanager
@@ -54,16 +93,8 @@ def registry(packages: Mapping[str, Mapping[str, str]], **dependencies: Mapping[
         release = {"name": full, "version": "1.0.0", "dist": dist, "dependencies": dict(dependencies.get(name, {}))}
         return {"name": full, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": release}}
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    address = f"http://127.0.0.1:{server.server_port}"
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with _serving(Handler) as address:
         yield {f"npm_config_{SCOPE}:registry": address}
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def _archive(name: str, files: Mapping[str, str], dependencies: Mapping[str, str]) -> bytes:

@@ -6,7 +6,7 @@ The same input gives the same bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from pie.bakery.project import Project, open_project
 from pie.bakery.type_check import check_types
 from pie.errors import PieError
 from pie.folder import MAX_PROJECT_FILE_BYTES, check_inside
-from pie.programs import MANIFEST_FILE, MAX_COMPONENT_BYTES, RUNTIMES, Component, Source
+from pie.programs import MANIFEST_FILE, MAX_COMPONENT_BYTES, RUNTIMES, Component, Source, compiling
 
 _DIST = "dist"
 _SUFFIX = ".wasm"
@@ -47,20 +47,22 @@ class Built:
     """What was found of its types, for people; None where nobody asked."""
 
 
-def build(
+def build(  # noqa: PLR0913  # options of one command
     path: Path,
     output: Path | None = None,
     *,
     standalone: bool = False,
     lock: LockUse = LockUse.UPDATE,
     with_types: bool = False,
+    tell: Callable[[str], None] | None = None,
 ) -> Built:
     """Builds what lies at `path` to `output`; to `dist/NAME.wasm` in its folder if not given.
 
     With `standalone`, a Python or JavaScript program carries its language runtime and runs in any engine. `with_types`
     has its types checked first, where the tool for that is there. Which packages it was built with is written to
-    `pie.lock` in its folder, as far as `lock` allows. Raises PieError `build-failed` for what the tools of the language
-    refuse, and those of `open_project` and `check`.
+    `pie.lock` in its folder, as far as `lock` allows. `tell` is given the words for what takes long beside the building
+    itself: a language runtime that is compiled for the first time. Raises PieError `build-failed` for what the tools of
+    the language refuse, and those of `open_project` and `check`.
     """
     if output is not None:
         _check_output(output)
@@ -73,7 +75,8 @@ def build(
     wanted = _dependencies(project, lock)
     types = check_types(project, wanted.files if wanted and project.kind == "python" else {}) if with_types else None
     wasm, runtime = _program(project, manifest, wanted, standalone=standalone, locked=lock is LockUse.REQUIRE)
-    check(wasm)
+    compiled = project.source if isinstance(project.source, Source) else Component(project.path)
+    check(wasm, None if tell is None else lambda: tell(compiling(compiled)))
     name = f"{manifest.name}{_SUFFIX}"
     folder: AbstractContextManager[Output]
     if output is None:

@@ -5,6 +5,8 @@ What could not run anywhere is refused here, and not when somebody launches it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pie import _engine
 from pie.compiler import COMMAND
 from pie.config import Flags, load
@@ -13,12 +15,13 @@ from pie.errors import PieError
 from pie.programs import RUNTIMES
 
 
-def check(program: bytes) -> None:
+def check(program: bytes, tell: Callable[[], None] | None = None) -> None:
     """Refuses a program that cannot run, without running any of it.
 
     Sources are compiled by the runtime of their language, a component by the engine, which keeps what it compiled for
-    launches to come. Raises PieError `invalid-program`, with file, line and column of sources that do not parse, and
-    what else `Engine.check` raises.
+    launches to come. `tell` is called before a component or a runtime is compiled for the first time, which may take
+    half a minute. Raises PieError `invalid-program`, with file, line and column of sources that do not parse, and what
+    else `Engine.check` raises.
     """
     config = load(Flags())
     try:
@@ -35,6 +38,8 @@ def check(program: bytes) -> None:
         limits=config.limits,
     )
     try:
+        if tell is not None and not engine.is_prepared(program):
+            tell()
         engine.check(program)
     finally:
         engine.stop()

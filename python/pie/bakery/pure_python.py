@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from pie.bakery.command import CommandError, run, temporary_folder
 from pie.bakery.lock import Pin, plain_package_name
+from pie.bakery.unmet_requirements import why_unmet
 from pie.config.environment import environment
 from pie.errors import PieError
 from pie.folder import Folder, read_file
@@ -97,13 +98,14 @@ def _failure(error: CommandError, noted: str, wanted: Sequence[str]) -> str:
             "connection, or the index that is set (PIP_INDEX_URL, `pip config list`). The installer says: "
             f"{_STAMP.sub('', unreachable).strip()[:_MAX_SHOWN_CHARS]}"
         )
-    if found := _NO_PURE.search(said):
-        return (
+    reason = why_unmet(said, noted, RUNTIME_PYTHON)
+    if reason is None and (found := _NO_PURE.search(said)):
+        reason = (
             f"the dependency {found[1] or found[2]!r} has no release in pure Python where packages come from, or none by that name and "
             "version; programs run in a sandbox that cannot load compiled extensions: check the name, choose another package, or a "
-            f"version that is pure{_note_no_index(said + noted)}\n{error.message}"
+            "version that is pure"
         )
-    return error.message
+    return error.message if reason is None else f"{reason}{_note_no_index(said + noted)}\n{error.message}"
 
 
 def _note_no_index(said: str) -> str:

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,9 @@ _FIELDS = frozenset({"dependencies", "requires-python", "tool"})
 _NEARLY_BEGUN = re.compile(
     r"^(#[ \t]*/+[ \t]*script)[ \t]*\r?\n#[ \t]*(?:dependencies|requires-python)[ \t]*=", re.MULTILINE | re.IGNORECASE
 )
+_FIELD = re.compile(r"#[ \t]*(?:(?:dependencies|requires-python)[ \t]*=|\[tool\.)")
+_NEARLY_END = re.compile(r"#[ \t]*//+[ \t]*")
+"""Lines of metadata, whether or not they begin as they should."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +46,18 @@ class ScriptMetadata:
 def script_metadata(file: str, content: bytes) -> ScriptMetadata | None:
     """What the script `file` says of itself; None where it says nothing.
 
-    Raises PieError `build-failed` for a block that cannot be read, and for several.
+    Raises PieError `build-failed` for a block that cannot be read or has no end, and for several.
     """
-    blocks = _blocks(content.decode("utf-8-sig", "replace"))
-    if not blocks:
-        _check_beginning(file, content.decode("utf-8-sig", "replace"))
+    decoded = content.decode("utf-8-sig", "replace")
+    blocks = _blocks(decoded)
+    closed = [block.content for block in blocks if block.content is not None]
+    if not closed:
+        _check_beginning(file, decoded)
+        _check_ends(file, blocks)
         return None
-    if len(blocks) > 1:
-        raise PieError("build-failed", f"{file}: it has {len(blocks)} blocks of metadata ({_BEGIN!r}), and may have one; join them")
-    text = "\n".join(line[2:] for line in blocks[0]).encode()
+    if len(closed) > 1:
+        raise PieError("build-failed", f"{file}: it has {len(closed)} blocks of metadata ({_BEGIN!r}), and may have one; join them")
+    text = "\n".join(line[2:] for line in closed[0]).encode()
     if len(text) > MAX_METADATA_BYTES:
         raise PieError("build-failed", f"{file}: its metadata have {len(text)} bytes, more than {MAX_METADATA_BYTES}; shorten them")
     place = f"the metadata of {file}"
@@ -68,6 +75,24 @@ def _check_beginning(file: str, text: str) -> None:
         raise PieError("build-failed", f"{file}:{line}: {message}")
 
 
+def _check_ends(file: str, blocks: Sequence[_Block]) -> None:
+    """Refuses a comment that is meant as metadata, and has no end."""
+    for block in blocks:
+        behind = block.behind if _FIELD.match(block.behind) or _NEARLY_END.fullmatch(block.behind) else ""
+        if not any(map(_FIELD.match, [*block.comments, behind])):
+            continue
+        if behind:
+            line = block.line + len(block.comments) + 1
+            message = f"{shortened(behind)!r} does not begin with '# ', and ends the inline metadata; write a blank behind its '#'"
+        else:
+            line = block.line
+            message = (
+                f"no line {_END!r} ends the inline metadata that begin here, so that they are a comment alone; "
+                f"write it behind line {line + len(block.comments)}"
+            )
+        raise PieError("build-failed", f"{file}:{line}: {message}")
+
+
 def _check_fields(found: dict[str, Any], place: str) -> None:
     """Refuses a field whose name is nearly one of those that there are."""
     for name in sorted(found.keys() - _FIELDS):
@@ -75,10 +100,30 @@ def _check_fields(found: dict[str, Any], place: str) -> None:
             raise PieError("build-failed", f"{place}: there is no field {shortened(name)!r}; did you mean {near!r}?")
 
 
-def _blocks(text: str) -> list[list[str]]:
-    """The lines of each block. It ends at the last line that can be its end; without one it is a plain comment."""
+@dataclass(frozen=True)
+class _Block:
+    """What begins like a block of metadata, as far as lines follow that can be of it."""
+
+    line: int
+    """The number of the line that begins it."""
+    comments: Sequence[str]
+    """The lines that follow."""
+    behind: str
+    """The first line that cannot be of it."""
+
+    @property
+    def content(self) -> Sequence[str] | None:
+        """Its lines without those at its two ends; None where it has no end, and is a plain comment.
+
+        It ends at the last line that can be its end.
+        """
+        last = next((number for number in range(len(self.comments) - 1, -1, -1) if self.comments[number].rstrip() == _END), None)
+        return None if last is None else self.comments[:last]
+
+
+def _blocks(text: str) -> list[_Block]:
     lines = [line.removesuffix("\r") for line in text.split("\n")]
-    found: list[list[str]] = []
+    found: list[_Block] = []
     at = 0
     while at < len(lines):
         if lines[at].rstrip() != _BEGIN:
@@ -87,9 +132,7 @@ def _blocks(text: str) -> list[list[str]]:
         end = at + 1
         while end < len(lines) and (lines[end] == "#" or lines[end].startswith("# ")):
             end += 1
-        closing = next((number for number in range(end - 1, at, -1) if lines[number].rstrip() == _END), None)
-        if closing is not None:
-            found.append(lines[at + 1 : closing])
+        found.append(_Block(at + 1, lines[at + 1 : end], lines[end] if end < len(lines) else ""))
         at = end
     return found
 

@@ -21,6 +21,9 @@ WORDS = "_positional"
 STDIN = "-"
 """What `--input` is given to read standard input."""
 
+END = "--"
+"""What ends the options of a command; all that follows is for the program."""
+
 _MAX_SHOWN_CHARS = 80
 _BEGINS_VALUE = re.compile(r"-\.?\d")
 
@@ -116,20 +119,39 @@ def parse_arguments(arguments: Sequence[str], texts: Collection[str] = ()) -> di
 
     named: dict[str, Json] = {}
     positional: list[Json] = []
-    rest = iter(_Peekable(arguments))
-    for argument in rest:
-        name, equals, value = argument.partition("=")
-        if not _is_name(argument):
-            positional.append(parse_value(argument))
-        elif equals:
-            named[_key(name)] = value_of(_key(name), value)
-        elif rest.has_value():
-            named[_key(name)] = value_of(_key(name), next(rest))
+    for key, text in _pairs(arguments):
+        if key is None:
+            positional.append(parse_value(text or ""))
         else:
-            named[_key(name)] = True
+            named[key] = True if text is None else value_of(key, text)
     if positional:
         named[WORDS] = positional
     return named
+
+
+def doubts(arguments: Sequence[str], texts: Collection[str] = ()) -> list[str]:
+    """What was probably meant otherwise than `parse_arguments` takes it: a sentence each, for people."""
+    found = []
+    for key, text in _pairs(arguments):
+        place = "a word without a name" if key is None else f"the value of {key!r}"
+        if text == END:
+            found.append(f"{END!r} behind the first {END!r} is {place}; leave it out: all that follows the first one is for the program")
+        elif text is not None and key not in texts and (reason := _out_of_range(text)) is not None:
+            found.append(f"{reason}, so that {place} stays a text; give a smaller one")
+    return found
+
+
+def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
+    """The arguments, as key and text: without a key what has no name, without a text a flag without a value."""
+    rest = _Peekable(arguments)
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if not _is_name(argument):
+            yield None, argument
+        elif equals:
+            yield _key(name), value
+        else:
+            yield _key(name), next(rest) if rest.has_value() else None
 
 
 def parse_input(text: str, *, given_as: str | None = None) -> Json:
@@ -198,6 +220,17 @@ def _parse(text: str) -> Json:
     return value
 
 
+def _out_of_range(text: str) -> str | None:
+    """Why a text is not the JSON that it could be, where that is a number that is out of range."""
+    try:
+        _parse(text)
+    except _OutOfRangeError as error:
+        return str(error)
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
 def _float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
@@ -228,7 +261,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _is_name(argument: str) -> bool:
-    return len(argument) > 1 and argument.startswith("-") and not _BEGINS_VALUE.match(argument) and argument != "--"
+    return len(argument) > 1 and argument.startswith("-") and not _BEGINS_VALUE.match(argument) and argument != END
 
 
 def _key(name: str) -> str:

@@ -14,12 +14,13 @@ from pie.cli.terminal import EXIT_ERROR, give_up_stdout
 from pie.errors import PieError
 
 if TYPE_CHECKING:
+    from pie.cli.remote import Server
     from pie.client import Client, Process
 
 _DETACH_S = 5.0
 
 
-async def attach(client: Client, pid: int, *, files: Path | None, with_stdin: bool) -> int:
+async def attach(client: Client, pid: int, server: Server, *, files: Path | None, with_stdin: bool) -> int:
     """Prints the events that nobody has read, and what follows.
 
     Returns the exit code of the program, as `pie run` does.
@@ -31,16 +32,16 @@ async def attach(client: Client, pid: int, *, files: Path | None, with_stdin: bo
     try:
         await follow(process, printer, with_stdin=with_stdin)
     except asyncio.CancelledError:
-        await _leave(client, process)
+        await _leave(client, process, server)
         raise
     except OSError as error:
         give_up_stdout(error)
-        await _leave(client, process)
+        await _leave(client, process, server)
         return EXIT_ERROR
     return printer.exit_code
 
 
-async def _leave(client: Client, process: Process) -> None:
+async def _leave(client: Client, process: Process, server: Server) -> None:
     """Detaches, and says what becomes of the process."""
     try:
         async with asyncio.timeout(_DETACH_S):
@@ -50,4 +51,4 @@ async def _leave(client: Client, process: Process) -> None:
         return  # the connection broke: there is nothing to detach from
     for one in found:
         becomes = "goes on" if one.detached else "ends after server.grace_s unless somebody attaches"
-        print(f"detached from process {one.pid}, which {becomes}; `pie stop {one.pid}` ends it", file=sys.stderr)
+        print(server.advised(f"detached from process {one.pid}, which {becomes}; `pie stop {one.pid}` ends it"), file=sys.stderr)

@@ -34,15 +34,15 @@ def build_program(  # noqa: PLR0913  # options of one command
     from pie.bakery.build import build
     from pie.bakery.lock import LockUse
     from pie.bakery.project import open_project
-    from pie.cli.program import usage_of_built
+    from pie.cli.program import note_emptiness, usage_of_built
 
     if locked and upgrade:
         raise PieError(
             "invalid-argument", "--locked builds with the packages of pie.lock, and --upgrade looks for others; give one of them"
         )
     lock = LockUse.REQUIRE if locked else LockUse.UPGRADE if upgrade else LockUse.UPDATE
-    with working(f"Building {_called(path)}"):
-        built = build(path, output, standalone=standalone, lock=lock, with_types=check)
+    with working(f"Building {_called(path)}") as tell:
+        built = build(path, output, standalone=standalone, lock=lock, with_types=check, tell=tell)
     print(f"{built.wasm}  {size(built.n_bytes)}  {built.digest}")
     print(f"{built.manifest_path}  {size(len(built.manifest.text.encode()))}")
     if built.lock_path is not None:
@@ -51,7 +51,9 @@ def build_program(  # noqa: PLR0913  # options of one command
         print(built.types)
     if built.runtime is not None:
         print(f"{'carries' if standalone else 'needs'} the language runtime {built.runtime}")
-    print(plain(usage_of_built(open_project(path), built.manifest), keep=LINES))
+    project = open_project(path)
+    print(plain(usage_of_built(project, built.manifest), keep=LINES))
+    note_emptiness(project)
     return 0
 
 

@@ -214,7 +214,8 @@ def attach(
     """
     from pie.cli.attach import attach as go_on
 
-    _ask(Server(server, user, key, private_key), lambda client: go_on(client, pid, files=files, with_stdin=not no_stdin))
+    asking = Server(server, user, key, private_key)
+    _ask(asking, lambda client: go_on(client, pid, asking, files=files, with_stdin=not no_stdin))
 
 
 def logs(
@@ -248,7 +249,8 @@ def stop(
     """End processes of a server, and wait until they have ended."""
     from pie.cli.processes import stop_processes
 
-    _ask(Server(server, user, key, private_key), lambda client: stop_processes(client, pids))
+    asking = Server(server, user, key, private_key)
+    _ask(asking, lambda client: stop_processes(client, pids, asking))
 
 
 def install(

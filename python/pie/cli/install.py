@@ -68,7 +68,8 @@ def install(  # noqa: PLR0913  # options of one command
         except PieError as error:
             # The program is there, so that the installation has not failed.
             unknown = f"the list of programs, by which it would be told what {installed} replaces, cannot be read"
-            warn(f"{installed} is installed; {unknown} ([{error.code}] {error.message}); `pie programs` prints it")
+            told = f"{installed} is installed; {unknown} ([{error.code}] {error.message}); `pie programs` prints it"
+            warn(server.advised(told))
         return 0
 
     return talk(server, lambda client, _: send(client))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pie.bakery.manifest import read_manifest
 from pie.bakery.project import Project, open_project
-from pie.cli.program import help_of, made_ready, note_words
+from pie.cli.program import help_of, made_ready, note_doubts, note_words
 from pie.cli.progress import loading, note_templates, working
 from pie.cli.terminal import LINES, plain
 from pie.programs import Component, Language, Source, compiling
@@ -38,6 +38,7 @@ def read(launch: Launch) -> tuple[Project, Any] | None:
         print(plain(told, keep=LINES))
         return None
     program_input = launch.input(project.manifest)
+    note_doubts(launch.arguments, project.manifest)
     note_words(program_input, project)
     return project, program_input
 

@@ -17,6 +17,7 @@ from pie.cli.terminal import EXIT_ERROR, report
 from pie.errors import PieError
 
 if TYPE_CHECKING:
+    from pie.cli.remote import Server
     from pie.client import Client, ProcessInfo
 
 _COLUMNS = ("PID", "PROGRAM", "STATE", "CLIENT", "STARTED", "TIME", "CPU", "CREDITS", "BID", "DROPPED")
@@ -85,7 +86,7 @@ async def print_logs(client: Client, pid: int, *, tail_bytes: int | None, follow
     return 0
 
 
-async def stop_processes(client: Client, pids: Sequence[int]) -> int:
+async def stop_processes(client: Client, pids: Sequence[int], server: Server) -> int:
     """Ends processes and waits until they have; one that cannot be ended does not keep the others."""
     exit_code = 0
     told = []
@@ -96,14 +97,14 @@ async def stop_processes(client: Client, pids: Sequence[int]) -> int:
         except PieError as error:
             if error.code == "connection-failed":
                 raise
-            report(error.code, error.message)
+            report(error.code, server.advised(error.message))
             exit_code = EXIT_ERROR
     for pid in told:
         try:
             async with asyncio.timeout(_STOP_S):
                 await client.logs(pid, after=_BEHIND_ALL, follow=True)
         except TimeoutError:
-            print(f"process {pid} has not ended after {_STOP_S:g} s; see `pie ps`", file=sys.stderr)
+            print(server.advised(f"process {pid} has not ended after {_STOP_S:g} s; see `pie ps`"), file=sys.stderr)
             exit_code = EXIT_ERROR
         except PieError as error:
             if error.code != "unknown-process":  # it has ended, and others have taken its place

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pie.cli.arguments import WORDS
+from pie.cli.arguments import WORDS, doubts
 from pie.cli.progress import working
 from pie.cli.terminal import warn
 from pie.errors import PieError
@@ -26,7 +26,9 @@ _OWN_HELP = (b"argv", b"argparse", b"args(", b"'help'", b'"help"', b".help")
 _WORDS = (WORDS.encode(), b"argv", b"argparse", b"args(")
 _MAX_SHOWN_WORDS = 3
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_INSTALLED = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}@[0-9A-Za-z][0-9A-Za-z.+-]{0,31}")
+_NAMED = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,31}")
+_INSTALLED = re.compile(rf"{_NAMED.pattern}@{_VERSION.pattern}")
 
 
 def made_ready(project: Project) -> Component | Source:
@@ -39,6 +41,7 @@ def made_ready(project: Project) -> Component | Source:
 
     if (misnamed := misnamed_list(project)) is not None:
         warn(f"{misnamed} beside the program is not read; call it requirements.txt, and its packages are installed")
+    note_emptiness(project)
     if not needs_building(project):
         return ready(project)
     with working(f"Building {project.name}"):
@@ -129,6 +132,28 @@ def _parameters(source: Source) -> list[str]:
     return [f"  {flag:<{widths[0]}}  {kind:<{widths[1]}}  {words}" for flag, kind, words in rows]
 
 
+def note_emptiness(project: Project) -> None:
+    """Warns of a program in Python whose entry has nothing that could run: it ends at once, and prints nothing."""
+    from pie.programs import Source
+
+    source = project.source
+    if not isinstance(source, Source) or source.language != "python":
+        return
+    try:
+        body = ast.parse(dict(source.files)[source.entry]).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # launching it says what is wrong
+    if all(isinstance(one, ast.Pass) or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)) for one in body):
+        remedy = "write `async def main(input): ...` into it, which is called, or statements"
+        warn(f"{source.entry} has nothing to run, so that the program ends at once; {remedy}")
+
+
+def note_doubts(arguments: Sequence[str], manifest: Manifest | None) -> None:
+    """Warns of arguments that were probably meant to be taken otherwise."""
+    for doubt in doubts(arguments, text_parameters(manifest)):
+        warn(doubt)
+
+
 def note_words(program_input: Json, project: Project) -> None:
     """Warns of words without a name that the program does not look for; its manifest refuses them if it can."""
     from pie.programs import Source
@@ -149,21 +174,40 @@ def _reads(source: Source, words: Sequence[bytes]) -> bool:
     return any(word in content for _, content in source.files for word in words)
 
 
+def _is_there(program: Path) -> bool:
+    """Whether something lies at a path, or cannot be looked for: opening it says what is wrong with the path."""
+    try:
+        return program.exists()
+    except (OSError, ValueError):
+        return True
+
+
 def installed_name(program: Path) -> str | None:
     """The `NAME@VERSION` that the path of a program is, where nothing lies at it; None where it is something else."""
     name = str(program)
     if _INSTALLED.fullmatch(name) is None:
         return None
-    try:
-        return None if program.exists() else name
-    except OSError:
-        return None  # opening it says what is wrong with the path
+    return None if _is_there(program) else name
+
+
+def check_version(program: Path) -> None:
+    """PieError `unknown-program` where nothing lies at a path that is a name and an `@` without a version behind it."""
+    name, at, version = str(program).partition("@")
+    if not at or _NAMED.fullmatch(name) is None or _VERSION.fullmatch(version) is not None or "/" in version or _is_there(program):
+        return
+
+    from pie.config.suggest import shortened
+
+    what = f"{shortened(version)!r} is not the version of a program" if version else f"no version is behind the @ of {name!r}"
+    message = f"{what}, and nothing lies at that path; write {name}@VERSION (`pie programs` lists them), or check the path"
+    raise PieError("unknown-program", message)
 
 
 def check_place(program: Path) -> None:
-    """PieError `unknown-program` where nothing lies at a path that could be a name without a version."""
+    """PieError `unknown-program` where nothing lies at a path that could be a name, with or without a version."""
+    check_version(program)
     name = str(program)
-    if _NAME.fullmatch(name) is None or program.exists():
+    if _NAME.fullmatch(name) is None or _is_there(program):
         return
     message = (
         f"there is no program at {name!r}; check the path, or, for one that is installed in a server, write "

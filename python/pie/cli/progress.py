@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -14,20 +14,27 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Names the work while the body runs; Ctrl-C is an exception in it, as by `raised`."""
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """Names the work while the body runs; Ctrl-C is an exception in it, as by `raised`.
+
+    The function that it gives names other work from there on.
+    """
     if not sys.stderr.isatty():
-        print(f"{what}...", file=sys.stderr, flush=True)
+        _say(what)
         with raised():
-            yield
+            yield _say
         return
     from rich.console import Console  # costs more than most runs need
 
-    with raised(), Console(stderr=True).status(f"{what}..."):
-        yield
+    with raised(), Console(stderr=True).status(f"{what}...") as status:
+        yield lambda other: status.update(f"{other}...")
 
 
-def loading(config: Config) -> AbstractContextManager[None]:
+def _say(what: str) -> None:
+    print(f"{what}...", file=sys.stderr, flush=True)
+
+
+def loading(config: Config) -> AbstractContextManager[object]:
     """Names the models while the body loads them, on a terminal.
 
     The embedded model is not named: it is loaded before anybody could read its name.

@@ -77,6 +77,16 @@ class Server:
         given = {"client.url": self.url, "client.user": self.user, "client.key": self.key, "client.private_key": private_key}
         return load(replace(flags, values={**flags.values, **given}))
 
+    def advised(self, message: str) -> str:
+        """The message, with the `--server` that was given in the commands that it advises.
+
+        A server does not know how it was called.
+        """
+        if self.url is None:
+            return message
+        option = f" --server {shlex.quote(self.url)}"
+        return _ADVICE.sub(lambda found: f"`{found[1]}{'' if '--server' in found[1] else option}`", message)
+
 
 def credentials(config: Config) -> dict[str, Any]:
     """What `pie.client.connect` gets to prove who asks.
@@ -141,12 +151,4 @@ def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> in
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
         except PieError as error:
-            if server.url is None:
-                raise
-            raise PieError(error.code, _with_server(error.message, server.url), error.details) from error
-
-
-def _with_server(message: str, url: str) -> str:
-    """The message, with `--server` in the commands that it advises: a server does not know how it was called."""
-    option = f" --server {shlex.quote(url)}"
-    return _ADVICE.sub(lambda found: f"`{found[1]}{'' if '--server' in found[1] else option}`", message)
+            raise PieError(error.code, server.advised(error.message), error.details) from error

@@ -17,7 +17,7 @@ from pie.cli.files import FileSink
 from pie.cli.following import follow
 from pie.cli.preparing import read
 from pie.cli.printer import Printer
-from pie.cli.program import packaged
+from pie.cli.program import check_version, note_doubts, packaged
 from pie.cli.remote import Server, talk
 from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, tell_seed
 from pie.client.client import file_name
@@ -54,7 +54,7 @@ def run_in_server(server: Server, launch: Launch) -> int:
     if prepared is not None and isinstance(prepared.program, str) and "--help" in launch.arguments:
         called = prepared.program
         return talk(server, lambda client, _: _tell_help(client, called))
-    return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, launch, prepared))
+    return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, server, launch, prepared))
 
 
 def run_installed(server: Server, launch: Launch, name: str, engine_options: Sequence[str]) -> int:
@@ -87,7 +87,13 @@ def _prepare(server: Server, launch: Launch) -> _Prepared | None:
                 f"--manifest is for a program at a path; {str(launch.program)!r} is one of the server, which has its own: leave it out"
             )
             raise PieError("invalid-argument", message)
-        return _Prepared(str(launch.program), None, launch.input(None), _named(launch))
+        program_input = launch.input(None)
+        note_doubts(launch.arguments, None)
+        return _Prepared(str(launch.program), None, program_input, _named(launch))
+    try:
+        check_version(launch.program)
+    except PieError as error:
+        raise PieError(error.code, server.advised(error.message)) from error
     if (found := read(launch)) is None:
         return None
     project, program_input = found
@@ -115,7 +121,7 @@ def _named(launch: Launch) -> dict[str, bytes]:
     return {name: packaged(open_project(path)).launchable() for name, path in launch.programs.items()}
 
 
-async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepared) -> int:
+async def _run(client: Client, config: Config, server: Server, launch: Launch, prepared: _Prepared) -> int:
     printer = Printer(FileSink(launch.files))
     program = prepared.program
     programs = {name: await client.upload(content) for name, content in prepared.programs.items()}
@@ -137,11 +143,11 @@ async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepar
     try:
         await follow(process, printer)
     except asyncio.CancelledError:
-        await _terminate(process)
+        await _terminate(process, server)
         raise
     except OSError as error:
         give_up_stdout(error)
-        await _terminate(process)
+        await _terminate(process, server)
         return EXIT_ERROR
     if launch.verbose:
         print(json.dumps({"launch_seed": process.launch_seed, "pid": process.pid}), file=sys.stderr)
@@ -172,10 +178,10 @@ def _is_installed(program: Path) -> bool:
     return not is_path and _INSTALLED.fullmatch(str(program)) is not None
 
 
-async def _terminate(process: Process) -> None:
+async def _terminate(process: Process, server: Server) -> None:
     """Ends the program as well as it goes: a server that has gone ends it by itself."""
     try:
         async with asyncio.timeout(_TERMINATE_S):
             await process.terminate()
     except (PieError, TimeoutError) as error:
-        print(f"the program could not be ended: {error}; see `pie ps`", file=sys.stderr)
+        print(server.advised(f"the program could not be ended: {error}; see `pie ps`"), file=sys.stderr)

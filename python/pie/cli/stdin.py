@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 
+from pie.cli.terminal import warn
 from pie.errors import PieError
 
 _CHUNK_BYTES = 1 << 16
@@ -15,10 +16,22 @@ _MAX_LINE_BYTES = 4 << 20
 def stdin_messages() -> Iterator[str]:
     """The lines of stdin without their ends; PieError `limit-message` for one that is longer than a message should be.
 
+    What is not UTF-8 in a line is replaced, and a warning names the first such line: a file in another encoding has as
+    many as it has lines.
+
     Reads the descriptor itself: a thread that is inside `sys.stdin` when the interpreter ends would hold its lock.
     """
-    for line in _lines():
-        yield line.decode("utf-8", "replace").removesuffix("\r")
+    is_told = False
+    for number, line in enumerate(_lines(), 1):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            text = line.decode("utf-8", "replace")
+            if not is_told:
+                is_told = True
+                place = f"line {number} of stdin is not UTF-8 at byte {error.start}"
+                warn(f"{place}; U+FFFD takes the place of what is not, there and in later lines: convert it to UTF-8, as by iconv")
+        yield text.removesuffix("\r")
 
 
 def _lines() -> Iterator[bytes]:

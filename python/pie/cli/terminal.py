@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from io import TextIOWrapper
@@ -20,13 +21,18 @@ _JOINERS = "\u200c\u200d"
 
 
 def make_streams_sturdy() -> None:
-    """Neither a terminal that cannot show a character nor a closed stdout or stderr ends a program."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            # It stays open as long as the process.
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
-        elif isinstance(stream, TextIOWrapper):
+    """Neither a terminal that cannot show a character nor a closed stderr ends a program.
+
+    What is written to a closed stdout is an OSError, as with one that is full; a program that writes nothing is not
+    ended by it.
+    """
+    # Both stay open as long as the process. A descriptor that is for reading refuses what is written.
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
@@ -77,10 +83,11 @@ def tell_seed(seed: int) -> None:
 
 
 def give_up_stdout(error: OSError) -> None:
-    """Takes note that stdout cannot be written: its reader has gone, which is no fault, or a disk is full.
+    """Takes note that stdout cannot be written: it is closed, a disk is full, or its reader has gone, which is right.
 
     The descriptor is replaced, so that the flush at exit is quiet.
     """
     if not isinstance(error, BrokenPipeError):
-        print(f"the output cannot be written: {error.strerror}", file=sys.stderr)
+        reason = "stdout is closed; redirect it to /dev/null where nobody wants it" if error.errno == errno.EBADF else error.strerror
+        print(f"the output cannot be written: {reason}", file=sys.stderr)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

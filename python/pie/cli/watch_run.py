@@ -15,7 +15,7 @@ from pie.cli.changes import INTERVAL_S, State, differences, look, next_change
 from pie.cli.files import FileSink
 from pie.cli.interrupts import raised
 from pie.cli.printer import Printer
-from pie.cli.program import help_of, note_words
+from pie.cli.program import help_of, note_doubts, note_emptiness, note_words
 from pie.cli.progress import loading, note_templates
 from pie.cli.stdin import stdin_messages
 from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain, report, tell_seed
@@ -138,6 +138,7 @@ class _Runs(threading.Thread):
             if isinstance(project.source, Source) and not project.path.is_dir():
                 self._imported |= {project.folder.absolute() / name for name, _ in project.source.files}
             program_input = self._launch.input(project.manifest)
+            note_doubts(self._launch.arguments, project.manifest)
             note_words(program_input, project)
             program = _ready(project)
             programs = {name: _ready(open_project(path)) for name, path in self._launch.programs.items()}
@@ -260,6 +261,7 @@ def _ready(project: Project) -> Component | Source:
     """As `program.made_ready`, without its spinner, which is of the main thread."""
     from pie.bakery.build import needs_building, ready
 
+    note_emptiness(project)
     if needs_building(project):
         _tell(f"Building {project.name}...")
     return ready(project)

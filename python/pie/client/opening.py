@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
@@ -27,6 +28,8 @@ _CLOSE_S = 2.0
 _PING_S = 20.0
 _PONG_S = 60.0
 _SCHEMES = ("ws://", "wss://")
+_NOT_THE_SERVER = "websocket-unsupported"
+"""How a server of ours refuses a WebSocket at the address of a program."""
 _WITHOUT_TLS = "write ws:// in place of wss://, or http:// in place of https://"
 
 _challenges = msgspec.json.Decoder(Challenge)
@@ -152,7 +155,7 @@ def _explain(error: BaseException, address: str, timeout_s: float) -> PieError |
         case InvalidURI() | ValueError():
             reason = "it is not the address of a server; write it as ws://HOST:PORT"
         case InvalidStatus():
-            refusal = _refusal(error.response.body)
+            refusal = _refusal(error.response.body, address)
             if refusal is not None:
                 return refusal
             reason = f"what listens there answers HTTP {error.response.status_code}; check that it is `pie serve`"
@@ -196,12 +199,17 @@ def _broken_tls(what: str) -> str:
     return f"{what} before TLS was agreed on; where the server speaks no TLS, {_WITHOUT_TLS}"
 
 
-def _refusal(body: bytes | bytearray | None) -> PieError | None:
+def _refusal(body: bytes | bytearray | None, address: str) -> PieError | None:
     """The error in the body of an HTTP answer, if a server of ours wrote it."""
     try:
-        return _refusals.decode(body or b"")["error"].to_error()
+        refusal = _refusals.decode(body or b"")["error"].to_error()
     except (msgspec.MsgspecError, KeyError):
         return None
+    if refusal.code != _NOT_THE_SERVER:
+        return refusal
+    parts = urlsplit(address)
+    reason = f"its path leads to a program that answers HTTP, and not to the server itself; write {parts.scheme}://{parts.netloc}"
+    return PieError("connection-failed", f"cannot connect to {address!r}: {reason}", {"address": address})
 
 
 def _refuse_scheme(address: str) -> str:

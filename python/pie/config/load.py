@@ -256,7 +256,7 @@ class _Layers:
 _NAMED = ("model", "mcp")
 """Sections of which there is one for each name."""
 _NAME_IS_GIVEN = ("name",)
-_FLAGS = {"runtime.fs_mounts": "--mount", "server.log_programs": "--quiet"}
+_FLAGS = {"client.url": "--server", "runtime.fs_mounts": "--mount", "server.log_programs": "--quiet"}
 """Flags that are not called as their setting."""
 
 

@@ -50,7 +50,8 @@ def test_ctrl_c_leaves_it_running_for_the_next_to_attach(server: Served, tmp_pat
     assert (refused.returncode, refused.stderr.split("]")[0]) == (1, "error[process-attached")
     running.send_signal(signal.SIGINT)
     _, stderr = running.communicate(timeout=PATIENCE_S)
-    assert (running.returncode, stderr) == (130, f"detached from process {pid}, which goes on; `pie stop {pid}` ends it\n")
+    ends = f"`pie stop {pid} --server {server.url}` ends it"
+    assert (running.returncode, stderr) == (130, f"detached from process {pid}, which goes on; {ends}\n")
     with subprocess.Popen(
         command(["attach", pid, "--no-stdin", *to]), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as again:
