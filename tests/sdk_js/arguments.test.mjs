@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import * as host from './host.mjs';
-import { Context, InferletError, Model, Sampler, session } from '../../js/inferlet/dist/index.js';
+import { Context, InferletError, Model, Sampler, messaging, runtime, session } from '../../js/inferlet/dist/index.js';
 
 beforeEach(() => host.reset());
 
@@ -60,6 +60,14 @@ const CASES = [
   ['a generator as a message', () => session.send(fresh().generate(Sampler.argmax())), InferletError, 'invalid-argument', 'await g.collectText()'],
   ['a generator in a text', () => `${fresh().generate(Sampler.argmax())}`, TypeError, 'invalid-argument', 'a generator is not a text; run it and await'],
   ['a context as a message', () => session.send(fresh()), InferletError, 'invalid-argument', 'an object of type Context'],
+  ['a context in a text', () => `${fresh()}`, TypeError, 'invalid-argument', 'a context is not a text; await what the model says in it: await ctx.ask(question)'],
+  ['a stream in a text', () => `${fresh().generate(Sampler.argmax()).texts()}`, TypeError, 'invalid-argument', 'a stream of texts is not a text; write `for await'],
+  ['a stream as a message', () => session.send(fresh().generate(Sampler.argmax()).texts()), InferletError, 'invalid-argument', 'an object of type TextStream'],
+  ['a subscription in a text', () => `${messaging.subscribe('news')}`, TypeError, 'invalid-argument', 'a subscription is not a text; wait for its next message'],
+  ['a child in a text', () => `${runtime.spawn('.')}`, TypeError, 'invalid-argument', 'a child is not a text; await it for what it returned'],
+  ['an error as a message', () => session.send({ error: new Error('no piano') }), InferletError, 'invalid-argument', "at the key 'error', is the error `Error: no piano`"],
+  ['an error as the answer of a tool', () => fresh().answer('price', new Error('no piano')), InferletError, 'invalid-argument', 'write `error.message` or `String(error)`'],
+  ['an error pushed to a topic', () => messaging.push('jobs', [new Error('no piano')]), InferletError, 'invalid-argument', 'is the error `Error: no piano`'],
   ['a message with half a character', () => session.send('\udfff'), InferletError, 'invalid-argument', 'message holds a lone surrogate'],
   ['a negative length', () => fresh().truncate(-1), InferletError, 'invalid-argument', 'n is -1'],
   ['[JS-029] a snapshot without a name', () => fresh().save(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],

@@ -3,7 +3,7 @@
 import * as host from 'pie:host';
 import { noteNothingFound } from './absent.js';
 import { show, toCount, toNumber, toText, toTokens, type Tokens } from './arguments.js';
-import { InferletError, wrongType } from './errors.js';
+import { InferletError, refuseInTexts, wrongType } from './errors.js';
 import { Forward } from './forward.js';
 import { checkAsk, Generator, newGenerator, type GenerateOptions } from './generator.js';
 import { refuseInJson } from './json.js';
@@ -306,6 +306,7 @@ function tellOfLostScope({ isOpen, context }: IdleScope): void {
 }
 
 refuseInJson(Context, 'keep it by ctx.save(name), or send the text or the tokens that came of it');
+refuseInTexts(Context, 'a context is not a text; await what the model says in it: await ctx.ask(question)');
 
 /** `call` is what the program calls, for messages. */
 function opened(call: string, model: Model, name: string, open: typeof host.contextOpen): Context | undefined {

@@ -9,7 +9,7 @@ import {
 import { decoderFor, visibleText, type Decoder } from './chat.js';
 import { Collector, type Collected } from './collector.js';
 import { toConstraints, type Constrain } from './constraint.js';
-import { InferletError, refuseInPlainLoops, wrongType } from './errors.js';
+import { InferletError, refuseInPlainLoops, refuseInTexts, wrongType } from './errors.js';
 import { GrammarConstraint, type SchemaText } from './grammar.js';
 import { refuseInJson } from './json.js';
 import type { Model } from './model.js';
@@ -352,14 +352,6 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   }
 
   /**
-   * What a text that it is put into would ask for.
-   * @internal
-   */
-  [Symbol.toPrimitive](): never {
-    throw wrongType(`a generator is not a text; ${RUN_IT}`);
-  }
-
-  /**
    * Opens the next step.
    * @throws InferletError `step-pending` where the step before was opened and never executed.
    */
@@ -468,13 +460,10 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 }
 
 refuseInJson(Generator, RUN_IT);
+refuseInTexts(Generator, `a generator is not a text; ${RUN_IT}`);
 refuseInPlainLoops(Generator, 'for await (const step of g)');
 refuseInJson(GenStep, STEP_TO_TEXT);
-Object.defineProperty(GenStep.prototype, Symbol.toPrimitive, {
-  value: (): never => {
-    throw wrongType(`a step is not a text: ${STEP_TO_TEXT}`);
-  },
-});
+refuseInTexts(GenStep, `a step is not a text: ${STEP_TO_TEXT}`);
 
 /** @internal */
 export function newGenerator(

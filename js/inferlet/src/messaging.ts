@@ -6,8 +6,8 @@
 
 import * as host from 'pie:host';
 import { toText } from './arguments.js';
-import { refuseInPlainLoops } from './errors.js';
-import { toJson } from './json.js';
+import { refuseInPlainLoops, refuseInTexts } from './errors.js';
+import { refuseInJson, toJson } from './json.js';
 import { Pending } from './pending.js';
 
 /**
@@ -94,6 +94,8 @@ export class Subscription implements AsyncIterable<string>, Disposable {
 }
 
 refuseInPlainLoops(Subscription, 'for await (const message of subscription)');
+refuseInTexts(Subscription, 'a subscription is not a text; wait for its next message: await subscription.next()');
+refuseInJson(Subscription, 'send the messages that it gives: await subscription.next()');
 
 function textOf(message: unknown): string {
   return typeof message === 'string' ? toText(message, 'message') : toJson(message, 'the message', 'invalid-argument');
