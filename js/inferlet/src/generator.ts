@@ -211,6 +211,8 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   readonly #machine: Machine;
   /** The schema under which the last `collectJson` ran, as text; undefined: none did. */
   #document: string | undefined;
+  /** Whether a collector or a stream of texts was asked for. */
+  #isCollected = false;
 
   /** @internal */
   constructor(handle: host.GeneratorHandle, model: Model, steering: Steering) {
@@ -370,6 +372,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
    * together are what `collectText` returns.
    */
   texts(): TextStream {
+    this.#noteCollected('texts()');
     return new TextStream(this, () => this.decoder());
   }
 
@@ -383,11 +386,13 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /** Generates to the end; returns the text that the template's chat decoder shows of the tokens that were left. */
   collectText(): Promise<string> {
+    this.#noteCollected('collectText()');
     return this.#collectText((text) => text);
   }
 
   /** Generates to the end; returns the tokens that were left, a stop token included as the last. */
   collectTokens(): Promise<Uint32Array> {
+    this.#noteCollected('collectTokens()');
     if (this.#machine.steering.isAsked) return this.#collect((tokens) => tokens);
     return new Pending((settle: host.Settle<Uint32Array>) => this.#handle.collectTokens(settle), (tokens) => tokens);
   }
@@ -421,6 +426,12 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
       const value = await validated(schema, JSON.parse(text));
       return parse === undefined ? (value as T) : parse(value);
     }, constraint);
+  }
+
+  /** Tells of a collector that comes when another one has given all that there is. */
+  #noteCollected(call: string): void {
+    if (this.#isCollected && this.isDone) tellOfCollected(call);
+    this.#isCollected = true;
   }
 
   /** What constrains a document. */
@@ -457,6 +468,16 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     if (open !== undefined && open.number === number) return open;
     return (machine.step = new GenStep(machine, number));
   }
+}
+
+let isCollectedTold = false;
+
+/** Warns, once, of a generation that is collected after its end for a second time. */
+function tellOfCollected(call: string): void {
+  if (isCollectedTold) return;
+  isCollectedTold = true;
+  const remedy = 'keep what the first call gave, or begin another generation by ctx.generate(...)';
+  host.write('stderr', `warning: the generation has ended and was collected already, so that ${call} gives nothing; ${remedy}\n`);
 }
 
 refuseInJson(Generator, RUN_IT);
