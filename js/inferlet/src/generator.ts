@@ -430,7 +430,8 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /** Tells of a collector that comes when another one has given all that there is. */
   #noteCollected(call: string): void {
-    if (this.#isCollected && this.isDone) tellOfCollected(call);
+    // One that was retired is an error of the collector itself.
+    if (this.#isCollected && this.isDone && this.finishReason !== 'closed') tellOfCollected(call);
     this.#isCollected = true;
   }
 
