@@ -19,11 +19,11 @@ test('a client says who it is and learns who it is taken for', async () => {
 
 test('a launch keeps all digits, and its events come in order up to the last', async () => {
   const { client, peer } = await connected();
-  const input = { n: 2n ** 64n - 1n, list: [1.5, null, true, 'ü'], left: undefined };
+  const input = { n: 2n ** 64n - 1n, list: [1.5, null, true, 'ü', 1n], left: undefined };
   const options = { input, seed: 2n ** 64n - 1n, tokenBudget: 7, credits: 2.5, args: ['--x', ''], limits: { cpu_s: 0.5, wall_s: null }, programs: { b: 'b@1' } };
   const launching = client.launch('p@1', options);
   const launch = await peer.expect('launch');
-  assert.ok(launch.raw.includes('"input":{"n":18446744073709551615,"list":[1.5,null,true,"ü"]}'), launch.raw);
+  assert.ok(launch.raw.includes('"input":{"n":18446744073709551615,"list":[1.5,null,true,"ü",1]}'), launch.raw);
   assert.ok(launch.raw.includes('"seed":18446744073709551615,"token_budget":7,"credits":2.5'), launch.raw);
   const { args, limits, programs, attach, detached } = launch;
   assert.deepEqual({ args, limits, programs, attach, detached }, { ...{ args: options.args, limits: options.limits }, programs: { b: 'b@1' }, attach: true, detached: false });
