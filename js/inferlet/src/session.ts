@@ -9,7 +9,8 @@ import { Pending } from './pending.js';
 /**
  * Sends one value: a string as it is, anything else as JSON. It is one `Stdout` event of the client, whose `form` says
  * which of the two it is. A slow client suspends the program.
- * @throws TypeError where `message` is undefined, as that of a promise that was not awaited, and where more is given than it takes.
+ * @throws TypeError where `message` is undefined, as that of a promise that was not awaited, and where more is given
+ * than it takes.
  */
 export function send(message: unknown): void;
 export function send(message: unknown, ...surplus: unknown[]): void {
