@@ -56,7 +56,7 @@ export class Engine {
       credits,
       programs,
     };
-    const line = `${JSON.stringify(request)}\n`;
+    const line = lineOf(request);
     return await new Promise((resolve, reject) => {
       const worker = this.#started();
       this.#waiting.set(id, { resolve, reject });
@@ -117,6 +117,21 @@ export class Engine {
     this.#worker = null;
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
+  }
+}
+
+// Stands around the digits of a bigint: no text has it by chance.
+const MARK = '\0bigint\0';
+const MARKED = /"\\u0000bigint\\u0000(-?\d+)\\u0000bigint\\u0000"/g;
+
+// A request as a line of JSON, in which bigints are written with all of their digits.
+function lineOf(request) {
+  try {
+    const marked = JSON.stringify(request, (_, value) => (typeof value === 'bigint' ? `${MARK}${value}${MARK}` : value));
+    return `${marked.replaceAll(MARKED, '$1')}\n`;
+  } catch (error) {
+    const message = `what run() was given cannot be written as JSON: ${error.message}; give plain values`;
+    throw new PieError({ code: 'invalid-argument', message, details: {} });
   }
 }
 

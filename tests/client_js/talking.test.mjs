@@ -19,11 +19,11 @@ test('a client says who it is and learns who it is taken for', async () => {
 
 test('a launch keeps all digits, and its events come in order up to the last', async () => {
   const { client, peer } = await connected();
-  const input = { n: 2n ** 64n - 1n, list: [1.5, null, true, 'ü'], left: undefined };
+  const input = { n: 2n ** 64n - 1n, list: [1.5, null, true, 'ü', 1n], left: undefined };
   const options = { input, seed: 2n ** 64n - 1n, tokenBudget: 7, credits: 2.5, args: ['--x', ''], limits: { cpu_s: 0.5, wall_s: null }, programs: { b: 'b@1' } };
   const launching = client.launch('p@1', options);
   const launch = await peer.expect('launch');
-  assert.ok(launch.raw.includes('"input":{"n":18446744073709551615,"list":[1.5,null,true,"ü"]}'), launch.raw);
+  assert.ok(launch.raw.includes('"input":{"n":18446744073709551615,"list":[1.5,null,true,"ü",1]}'), launch.raw);
   assert.ok(launch.raw.includes('"seed":18446744073709551615,"token_budget":7,"credits":2.5'), launch.raw);
   const { args, limits, programs, attach, detached } = launch;
   assert.deepEqual({ args, limits, programs, attach, detached }, { ...{ args: options.args, limits: options.limits }, programs: { b: 'b@1' }, attach: true, detached: false });
@@ -107,6 +107,103 @@ test('a result passes over what nobody reads, and leaves a loop its events', asy
   assert.equal((await looping.next()).value.text, 'left to the loop');
   await looping.return();
   assert.equal(await result, 3);
+});
+
+test('a result comes where an iterator is held and nobody waits in it, which keeps its events', async () => {
+  const { peer, process } = await launched();
+  const held = process.events()[Symbol.asyncIterator]();
+  peer.event(5, 'stdout', { text: 'one' });
+  assert.equal((await held.next()).value.text, 'one');
+  const result = process.result();
+  peer.event(5, 'stdout', { text: 'two' });
+  peer.event(5, 'return', { value: '3' });
+  assert.equal(await result, 3);
+  assert.equal(await process.result(), 3);
+  assert.equal((await held.next()).value.text, 'two');
+  assert.equal((await held.next()).value.value, 3);
+  assert.equal((await held.next()).done, true);
+});
+
+test('a result has the server send on beyond the window for an iterator that is held, up to a bound', async () => {
+  const { peer, process } = await launched();
+  const held = process.events();
+  peer.event(5, 'stdout', { text: 'one' });
+  await held.next();
+  const result = process.result();
+  const sent = { text: 'x'.repeat(WINDOW_BYTES) };
+  let last;
+  for (let n = 0; n < 16; n += 1) {
+    last = peer.event(5, 'stdout', sent);
+    await peer.acked(5, last);
+  }
+  peer.event(5, 'stdout', sent);
+  peer.event(5, 'stdout', sent);
+  assert.equal((await held.next()).value.seq, 2);
+  assert.equal(peer.acks.get(5), last);
+  peer.event(5, 'return', { value: '3' });
+  assert.equal(await result, 3);
+  const seqs = [];
+  for await (const { seq } of held) seqs.push(seq);
+  assert.deepEqual(seqs, Array.from({ length: 18 }, (_, n) => n + 3));
+  await peer.acked(5, 20);
+});
+
+test('a result fails beside an iterator that is held as the connection breaks', async () => {
+  const { peer, process } = await launched();
+  const held = process.events();
+  peer.event(5, 'stdout', { text: 'one' });
+  await held.next();
+  const result = process.result();
+  peer.event(5, 'stdout', { text: 'two' });
+  peer.close(1001, 'the server ends');
+  assert.equal((await refused(result)).code, 'connection-failed');
+  assert.equal((await held.next()).value.text, 'two');
+});
+
+test('of two loops over the events the first gets all of them, and the second an error', async () => {
+  const { peer, process } = await launched();
+  for (let n = 0; n < 6; n += 1) peer.event(5, 'stdout', { text: String(n) });
+  peer.event(5, 'return', { value: 'null' });
+  const [first, second] = [collected(process), refused(collected(process))];
+  const error = await second;
+  assert.equal(error.code, 'future-taken');
+  assert.match(error.message, /^the events of process 5 are read already, by another loop, which gets all of them; read them in one place$/);
+  assert.equal((await first).length, 7);
+  assert.deepEqual(await collected(process), []);
+});
+
+test('while an iterator waits there is no other one, and an iterator that waits gives way to an older one', async () => {
+  const { peer, process } = await launched();
+  const [older, younger] = [process.events(), process.events()];
+  const waiting = younger.next();
+  assert.throws(() => process.events(), { code: 'future-taken' });
+  const next = older.next();
+  assert.equal((await refused(waiting)).code, 'future-taken');
+  peer.event(5, 'stdout', { text: 'of the older' });
+  assert.equal((await next).value.text, 'of the older');
+});
+
+test('a loop that reads beside one that is busy with an event is told when that goes on', async () => {
+  const { peer, process } = await launched();
+  const [first, second] = [process.events(), process.events()];
+  for (const text of ['one', 'two', 'three']) peer.event(5, 'stdout', { text });
+  const texts = [];
+  for (const events of [first, second, first]) texts.push((await events.next()).value.text);
+  assert.deepEqual(texts, ['one', 'two', 'three']);
+  assert.equal((await refused(second.next())).code, 'future-taken');
+});
+
+test('an iterator inside of a loop, and one behind another, read what comes', async () => {
+  const { peer, process } = await launched();
+  for (const text of ['one', 'two', 'three', 'four']) peer.event(5, 'stdout', { text });
+  const texts = [];
+  for await (const { text } of process.events()) {
+    texts.push(text, (await process.events().next()).value.text);
+    if (texts.length === 4) break;
+  }
+  peer.event(5, 'return', { value: 'null' });
+  assert.deepEqual(texts, ['one', 'two', 'three', 'four']);
+  assert.equal((await collected(process)).length, 1);
 });
 
 test('events are acknowledged as they are taken: at once by the quarter of a window, else together', async () => {

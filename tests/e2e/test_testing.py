@@ -258,6 +258,24 @@ def test_node_runs_programs_and_ends_by_itself(tmp_path: Path) -> None:
     ]
 
 
+def test_node_gives_programs_all_digits_of_a_bigint(tmp_path: Path) -> None:
+    (tmp_path / "next.py").write_text("def main(input):\n    return str(input['n'] + input['all'][0])\n")
+    done = in_node(
+        tmp_path,
+        """
+        import { PieError, run } from 'MODULE';
+        console.log((await run('next.py', { input: { n: 2n ** 64n, all: [-1n] } })).value);
+        const cycle = {};
+        cycle.self = cycle;
+        await run('next.py', { input: cycle }).catch((error) => console.log(error instanceof PieError, error.code, error.message));
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.split("\n", 1)
+    assert first == str(2**64 - 1)
+    assert second.startswith("true invalid-argument what run() was given cannot be written as JSON: ")
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

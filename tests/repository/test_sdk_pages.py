@@ -380,6 +380,14 @@ def test_typescript_is_read(tmp_path: Path) -> None:
     assert turned == ("Turns it.", "Throws `InferletError`: `invalid-argument`.")
 
 
+def test_the_implementation_behind_overloads_is_left_out(tmp_path: Path) -> None:
+    folder = f"{typescript_reader.FOLDER}/src"
+    source = "/** Grows. */\nexport function grow(n: number): void;\nexport function grow(n: number, ...more: number[]): void {}\n"
+    files = {f"{folder}/index.ts": "export { grow } from './shape.js';\n", f"{folder}/shape.ts": source, STANDARD: ""}
+    (grow,) = typescript_reader.read(write(tmp_path, files))
+    assert (grow.signature, grow.doc) == ("function grow(n: number): void", "Grows.")
+
+
 def test_an_export_of_another_form_is_told(tmp_path: Path) -> None:
     folder = f"{typescript_reader.FOLDER}/src"
     files = {f"{folder}/index.ts": "export * from './shape.js';\n", f"{folder}/shape.ts": SHAPE, STANDARD: ""}

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import * as host from './host.mjs';
-import { Context, InferletError, Model, Sampler, session } from '../../js/inferlet/dist/index.js';
+import { Context, InferletError, Model, Sampler, messaging, runtime, session, tools } from '../../js/inferlet/dist/index.js';
 
 beforeEach(() => host.reset());
 
@@ -57,11 +57,37 @@ const CASES = [
   ['[JS-037] tokens in words', () => fresh().append(['1']), TypeError, 'invalid-argument', 'tokens[0] must be a token id, not "1"'],
   ['[JS-033] a number where text belongs', () => fresh().user(3), TypeError, 'invalid-argument', 'text must be a string, not 3'],
   ['[JS-033] half a character', () => fresh().user('a\u{1f98a}\ud800b'), InferletError, 'invalid-argument', 'text holds a lone surrogate, as its character 2'],
+  ['two messages at once', () => session.send('a', 'b'), TypeError, 'invalid-argument', 'session.send() takes 1 argument and was given 2, of which the rest would be lost; call it once for each'],
+  ['undefined behind a message', () => session.send('a', undefined), TypeError, 'invalid-argument', 'session.send() takes 1 argument and was given 2'],
+  ['a send that is called for each of a list', () => ['a'].forEach(session.send), TypeError, 'invalid-argument', '`forEach` as `(value) => session.send(value)`'],
+  ['two messages beside the output', () => session.message('a', 'b'), TypeError, 'invalid-argument', 'session.message() takes 1 argument and was given 2'],
+  ['two files', () => session.sendFile(new Uint8Array(), 'name'), TypeError, 'invalid-argument', 'session.sendFile() takes 1 argument and was given 2'],
+  ['two texts of the user', () => fresh().user('hi', 'there'), TypeError, 'invalid-argument', 'ctx.user() takes 1 argument and was given 2'],
+  ['two texts of the system', () => fresh().system('hi', 'there'), TypeError, 'invalid-argument', 'ctx.system() takes 1 argument and was given 2'],
+  ['two texts of the assistant', () => fresh().assistant('hi', 'there'), TypeError, 'invalid-argument', 'ctx.assistant() takes 1 argument and was given 2'],
+  ['two raw texts', () => fresh().appendText('hi', 'there'), TypeError, 'invalid-argument', 'ctx.appendText() takes 1 argument and was given 2'],
+  ['tokens as arguments', () => fresh().append(1, 2), TypeError, 'invalid-argument', 'ctx.append() takes 1 argument and was given 2'],
+  ['two answers of a tool', () => fresh().answer('price', 5, 'id', 6), TypeError, 'invalid-argument', 'ctx.answer() takes 3 arguments and was given 4'],
+  ['a tool without an answer', () => fresh().answer('price', undefined), TypeError, 'invalid-argument', 'the answer of the tool is undefined; write `return`'],
+  ['the tokens of a tool without an answer', () => tools.answerPrefix(model, 'price'), TypeError, 'invalid-argument', 'the answer of the tool is undefined'],
+  ['two messages to a topic', () => messaging.push('jobs', 'a', 'b'), TypeError, 'invalid-argument', 'messaging.push() takes 2 arguments and was given 3, of which the rest would be lost; call it once for each, and give it to `forEach` as `(value) => messaging.push(..., value)`'],
+  ['undefined pushed to a topic', () => messaging.push('jobs', undefined), TypeError, 'invalid-argument', 'the message is undefined; give null for nothing'],
+  ['no message to a topic', () => messaging.push('jobs'), TypeError, 'invalid-argument', 'the message is undefined'],
+  ['two messages to everybody', () => messaging.broadcast('news', 'a', 'b'), TypeError, 'invalid-argument', 'messaging.broadcast() takes 2 arguments and was given 3'],
+  ['undefined to everybody', () => messaging.broadcast('news', undefined), TypeError, 'invalid-argument', 'the message is undefined'],
   ['undefined as a message', () => session.send(undefined), TypeError, 'invalid-argument', 'the message is undefined; send null for nothing'],
   ['a promise as a message', () => session.send(Promise.resolve(1)), InferletError, 'invalid-argument', 'a Promise that nothing awaited'],
   ['a generator as a message', () => session.send(fresh().generate(Sampler.argmax())), InferletError, 'invalid-argument', 'await g.collectText()'],
   ['a generator in a text', () => `${fresh().generate(Sampler.argmax())}`, TypeError, 'invalid-argument', 'a generator is not a text; run it and await'],
   ['a context as a message', () => session.send(fresh()), InferletError, 'invalid-argument', 'an object of type Context'],
+  ['a context in a text', () => `${fresh()}`, TypeError, 'invalid-argument', 'a context is not a text; await what the model says in it: await ctx.ask(question)'],
+  ['a stream in a text', () => `${fresh().generate(Sampler.argmax()).texts()}`, TypeError, 'invalid-argument', 'a stream of texts is not a text; write `for await'],
+  ['a stream as a message', () => session.send(fresh().generate(Sampler.argmax()).texts()), InferletError, 'invalid-argument', 'an object of type TextStream'],
+  ['a subscription in a text', () => `${messaging.subscribe('news')}`, TypeError, 'invalid-argument', 'a subscription is not a text; wait for its next message'],
+  ['a child in a text', () => `${runtime.spawn('.')}`, TypeError, 'invalid-argument', 'a child is not a text; await it for what it returned'],
+  ['an error as a message', () => session.send({ error: new Error('no piano') }), InferletError, 'invalid-argument', "at the key 'error', is the error `Error: no piano`"],
+  ['an error as the answer of a tool', () => fresh().answer('price', new Error('no piano')), InferletError, 'invalid-argument', 'write `error.message` or `String(error)`'],
+  ['an error pushed to a topic', () => messaging.push('jobs', [new Error('no piano')]), InferletError, 'invalid-argument', 'is the error `Error: no piano`'],
   ['a message with half a character', () => session.send('\udfff'), InferletError, 'invalid-argument', 'message holds a lone surrogate'],
   ['a negative length', () => fresh().truncate(-1), InferletError, 'invalid-argument', 'n is -1'],
   ['[JS-029] a snapshot without a name', () => fresh().save(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
@@ -90,6 +116,27 @@ test('a question that is refused adds no message', () => {
   refuses(() => ctx.ask('q', { maxTokens: 5 }), TypeError, 'invalid-argument', 'behind the sampler');
   refuses(() => ctx.ask('q', Sampler.argmax(), { maxToken: 5 }), TypeError, 'invalid-argument', 'no option');
   assert.deepEqual(host.calls, []);
+});
+
+test('what is refused for too many arguments changes nothing', () => {
+  const ctx = fresh();
+  host.calls.length = 0;
+  for (const call of [() => ctx.user('hi', 'there'), () => session.send('a', 'b'), () => messaging.push('jobs', 'a', 'b')]) {
+    assert.throws(call, { code: 'invalid-argument' });
+  }
+  assert.deepEqual(host.calls, []);
+});
+
+test('null is sent, pushed and answered', () => {
+  const ctx = fresh();
+  host.calls.length = 0;
+  session.send(null);
+  messaging.push('jobs', null);
+  messaging.broadcast('news', null);
+  ctx.answer('price', null, undefined);
+  assert.deepEqual(host.calls.map((call) => call.filter((part) => typeof part === 'string')), [
+    ['sendJson', 'null'], ['push', 'jobs', 'null'], ['broadcast', 'news', 'null'], ['answer', 'price', 'null'],
+  ]);
 });
 
 for (const [name, call, kind, code, words] of CASES) {

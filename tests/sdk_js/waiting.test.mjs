@@ -170,3 +170,21 @@ test('a question is a message, and its answer the text', async () => {
   assert.deepEqual(host.calls.slice(1, 3).map(([name, ...given]) => [name, ...given.slice(0, 2)])[0], ['fill', 'user', 'Hi']);
   assert.deepEqual(host.calls.map(([name]) => name).slice(2), ['generatorCreate', 'generator.collectText']);
 });
+
+test('a generation that was collected to its end is told of where it is collected again', async () => {
+  const warnings = () => host.calls.filter(([name, stream]) => name === 'write' && stream === 'stderr').map(([, , text]) => text);
+  const g = generate();
+  const first = g.collectText();
+  host.waits[0].settle(undefined, 'hello');
+  assert.equal(await first, 'hello');
+  // What a lost race has given up goes on.
+  void g.collectText();
+  assert.deepEqual(warnings(), []);
+  host.steps.finish = 'stop';
+  void generate().collectText();
+  assert.deepEqual(warnings(), []);
+  void g.collectText();
+  g.texts();
+  const told = 'the generation has ended and was collected already, so that collectText() gives nothing; keep what the first call gave';
+  assert.deepEqual(warnings().map((text) => text.startsWith(`warning: ${told}`)), [true]);
+});

@@ -122,3 +122,14 @@ test('a field is put in the place of all of its name', () => {
   assert.deepEqual([[...form], form.get('b'), form.has('a')], [[['a', '4']], null, true]);
   assert.throws(() => form.append('a', 'text', 'name.txt'), TypeError);
 });
+
+test('what belongs to requests is not written as JSON, and neither is an error', () => {
+  const { body } = new Response('x');
+  const refused = [new Blob(['x']), new File(['x'], 'f'), new FormData(), new URLSearchParams('a=1'), new Request('http://a/'), new Response('x'), new Response('x').headers, body, body.getReader()];
+  for (const value of refused) {
+    const message = `the body, at the key 'value', is an object of type ${value.constructor.name}, which JSON cannot hold; `;
+    assert.throws(() => Response.json({ value }), (error) => error.code === 'invalid-argument' && error.message.startsWith(message));
+  }
+  const message = "the body, at the key 'error', is the error `Error: no`, which JSON cannot hold; write `error.message` or `String(error)`";
+  assert.throws(() => Response.json({ error: new Error('no') }, { status: 500 }), { code: 'invalid-argument', message });
+});

@@ -334,9 +334,11 @@ def _functions(declaration: _Declaration) -> Iterator[str]:
     """The signatures of a function: several where it is overloaded."""
     source = declaration.source
     pattern = re.compile(rf"^[ ]*(?:export |declare )*(?P<it>(?:async )?function\*? {re.escape(declaration.name)}\b)", re.MULTILINE)
-    for match in pattern.finditer(source.bare):
-        end, _ = _end_of_signature(source, match.end())
-        yield source.line(match.start("it"), end)
+    found = [(match.start("it"), *_end_of_signature(source, match.end())) for match in pattern.finditer(source.bare)]
+    for begin, end, has_body in found:
+        # The implementation behind overloads is none of them.
+        if not has_body or len(found) == 1:
+            yield source.line(begin, end)
 
 
 def _value(declaration: _Declaration, path: str) -> Item:

@@ -4,7 +4,7 @@ import { type Calls, countCalls } from './calls.js';
 import * as checks from './checks.js';
 import { type Connection, nothing } from './connection.js';
 import { PieError, described } from './errors.js';
-import type { ProcessEvent } from './events.js';
+import type { LastEvent, ProcessEvent } from './events.js';
 import { type Names, known } from './options.js';
 import type { Stream } from './stream.js';
 import { reasonOf } from './waiting.js';
@@ -21,6 +21,9 @@ export const CALL: Names<CallOptions> = { signal: true };
 class Events implements AsyncIterableIterator<ProcessEvent, undefined> {
   readonly #stream: Stream;
   readonly #calls: Calls;
+  /** The older of two iterators has the lower number, and keeps the events. */
+  readonly #number: number;
+  #nWaits = 0;
   #state: 'new' | 'begun' | 'ended' = 'new';
 
   static {
@@ -30,6 +33,7 @@ class Events implements AsyncIterableIterator<ProcessEvent, undefined> {
   constructor(stream: Stream, calls: Calls) {
     this.#stream = stream;
     this.#calls = calls;
+    this.#number = stream.newReader();
   }
 
   [Symbol.asyncIterator](): this {
@@ -38,13 +42,14 @@ class Events implements AsyncIterableIterator<ProcessEvent, undefined> {
 
   async next(): Promise<IteratorResult<ProcessEvent, undefined>> {
     if (this.#state === 'ended') return { done: true, value: undefined };
-    if (this.#state === 'new') {
+    const isNew = this.#state === 'new';
+    if (isNew) {
       this.#state = 'begun';
       this.#stream.nLoops += 1;
     }
     let event: ProcessEvent | null;
     try {
-      event = await this.#stream.take();
+      event = await this.#take(isNew);
     } catch (error) {
       this.#end();
       throw error;
@@ -56,6 +61,18 @@ class Events implements AsyncIterableIterator<ProcessEvent, undefined> {
   return(): Promise<IteratorResult<ProcessEvent, undefined>> {
     this.#end();
     return Promise.resolve({ done: true, value: undefined });
+  }
+
+  /** Waits as the one iterator that does. */
+  async #take(isNew: boolean): Promise<ProcessEvent | null> {
+    this.#stream.enter(this.#number, isNew);
+    this.#nWaits += 1;
+    try {
+      return await this.#stream.take(this.#number);
+    } finally {
+      this.#nWaits -= 1;
+      if (this.#nWaits === 0) this.#stream.leave(this.#number);
+    }
   }
 
   #end(): void {
@@ -100,8 +117,10 @@ export class Process {
 
   /**
    * The events that were not read yet, in order; what is not read in time holds the program up, and nobody else. End a
-   * loop by `break`, or by `return()` where you call `next()` yourself.
-   * @throws PieError `connection-failed` when the connection breaks, `session-closed` after `detach`.
+   * loop by `break`, or by `return()` where you call `next()` yourself. They are read in one place: of two loops the
+   * first gets all of them.
+   * @throws PieError `connection-failed` when the connection breaks, `session-closed` after `detach`, `future-taken`
+   * while another iterator waits for an event, and in the later of two loops.
    */
   events(): AsyncIterableIterator<ProcessEvent, undefined> {
     return new Events(this.#stream, this.#connection.calls);
@@ -111,25 +130,34 @@ export class Process {
    * Waits for the end and answers what the program returned; an error of the program is a PieError with its code, whose
    * `details` have its parts: `kind`, `message`, `traceback` and the `pid`.
    *
-   * Events that nobody reads are passed over; while a loop over `events` goes on, they are left to it.
+   * Events that nobody reads are passed over; while an iterator over `events` has begun and not ended, they are left to
+   * it. Where nobody waits in that, they are kept for it, up to 16 windows.
    */
   async result(options: CallOptions = {}): Promise<unknown> {
     const { signal } = known('result', options, CALL);
+    const last = await this.#lastEvent(signal);
+    if (last.type === 'return') return last.value;
+    const details = { kind: last.kind, message: last.message, traceback: last.traceback, pid: this.pid };
+    throw new PieError(last.code, described(last.code, last.message, last.kind), details);
+  }
+
+  /** Waits for the last event; takes those before where no iterator does. */
+  async #lastEvent(signal: AbortSignal | undefined): Promise<LastEvent> {
     const stream = this.#stream;
     const aborted = (): void => stream.changed.wake();
     signal?.addEventListener('abort', aborted, { once: true });
     try {
-      while (stream.last === null) {
+      for (;;) {
+        const last = stream.nLoops > 0 ? stream.arrived : stream.last;
+        if (last !== null) return last;
         if (signal?.aborted === true) throw reasonOf(signal);
-        if (stream.isLeftToLoops || stream.takeNow() === null) await stream.changed.wait();
+        if (stream.nLoops > 0) stream.sendOn();
+        else if (stream.takeNow() !== null) continue;
+        await stream.changed.wait();
       }
     } finally {
       signal?.removeEventListener('abort', aborted);
     }
-    const last = stream.last;
-    if (last.type === 'return') return last.value;
-    const details = { kind: last.kind, message: last.message, traceback: last.traceback, pid: this.pid };
-    throw new PieError(last.code, described(last.code, last.message, last.kind), details);
   }
 
   /**

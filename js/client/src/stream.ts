@@ -6,6 +6,8 @@ import { Change } from './waiting.js';
 
 // A server that does not keep to the window is cut off after this many times as much.
 const WINDOWS_TOLERATED = 4;
+// What waits for an iterator that nobody reads, while somebody waits for the result.
+const WINDOWS_KEPT = 16;
 // The most that `limits.queue_events` of a server may be, and as many again: events without a text count nothing in a
 // window.
 const MAX_WAITING = 1 << 21;
@@ -18,7 +20,9 @@ export class Stream {
   readonly pid: number;
   /** The last event, once it was taken. */
   last: LastEvent | null = null;
-  /** Loops over the events that have begun and not ended. */
+  /** The last event, once it has arrived, whether it was taken or not. */
+  arrived: LastEvent | null = null;
+  /** Iterators over the events that have begun and not ended. */
   nLoops = 0;
   /** Whether the last event has arrived. */
   isOver = false;
@@ -31,7 +35,14 @@ export class Stream {
   /** How many of `#waiting` were taken: they are removed many at a time. */
   #nTaken = 0;
   #waitingBytes = 0;
+  /** Up to which event the server was told to go on though nobody had taken it, and the bytes of those that wait. */
+  #keptSeq = 0;
+  #keptBytes = 0;
   #end: PieError | null = null;
+  /** How many iterators there were, and the numbers of the one that waits and of the one that has read last. */
+  #nIterators = 0;
+  #reader: number | null = null;
+  #lastReader = 0;
 
   constructor(pid: number, windowBytes: number, afterSeq: number, acknowledge: Acknowledge) {
     this.pid = pid;
@@ -45,20 +56,60 @@ export class Stream {
     if (this.#end !== null || event.seq <= this.#seq) return;
     this.#seq = event.seq;
     const nWaiting = this.#waiting.length - this.#nTaken;
-    if (this.#waitingBytes > WINDOWS_TOLERATED * this.#windowBytes || nWaiting >= MAX_WAITING) {
+    if (this.#waitingBytes - this.#keptBytes > WINDOWS_TOLERATED * this.#windowBytes || nWaiting >= MAX_WAITING) {
       const said = `${nWaiting} events of process ${this.pid} with ${this.#waitingBytes} bytes before they were read`;
       throw new PieError('protocol-error', `the server sent ${said}, beyond its window of ${this.#windowBytes} bytes`);
     }
     this.#waiting.push(event);
-    this.isOver = isLast(event);
+    if (isLast(event)) {
+      this.arrived = event;
+      this.isOver = true;
+    }
     this.#waitingBytes += eventBytes(event);
     this.changed.wake();
   }
 
-  /** Whether loops read what has arrived, and will arrive. */
-  get isLeftToLoops(): boolean {
-    const isOver = this.#end !== null && this.#nTaken === this.#waiting.length;
-    return this.nLoops > 0 && !isOver;
+  /** The number of a further iterator. PieError `future-taken` while another one waits. */
+  newReader(): number {
+    if (this.#reader !== null) throw this.#readAlready();
+    this.#nIterators += 1;
+    return this.#nIterators;
+  }
+
+  /**
+   * Has an iterator wait. PieError `future-taken` while an older one does, and where an older one has read since this
+   * one did; a younger one that waits gets that error.
+   */
+  enter(reader: number, isNew: boolean): void {
+    const isWaiting = this.#reader !== null && this.#reader < reader;
+    if (isWaiting || (!isNew && this.#lastReader < reader)) throw this.#readAlready();
+    this.#lastReader = reader;
+    if (this.#reader === reader) return;
+    this.#reader = reader;
+    this.changed.wake();
+  }
+
+  /** An iterator waits no more. */
+  leave(reader: number): void {
+    if (this.#reader !== reader) return;
+    this.#reader = null;
+    this.changed.wake();
+  }
+
+  /**
+   * Has the server send on where iterators are held and nobody waits in them, up to some windows: what they have not
+   * taken waits here. PieError where the stream has ended.
+   */
+  sendOn(): void {
+    if (this.#end !== null) throw again(this.#end);
+    const nBytes = this.#waitingBytes - this.#keptBytes;
+    const newest = this.#waiting.at(-1);
+    if (this.#reader !== null || newest === undefined || nBytes < Math.floor(this.#windowBytes / 4)) return;
+    if (this.#waitingBytes > WINDOWS_KEPT * this.#windowBytes) return;
+    this.#keptSeq = newest.seq;
+    this.#keptBytes = this.#waitingBytes;
+    this.#takenBytes = 0;
+    this.#acknowledge(this.pid, newest.seq, true);
   }
 
   /** Ends the stream: a reader gets what has arrived, then the error. */
@@ -73,12 +124,18 @@ export class Stream {
     this.#waiting = [];
     this.#nTaken = 0;
     this.#waitingBytes = 0;
+    this.#keptBytes = 0;
+    this.arrived = this.last;
     this.fail(error);
   }
 
-  /** The next event; null after the last. The errors are those of `takeNow`. */
-  async take(): Promise<ProcessEvent | null> {
+  /**
+   * The next event, for an iterator that has entered; null after the last. The errors are those of `takeNow`, and
+   * PieError `future-taken` where an older iterator has entered meanwhile.
+   */
+  async take(reader: number): Promise<ProcessEvent | null> {
     for (;;) {
+      if (this.#reader !== reader) throw this.#readAlready();
       const event = this.takeNow();
       if (event !== null || this.last !== null) return event;
       await this.changed.wait();
@@ -101,14 +158,23 @@ export class Stream {
       this.#nTaken = 0;
     }
     this.#waitingBytes -= eventBytes(event);
-    this.#takenBytes += eventBytes(event);
     if (isLast(event)) {
       this.last = event;
       this.changed.wake();
     }
+    if (event.seq <= this.#keptSeq) {
+      this.#keptBytes -= eventBytes(event);
+      return event;
+    }
+    this.#takenBytes += eventBytes(event);
     const isUrgent = this.last !== null || this.#takenBytes >= Math.floor(this.#windowBytes / 4);
     if (isUrgent) this.#takenBytes = 0;
     this.#acknowledge(this.pid, event.seq, isUrgent);
     return event;
+  }
+
+  #readAlready(): PieError {
+    const words = 'are read already, by another loop, which gets all of them; read them in one place';
+    return new PieError('future-taken', `the events of process ${this.pid} ${words}`);
   }
 }

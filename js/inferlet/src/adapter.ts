@@ -4,6 +4,7 @@ import * as host from 'pie:host';
 import { noteNothingFound } from './absent.js';
 import { show, toCount, toNumber, toText, toZoSeed, type Seed } from './arguments.js';
 import { InferletError, wrongType } from './errors.js';
+import { refuseInJson } from './json.js';
 import { modelHandle, type Model } from './model.js';
 
 const MISSING: string = 'adapter-missing';
@@ -133,3 +134,5 @@ export class Adapter implements Disposable {
     this.#handle = undefined;
   }
 }
+
+refuseInJson(Adapter, 'send the name that it has');

@@ -219,6 +219,18 @@ export function toZoSeed(value: Seed, name: string): bigint {
 }
 
 /**
+ * Refuses arguments behind the last that a function takes: JavaScript would drop them. `n` of them were given, and it
+ * takes `most`.
+ * @internal
+ */
+export function checkArity(n: number, most: number, callee: string): void {
+  if (n <= most) return;
+  const takes = most === 1 ? '1 argument' : `${most} arguments`;
+  const remedy = `call it once for each, and give it to \`forEach\` as \`(value) => ${callee}(${most === 1 ? '' : '..., '}value)\``;
+  throw wrongType(`${callee}() takes ${takes} and was given ${n}, of which the rest would be lost; ${remedy}`);
+}
+
+/**
  * Refuses what is not an object of options, and options that do not exist.
  * @internal
  */

@@ -1,6 +1,7 @@
 /** `Blob` and `File`: bytes with a type. They lie in the memory of the program. */
 
 import { bufferOf, bytesOf, joined, textOf } from './bytes.js';
+import { refuseInJson } from './json.js';
 import { ReadableStream } from './streams.js';
 
 /** What a blob is made of. */
@@ -99,3 +100,5 @@ function typeOf(type: string): string {
 export function bytesOfBlob(blob: Blob): Uint8Array {
   return bytesIn(blob);
 }
+
+refuseInJson(Blob, 'send what it holds: `await blob.text()` or `await blob.bytes()`');

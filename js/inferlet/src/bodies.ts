@@ -3,6 +3,7 @@
 import { Blob, bytesOfBlob } from './blob.js';
 import { bufferOf, bytesOf, joined, textOf } from './bytes.js';
 import { FormData } from './form-data.js';
+import { refuseInJson } from './json.js';
 import { readForm, writeMultipart } from './multipart.js';
 import { isDisturbed, ReadableStream } from './streams.js';
 import { URLSearchParams } from './url.js';
@@ -127,3 +128,5 @@ export abstract class Body {
     return other;
   }
 }
+
+refuseInJson(Body, 'send what it holds: `await response.json()` or `await response.text()`');

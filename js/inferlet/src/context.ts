@@ -2,8 +2,8 @@
 
 import * as host from 'pie:host';
 import { noteNothingFound } from './absent.js';
-import { show, toCount, toNumber, toText, toTokens, type Tokens } from './arguments.js';
-import { InferletError, wrongType } from './errors.js';
+import { checkArity, show, toCount, toNumber, toText, toTokens, type Tokens } from './arguments.js';
+import { InferletError, refuseInTexts, wrongType } from './errors.js';
 import { Forward } from './forward.js';
 import { checkAsk, Generator, newGenerator, type GenerateOptions } from './generator.js';
 import { refuseInJson } from './json.js';
@@ -151,18 +151,21 @@ export class Context implements Disposable {
 
   /** Adds a system message. Its text never becomes a control token, here and in the other messages. */
   system(text: string): this {
+    checkArity(arguments.length, 1, 'ctx.system');
     host.fill(this.#handle, 'system', toText(text, 'text'));
     return this;
   }
 
   /** Adds a user message, closing an open assistant turn first. */
   user(text: string): this {
+    checkArity(arguments.length, 1, 'ctx.user');
     host.fill(this.#handle, 'user', toText(text, 'text'));
     return this;
   }
 
   /** Adds a whole assistant message. */
   assistant(text: string): this {
+    checkArity(arguments.length, 1, 'ctx.assistant');
     host.fill(this.#handle, 'assistant', toText(text, 'text'));
     return this;
   }
@@ -181,6 +184,7 @@ export class Context implements Disposable {
    * is that of the call, where the model gave one.
    */
   answer(name: string, value: unknown, id?: string): this {
+    checkArity(arguments.length, 3, 'ctx.answer');
     host.answer(this.#handle, toText(name, 'name'), toAnswer(value), toId(id));
     return this;
   }
@@ -208,12 +212,14 @@ export class Context implements Disposable {
    * @throws InferletError `invalid-token` for an id outside the vocabulary.
    */
   append(tokens: Tokens): this {
+    checkArity(arguments.length, 1, 'ctx.append');
     this.#handle.append(toTokens(tokens, 'tokens'));
     return this;
   }
 
   /** Encodes a text, control tokens included, and adds its tokens. */
   appendText(text: string): this {
+    checkArity(arguments.length, 1, 'ctx.appendText');
     this.#handle.appendText(toText(text, 'text'));
     return this;
   }
@@ -306,6 +312,7 @@ function tellOfLostScope({ isOpen, context }: IdleScope): void {
 }
 
 refuseInJson(Context, 'keep it by ctx.save(name), or send the text or the tokens that came of it');
+refuseInTexts(Context, 'a context is not a text; await what the model says in it: await ctx.ask(question)');
 
 /** `call` is what the program calls, for messages. */
 function opened(call: string, model: Model, name: string, open: typeof host.contextOpen): Context | undefined {

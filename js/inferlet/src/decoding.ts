@@ -2,6 +2,7 @@
 
 import type * as host from 'pie:host';
 import { toTokens, type Tokens } from './arguments.js';
+import { refuseInJson } from './json.js';
 import { Output } from './output.js';
 
 /**
@@ -63,3 +64,5 @@ export abstract class EventDecoder<E extends { readonly type: string }> {
     for (let event = first; event.type !== 'idle'; event = this.feed([])) yield event;
   }
 }
+
+refuseInJson(EventDecoder, 'send the text of its events');

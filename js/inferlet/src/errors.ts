@@ -52,6 +52,18 @@ export function refuseInPlainLoops(kind: abstract new (...values: never[]) => ob
 }
 
 /**
+ * Has texts, sums and comparisons refuse the objects of a class, which would be `[object Object]`.
+ * @internal
+ */
+export function refuseInTexts(kind: { readonly prototype: object }, message: string): void {
+  Object.defineProperty(kind.prototype, Symbol.toPrimitive, {
+    value: (): never => {
+      throw wrongType(message);
+    },
+  });
+}
+
+/**
  * Whether the stack of an error shows a place in the program: functions of the SDK stand in it without a file.
  * @internal
  */

@@ -1,6 +1,7 @@
 /** `FormData`: the fields of a form, texts and files. */
 
 import { Blob, File } from './blob.js';
+import { refuseInJson } from './json.js';
 
 /** The value of a field. */
 export type FormDataValue = string | File;
@@ -77,3 +78,5 @@ function field(name: string, value: string | Blob, filename: string | undefined)
   const lastModified = value instanceof File ? { lastModified: value.lastModified } : {};
   return [textOf(name), new File([value], filename ?? 'blob', { type, ...lastModified })];
 }
+
+refuseInJson(FormData, 'write `Object.fromEntries(form)`');

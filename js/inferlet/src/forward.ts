@@ -5,6 +5,7 @@ import { adapterHandle, type Adapter } from './adapter.js';
 import {
   toCount, toIndices, toMasks, toPositions, toRuns, toTokens, toZoSeed, type Brle, type Seed, type Tokens,
 } from './arguments.js';
+import { refuseInJson } from './json.js';
 import { Output, ProbeHandle, SampleHandle } from './output.js';
 import { Pending } from './pending.js';
 import { probeRecord, type Probe } from './probes.js';
@@ -99,3 +100,5 @@ export class Forward {
     return new Pending(begin, (answer) => new Output(answer, { autoSampler: undefined, firstSlot: (owner) => (owner === this ? 0 : undefined) }));
   }
 }
+
+refuseInJson(Forward, 'execute it, and send what its output gives');

@@ -9,7 +9,7 @@ import {
 import { decoderFor, visibleText, type Decoder } from './chat.js';
 import { Collector, type Collected } from './collector.js';
 import { toConstraints, type Constrain } from './constraint.js';
-import { InferletError, refuseInPlainLoops, wrongType } from './errors.js';
+import { InferletError, refuseInPlainLoops, refuseInTexts, wrongType } from './errors.js';
 import { GrammarConstraint, type SchemaText } from './grammar.js';
 import { refuseInJson } from './json.js';
 import type { Model } from './model.js';
@@ -211,6 +211,8 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   readonly #machine: Machine;
   /** The schema under which the last `collectJson` ran, as text; undefined: none did. */
   #document: string | undefined;
+  /** Whether a collector or a stream of texts was asked for. */
+  #isCollected = false;
 
   /** @internal */
   constructor(handle: host.GeneratorHandle, model: Model, steering: Steering) {
@@ -352,14 +354,6 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   }
 
   /**
-   * What a text that it is put into would ask for.
-   * @internal
-   */
-  [Symbol.toPrimitive](): never {
-    throw wrongType(`a generator is not a text; ${RUN_IT}`);
-  }
-
-  /**
    * Opens the next step.
    * @throws InferletError `step-pending` where the step before was opened and never executed.
    */
@@ -378,6 +372,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
    * together are what `collectText` returns.
    */
   texts(): TextStream {
+    this.#noteCollected('texts()');
     return new TextStream(this, () => this.decoder());
   }
 
@@ -391,11 +386,13 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /** Generates to the end; returns the text that the template's chat decoder shows of the tokens that were left. */
   collectText(): Promise<string> {
+    this.#noteCollected('collectText()');
     return this.#collectText((text) => text);
   }
 
   /** Generates to the end; returns the tokens that were left, a stop token included as the last. */
   collectTokens(): Promise<Uint32Array> {
+    this.#noteCollected('collectTokens()');
     if (this.#machine.steering.isAsked) return this.#collect((tokens) => tokens);
     return new Pending((settle: host.Settle<Uint32Array>) => this.#handle.collectTokens(settle), (tokens) => tokens);
   }
@@ -429,6 +426,13 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
       const value = await validated(schema, JSON.parse(text));
       return parse === undefined ? (value as T) : parse(value);
     }, constraint);
+  }
+
+  /** Tells of a collector that comes when another one has given all that there is. */
+  #noteCollected(call: string): void {
+    // One that was retired is an error of the collector itself.
+    if (this.#isCollected && this.isDone && this.finishReason !== 'closed') tellOfCollected(call);
+    this.#isCollected = true;
   }
 
   /** What constrains a document. */
@@ -467,14 +471,21 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   }
 }
 
+let isCollectedTold = false;
+
+/** Warns, once, of a generation that is collected after its end for a second time. */
+function tellOfCollected(call: string): void {
+  if (isCollectedTold) return;
+  isCollectedTold = true;
+  const remedy = 'keep what the first call gave, or begin another generation by ctx.generate(...)';
+  host.write('stderr', `warning: the generation has ended and was collected already, so that ${call} gives nothing; ${remedy}\n`);
+}
+
 refuseInJson(Generator, RUN_IT);
+refuseInTexts(Generator, `a generator is not a text; ${RUN_IT}`);
 refuseInPlainLoops(Generator, 'for await (const step of g)');
 refuseInJson(GenStep, STEP_TO_TEXT);
-Object.defineProperty(GenStep.prototype, Symbol.toPrimitive, {
-  value: (): never => {
-    throw wrongType(`a step is not a text: ${STEP_TO_TEXT}`);
-  },
-});
+refuseInTexts(GenStep, `a step is not a text: ${STEP_TO_TEXT}`);
 
 /** @internal */
 export function newGenerator(

@@ -4,7 +4,7 @@ import * as host from 'pie:host';
 import { show, toText, toTokens, type Tokens } from './arguments.js';
 import type { Schema } from './constraint.js';
 import { wrongType } from './errors.js';
-import { toJson } from './json.js';
+import { refuseInJson, toJson } from './json.js';
 import { type Model, modelHandle } from './model.js';
 import { type Tokenizer, tokenizerHandle } from './tokenizer.js';
 
@@ -161,6 +161,8 @@ export class GrammarConstraint {
     return this.matcher.nextTokenLogitMask();
   }
 }
+
+for (const kind of [Grammar, Matcher, GrammarConstraint]) refuseInJson(kind, 'send the text that it was made of');
 
 /** Documents that fit a JSON Schema, for the option `constrain`. One that cannot be enforced is `invalid-grammar`. */
 export function jsonSchema(schema: SchemaText): Schema {

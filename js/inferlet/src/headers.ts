@@ -1,5 +1,7 @@
 /** Headers of a request or of an answer. */
 
+import { refuseInJson } from './json.js';
+
 /** What headers are made of. */
 export type HeadersInit = Headers | Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
 
@@ -74,6 +76,8 @@ export class Headers implements Iterable<[string, string]> {
     return this.entries();
   }
 }
+
+refuseInJson(Headers, 'write `Object.fromEntries(headers)`');
 
 function nameOf(name: string): string {
   const text = String(name);

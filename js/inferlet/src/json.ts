@@ -7,22 +7,96 @@ type TypedArray = Uint8Array | Uint32Array | Float32Array;
 
 const PLAIN_VALUES = 'use strings, finite numbers, booleans, null, lists and objects';
 const AWAIT = 'write `await` before the call that gives it';
+const OF_ERROR = 'write `error.message` or `String(error)`';
+const COLLECT = 'collect what it yields: `[...values]`';
+const COLLECT_ASYNC = 'collect what it yields: `for await (const value of values) list.push(value)`';
 
-/** What to write in place of objects of the SDK, by their classes: they have no fields, and would be `{}`. */
-const remedies = new Map<unknown, string>();
+/** The longest text of an error that a message shows. */
+const MAX_SHOWN_CHARS = 200;
+
+/** What is not written as JSON: how a message calls it, and what to write in place of it. */
+interface Refusal {
+  readonly called: (item: object) => string;
+  readonly remedy: string;
+}
+
+/** By the prototypes of their classes. These objects have no fields, or others than they seem, and would be `{}`. */
+const refusals = new Map<object, Refusal>();
 
 /**
  * Has JSON refuse the objects of a class, with words on what to do.
  * @internal
  */
-export function refuseInJson(kind: abstract new (...values: never[]) => object, remedy: string): void {
-  remedies.set(kind, remedy);
+export function refuseInJson(kind: { readonly prototype: object }, remedy: string): void {
+  refusals.set(kind.prototype, { called: (item) => `an object of type ${item.constructor.name}`, remedy });
+}
+
+/** What of the language is refused, by the names of its globals. A runtime may lack some of them. */
+const OF_LANGUAGE: readonly (readonly [name: string, called: string, remedy: string])[] = [
+  ['Promise', 'a Promise that nothing awaited', AWAIT],
+  ['Map', 'a Map', 'write `Object.fromEntries(map)` or `[...map]`'],
+  ['Set', 'a Set', 'write `[...set]`'],
+  ['WeakMap', 'a WeakMap', PLAIN_VALUES],
+  ['WeakSet', 'a WeakSet', PLAIN_VALUES],
+  ['WeakRef', 'a WeakRef', PLAIN_VALUES],
+  ['FinalizationRegistry', 'a FinalizationRegistry', PLAIN_VALUES],
+  ['RegExp', 'a RegExp', 'write `String(pattern)`'],
+  ['ArrayBuffer', 'an ArrayBuffer', 'write `new Uint8Array(buffer)`'],
+  ['SharedArrayBuffer', 'a SharedArrayBuffer', 'write `new Uint8Array(buffer)`'],
+  ['DataView', 'a DataView', 'write `new Uint8Array(view.buffer, view.byteOffset, view.byteLength)`'],
+  ['BigInt', 'an object that holds a BigInt', 'write `String(n)`'],
+  ['Symbol', 'an object that holds a symbol', PLAIN_VALUES],
+];
+
+for (const [name, called, remedy] of OF_LANGUAGE) {
+  const kind = (globalThis as unknown as Record<string, { readonly prototype: object } | undefined>)[name];
+  if (kind !== undefined) refusals.set(kind.prototype, { called: () => called, remedy });
+}
+refusals.set(Error.prototype, { called: (item) => `the error \`${textOf(item)}\``, remedy: OF_ERROR });
+
+const prototypeOf = (item: object): object => Object.getPrototypeOf(item) as object;
+const GENERATOR = prototypeOf(prototypeOf((function* () {})()));
+const ASYNC_GENERATOR = prototypeOf(prototypeOf((async function* () {})()));
+const ITERATORS: readonly (readonly [prototype: object, called: string, remedy: string])[] = [
+  [GENERATOR, 'a generator', COLLECT],
+  [ASYNC_GENERATOR, 'an async generator', COLLECT_ASYNC],
+  // What they, and the iterators of the language, derive from.
+  [prototypeOf(GENERATOR), 'an iterator', COLLECT],
+  [prototypeOf(ASYNC_GENERATOR), 'an async iterator', COLLECT_ASYNC],
+];
+
+for (const [prototype, called, remedy] of ITERATORS) refusals.set(prototype, { called: () => called, remedy });
+
+/** The text of an error, as a message shows it. */
+function textOf(error: object): string {
+  try {
+    const text = String(error).toWellFormed();
+    return text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS).toWellFormed()}…` : text;
+  } catch {
+    return error.constructor.name; // an error whose own `toString` throws
+  }
+}
+
+/** Why an object is not written; undefined for one that is. */
+function refusalOf(prototype: object | null): Refusal | undefined {
+  for (let one = prototype; one !== null && one !== Object.prototype; one = Object.getPrototypeOf(one) as object | null) {
+    const found = refusals.get(one);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Whether all that a plain object holds stands under symbols. */
+function holdsSymbolsAlone(item: object): boolean {
+  for (const _ in item) return false;
+  return Object.getOwnPropertySymbols(item).some((symbol) => Object.prototype.propertyIsEnumerable.call(item, symbol));
 }
 
 /**
  * The JSON text of a value; `undefined` is null. Typed arrays become lists. What `JSON.stringify` would leave out, turn
- * into null or write as `{}` (functions, symbols, bigints, NaN and infinities, promises, maps and sets, objects of the
- * SDK, cycles) is an error that names it, and so is text with a lone surrogate, which many readers refuse.
+ * into null or write as `{}` (functions, symbols, bigints, NaN and infinities, invalid dates, errors, promises,
+ * generators, maps and sets, buffers, objects of the SDK, cycles) is an error that names it, and so is text with a lone
+ * surrogate, which many readers refuse. Objects of the program's own classes are written by their fields.
  * @internal
  */
 export function toJson(value: unknown, what: string, code: ErrorCode): string {
@@ -30,15 +104,18 @@ export function toJson(value: unknown, what: string, code: ErrorCode): string {
     const place = key === '' ? what : `${what}, at the key '${key}',`;
     throw new InferletError(code, `${place} is ${reason}, which JSON cannot hold; ${remedy}`);
   };
-  const refuseObject = (item: object, key: string): void => {
-    if (item instanceof Promise) refuse('a Promise that nothing awaited', key, AWAIT);
-    if (item instanceof Map || item instanceof Set || item instanceof WeakMap || item instanceof WeakSet) {
-      refuse(`a ${item.constructor.name}`, key);
+  const ofObject = (item: object, key: string): unknown => {
+    const prototype = Object.getPrototypeOf(item) as object | null;
+    // Most objects are these.
+    if (prototype === Object.prototype || prototype === null) {
+      return holdsSymbolsAlone(item) ? refuse('an object whose keys are symbols', key, 'use strings as keys') : item;
     }
-    const remedy = remedies.get(item.constructor);
-    if (remedy !== undefined) refuse(`an object of type ${item.constructor.name}`, key, remedy);
+    if (Array.isArray(item)) return item;
+    const refusal = refusalOf(prototype);
+    if (refusal !== undefined) return refuse(refusal.called(item), key, refusal.remedy);
+    return ArrayBuffer.isView(item) ? Array.from(item as TypedArray) : item;
   };
-  const check = (key: string, given: unknown): unknown => {
+  const check = function (this: unknown, key: string, given: unknown): unknown {
     // `JSON.stringify` writes such an object as the string that it holds.
     const item = given instanceof String ? String(given) : given;
     if (!key.isWellFormed()) return refuse('a value whose key holds a lone surrogate', key);
@@ -54,14 +131,16 @@ export function toJson(value: unknown, what: string, code: ErrorCode): string {
       case 'symbol':
         return refuse(`the symbol ${item.description ?? ''}`, key);
       case 'object':
-        if (item !== null) refuseObject(item, key);
-        return ArrayBuffer.isView(item) && !(item instanceof DataView) ? Array.from(item as TypedArray) : item;
+        if (item !== null) return ofObject(item, key);
+        // `toJSON` makes null of a date that is none.
+        return (this as Record<string, unknown>)[key] instanceof Date ? refuse('an invalid Date', key) : null;
       default:
         return item;
     }
   };
   try {
-    return JSON.stringify(value === undefined ? null : value, check);
+    const text = JSON.stringify(value === undefined ? null : value, check) as string | undefined;
+    return text ?? refuse('an object whose toJSON gives undefined', '', 'have it give a value, or null for nothing');
   } catch (error) {
     if (error instanceof TypeError && error.message.includes('circular')) return refuse('a cycle (an object that contains itself)', '');
     throw error;

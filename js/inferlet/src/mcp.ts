@@ -10,7 +10,7 @@
 
 import * as host from 'pie:host';
 import { toText } from './arguments.js';
-import { toJson } from './json.js';
+import { refuseInJson, toJson } from './json.js';
 import { Pending } from './pending.js';
 
 /** Arguments of a tool or a prompt: an object, or its JSON text. */
@@ -165,3 +165,5 @@ function textOf(args: McpArguments | undefined): string {
   if (args === undefined) return '';
   return typeof args === 'string' ? toText(args, 'args') : toJson(args, 'args', 'invalid-argument');
 }
+
+refuseInJson(McpSession, 'send what its calls give');

@@ -5,9 +5,9 @@
  */
 
 import * as host from 'pie:host';
-import { toText } from './arguments.js';
-import { refuseInPlainLoops } from './errors.js';
-import { toJson } from './json.js';
+import { checkArity, toText } from './arguments.js';
+import { refuseInPlainLoops, refuseInTexts, wrongType } from './errors.js';
+import { refuseInJson, toJson } from './json.js';
 import { Pending } from './pending.js';
 
 /**
@@ -15,8 +15,11 @@ import { Pending } from './pending.js';
  * it, also when this program has ended. Where the queue is full the program is suspended until there is room, up to the
  * time that the engine allows.
  * @throws InferletError `queue-full` where there is no room in time.
+ * @throws TypeError where `message` is undefined, and where more is given than it takes.
  */
-export function push(topic: string, message: unknown): void {
+export function push(topic: string, message: unknown): void;
+export function push(topic: string, message: unknown, ...surplus: unknown[]): void {
+  if (surplus.length > 0) checkArity(2 + surplus.length, 2, 'messaging.push');
   host.push(toText(topic, 'topic'), textOf(message));
 }
 
@@ -32,8 +35,11 @@ export function pull(topic: string): Promise<string> {
 /**
  * Gives a message to every subscription of a topic that there is: a string as it is, anything else as JSON. Nobody
  * waits for it: a subscription that holds too much drops its oldest message.
+ * @throws TypeError where `message` is undefined, and where more is given than it takes.
  */
-export function broadcast(topic: string, message: unknown): void {
+export function broadcast(topic: string, message: unknown): void;
+export function broadcast(topic: string, message: unknown, ...surplus: unknown[]): void {
+  if (surplus.length > 0) checkArity(2 + surplus.length, 2, 'messaging.broadcast');
   host.broadcast(toText(topic, 'topic'), textOf(message));
 }
 
@@ -94,7 +100,11 @@ export class Subscription implements AsyncIterable<string>, Disposable {
 }
 
 refuseInPlainLoops(Subscription, 'for await (const message of subscription)');
+refuseInTexts(Subscription, 'a subscription is not a text; wait for its next message: await subscription.next()');
+refuseInJson(Subscription, 'send the messages that it gives: await subscription.next()');
 
 function textOf(message: unknown): string {
-  return typeof message === 'string' ? toText(message, 'message') : toJson(message, 'the message', 'invalid-argument');
+  if (typeof message === 'string') return toText(message, 'message');
+  if (message === undefined) throw wrongType('the message is undefined; give null for nothing, and await what it is read from');
+  return toJson(message, 'the message', 'invalid-argument');
 }

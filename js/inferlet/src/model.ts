@@ -3,6 +3,7 @@
 import { modelLoad, type ModelHandle } from 'pie:host';
 import { show, toText } from './arguments.js';
 import { wrongType } from './errors.js';
+import { refuseInJson } from './json.js';
 import { Tokenizer } from './tokenizer.js';
 
 /**
@@ -44,3 +45,5 @@ export class Model {
     return new Tokenizer(this.#handle.tokenizer());
   }
 }
+
+refuseInJson(Model, 'send its name: `model.name`');

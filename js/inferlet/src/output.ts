@@ -2,7 +2,8 @@
 
 import * as host from 'pie:host';
 import { show } from './arguments.js';
-import { wrongType } from './errors.js';
+import { refuseInTexts, wrongType } from './errors.js';
+import { refuseInJson } from './json.js';
 
 /** Why a generation ended. */
 export type FinishReason =
@@ -187,6 +188,11 @@ export class Output {
     return undefined;
   }
 }
+
+const READ_IT = 'write `out.tokens`, or what `out.token(handle)` and the others give';
+refuseInJson(Output, READ_IT);
+refuseInTexts(Output, `an output is not a text; ${READ_IT}`);
+refuseInJson(Handle, 'send what the output gives for it: `out.token(handle)`');
 
 const toldKinds = new Set<string>();
 

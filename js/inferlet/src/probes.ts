@@ -3,6 +3,7 @@
 import type { Probe as ProbeRecord } from 'pie:host';
 import { show, toTokens, type Tokens } from './arguments.js';
 import { InferletError, wrongType } from './errors.js';
+import { refuseInJson } from './json.js';
 
 /**
  * What the engine takes of a probe.
@@ -73,3 +74,5 @@ export function Entropy(): Probe {
 export function Embedding(): Probe {
   return new Probe(() => ({ type: 'embedding' }));
 }
+
+refuseInJson(Probe, 'send what the output gives for it');

@@ -2,7 +2,8 @@
 
 import * as host from 'pie:host';
 import { checkOptions, toBoolean, toNumber, toSeed, toText, type Seed } from './arguments.js';
-import { toJson } from './json.js';
+import { refuseInTexts } from './errors.js';
+import { refuseInJson, toJson } from './json.js';
 import { Pending } from './pending.js';
 
 /** Names of the loaded models, in the order of the configuration; the first is the default. */
@@ -120,3 +121,6 @@ export class Child implements PromiseLike<unknown> {
     return this.wait().then(onFulfilled, onRejected);
   }
 }
+
+refuseInJson(Child, 'await it for what it returned: `await child`');
+refuseInTexts(Child, 'a child is not a text; await it for what it returned: await child');

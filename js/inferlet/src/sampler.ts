@@ -3,6 +3,7 @@
 import type { Sampler as SamplerRecord } from 'pie:host';
 import { checkOptions, show, toSeed, type Seed } from './arguments.js';
 import { InferletError, wrongType } from './errors.js';
+import { refuseInJson } from './json.js';
 
 /** What every sampler that draws may be given. */
 export interface SamplerOptions {
@@ -105,3 +106,5 @@ function checkWhole(value: number | undefined, name: string): void {
     throw new InferletError('invalid-sampler', `${name} of the sampler is ${value}; pass a whole number of at least 1`, { [name]: show(value) });
   }
 }
+
+refuseInJson(Sampler, 'send the numbers that it was made of');

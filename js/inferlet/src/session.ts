@@ -1,7 +1,7 @@
 /** The channel to the client that launched the program. */
 
 import * as host from 'pie:host';
-import { toBytes, toText } from './arguments.js';
+import { checkArity, toBytes, toText } from './arguments.js';
 import { wrongType } from './errors.js';
 import { toJson } from './json.js';
 import { Pending } from './pending.js';
@@ -9,9 +9,12 @@ import { Pending } from './pending.js';
 /**
  * Sends one value: a string as it is, anything else as JSON. It is one `Stdout` event of the client, whose `form` says
  * which of the two it is. A slow client suspends the program.
- * @throws TypeError where `message` is undefined, as that of a promise that was not awaited.
+ * @throws TypeError where `message` is undefined, as that of a promise that was not awaited, and where more is given
+ * than it takes.
  */
-export function send(message: unknown): void {
+export function send(message: unknown): void;
+export function send(message: unknown, ...surplus: unknown[]): void {
+  if (surplus.length > 0) checkArity(1 + surplus.length, 1, 'session.send');
   if (message === undefined) {
     throw wrongType('the message is undefined; send null for nothing, and await what it is read from: (await step.execute()).tokens');
   }
@@ -24,6 +27,7 @@ export function send(message: unknown): void {
  * `pie run` does not print it. A slow client suspends the program.
  */
 export function message(text: string): void {
+  checkArity(arguments.length, 1, 'session.message');
   host.message(toText(text, 'text'));
 }
 
@@ -44,6 +48,7 @@ export const receiveSignal = receive;
  * @throws TypeError where `data` is not a Uint8Array.
  */
 export function sendFile(data: Uint8Array): void {
+  checkArity(arguments.length, 1, 'session.sendFile');
   host.sendFile(toBytes(data, 'the file'));
 }
 

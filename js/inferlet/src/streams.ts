@@ -1,5 +1,6 @@
 /** Streams of the Web, as far as `fetch` needs them: what is read, one chunk at a time. */
 
+import { refuseInJson } from './json.js';
 /** Where the chunks of a stream come from. */
 export interface UnderlyingSource<R> {
   start?(controller: StreamController<R>): unknown;
@@ -300,3 +301,6 @@ function released(): TypeError {
 export function isDisturbed(stream: ReadableStream<unknown>): boolean {
   return coreOf(stream).isDisturbed;
 }
+
+refuseInJson(ReadableStream, 'read it to its end: `await new Response(stream).text()`');
+refuseInJson(ReadableStreamReader, 'send what `read` gives');

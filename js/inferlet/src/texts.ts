@@ -1,7 +1,8 @@
 /** The text of a generation, piece by piece. */
 
 import type { Decoder, Event } from './chat.js';
-import { refuseInPlainLoops } from './errors.js';
+import { refuseInPlainLoops, refuseInTexts } from './errors.js';
+import { refuseInJson } from './json.js';
 import type { Output } from './output.js';
 
 /** The steps of a generator. */
@@ -57,4 +58,7 @@ export class TextStream implements AsyncIterableIterator<string, undefined> {
   }
 }
 
-refuseInPlainLoops(TextStream, 'for await (const text of g.texts())');
+const LOOP = 'for await (const text of g.texts())';
+refuseInPlainLoops(TextStream, LOOP);
+refuseInTexts(TextStream, `a stream of texts is not a text; write \`${LOOP}\`, or await the whole text: await g.collectText()`);
+refuseInJson(TextStream, `collect what it yields: \`${LOOP}\`, or await the whole text: await g.collectText()`);

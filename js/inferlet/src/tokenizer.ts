@@ -3,6 +3,7 @@
 import type { TokenizerHandle } from 'pie:host';
 import { show, toText, toTokens, type Tokens } from './arguments.js';
 import { wrongType } from './errors.js';
+import { refuseInJson } from './json.js';
 
 /** The tokenizer of a model, from `model.tokenizer()`. */
 export class Tokenizer {
@@ -54,6 +55,8 @@ export class Tokenizer {
     return this.#handle.splitRegex();
   }
 }
+
+refuseInJson(Tokenizer, 'send the tokens or the text that it gives');
 
 /** @internal */
 export function tokenizerHandle(tokenizer: Tokenizer): TokenizerHandle {

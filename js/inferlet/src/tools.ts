@@ -154,7 +154,11 @@ function told(schema: object): unknown {
  * @internal
  */
 export function toAnswer(value: unknown): string {
-  return typeof value === 'string' ? toText(value, 'value') : toJson(value, 'value', 'invalid-argument');
+  if (typeof value === 'string') return toText(value, 'value');
+  if (value === undefined) {
+    throw wrongType('the answer of the tool is undefined; write `return` in front of what the tool found, and give null for nothing');
+  }
+  return toJson(value, 'value', 'invalid-argument');
 }
 
 /**

@@ -1,6 +1,7 @@
 /** `URL` and `URLSearchParams`, by the rules of the WHATWG. The runtime parses; what is here holds the parts. */
 
 import * as host from 'pie:host';
+import { refuseInJson } from './json.js';
 
 /** What search parameters are made of. */
 export type SearchParamsInit = string | Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
@@ -119,6 +120,8 @@ export class URLSearchParams implements Iterable<Pair> {
     this.#changed?.(this.toString());
   }
 }
+
+refuseInJson(URLSearchParams, 'write `Object.fromEntries(params)` or `String(params)`');
 
 function matches(pair: Readonly<Pair>, name: string, value?: string): boolean {
   return pair[0] === textOf(name) && (value === undefined || pair[1] === textOf(value));

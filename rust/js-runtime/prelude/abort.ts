@@ -1,5 +1,6 @@
 /** `AbortController` and `AbortSignal`. */
 
+import { refuseInJson } from 'pie:inferlet/json.js';
 import { DOMException } from './dom-exception.js';
 import { Event, EventTarget } from './events.js';
 
@@ -88,3 +89,5 @@ export class AbortController {
     abortSignal(this.signal, reason);
   }
 }
+
+for (const kind of [AbortSignal, AbortController]) refuseInJson(kind, 'send whether it is aborted: `signal.aborted`');

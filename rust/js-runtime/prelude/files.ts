@@ -7,6 +7,7 @@
 import * as host from 'pie:host';
 import { refusal } from 'pie:inferlet/files.js';
 import type { InferletError } from 'pie:inferlet/errors.js';
+import { refuseInJson } from 'pie:inferlet/json.js';
 import { TextDecoder, TextEncoder } from './text.js';
 
 type Kind = host.PathStat['kind'];
@@ -299,6 +300,8 @@ class FileHandle {
     });
   }
 }
+
+refuseInJson(FileHandle, 'send what it holds: `await file.readFile()`');
 
 /** Works on a file that is opened for that. */
 async function using_<T>(path: Path | FileHandle, flag: string, work: (file: FileHandle) => Promise<T>): Promise<T> {

@@ -31,11 +31,15 @@ const LONE_PARAMETER =
 /** Characters of an input that a warning shows. */
 const MAX_SHOWN_CHARS = 60;
 
+/** What the engine called, by which a failure is explained. */
+let called: { readonly entry: string; readonly main: unknown; readonly input: unknown } | undefined;
+
 /**
  * What to say of a `main` whose one parameter gets the whole input, and seems to want a part of it; undefined where
  * there is nothing to say. Where `main` seems to put such an input into a text, it is told of that when it does.
  */
 export function doubt(entry: string, main: unknown, input: unknown): string | undefined {
+  called = { entry, main, input };
   if (typeof main !== 'function' || typeof input !== 'object' || input === null || Array.isArray(input)) return undefined;
   const source = Function.prototype.toString.call(main);
   const found = LONE_PARAMETER.exec(source);
@@ -118,12 +122,23 @@ tellBy((thrown) => describe(thrown).traceback);
 
 let hints: { explained: (message: string, frames: string) => string | undefined } | undefined;
 
+/** Words of QuickJS for something that is not there and was to be taken apart. */
+const NOT_THERE = /^cannot convert undefined or null to object$|is not iterable$|Symbol\.iterator/i;
+
+/** What `main` takes apart that its input lacks, where an error may be of that. */
+function lackedPart(message: string): string | undefined {
+  if (called === undefined || !NOT_THERE.test(message)) return undefined;
+  const parts = host.importNow('pie:runtime/taken-apart.js') as { lacked: (entry: string, main: unknown, input: unknown) => string | undefined };
+  return parts.lacked(called.entry, called.main, called.input);
+}
+
 /** The message of an error of the language with what to do about it; undefined where its own says enough. */
 function explained(error: Error, frames: string): string | undefined {
   if (!(error instanceof TypeError || error instanceof ReferenceError || error instanceof SyntaxError)) return undefined;
   try {
     hints ??= host.importNow('pie:runtime/hints.js') as { explained: (message: string, frames: string) => string | undefined };
-    return hints.explained(String(error.message), frames);
+    const message = String(error.message);
+    return lackedPart(message) ?? hints.explained(message, frames);
   } catch {
     return undefined; // the program may have changed what this stands on, and its own error comes first
   }

@@ -40,6 +40,12 @@ const UNUSED_MODULE: &str = "pie:runtime/unused.js";
 /// The module that knows which timers `main` has left behind.
 const LEFT_MODULE: &str = "pie:runtime/left-behind.js";
 
+/// The module that knows which numbers of an input JavaScript does not hold.
+const ROUNDED_MODULE: &str = "pie:runtime/rounded.js";
+
+/// Whole numbers of fewer digits are all held by JavaScript.
+const ROUNDED_DIGITS: usize = 16;
+
 /// The part of the runtime that is JavaScript: importing it sets up the globals.
 const RUNTIME_MODULE: &str = "pie:runtime/program.js";
 
@@ -258,6 +264,16 @@ fn unread<'js>(
     unread.call((entry, main.clone(), input.clone()))
 }
 
+/// What to say of a whole number of the input that JavaScript rounds.
+fn rounded(ctx: &Ctx<'_>, input: &str) -> rquickjs::Result<Option<String>> {
+    let mut runs = input.as_bytes().split(|byte| !byte.is_ascii_digit());
+    if !runs.any(|digits| digits.len() >= ROUNDED_DIGITS) {
+        return Ok(None);
+    }
+    let rounded: Function = builtins::import_now(ctx, ROUNDED_MODULE)?.get("rounded")?;
+    rounded.call((input,))
+}
+
 /// What to say of timers that `main` has left behind.
 fn left_timers(ctx: &Ctx<'_>) -> rquickjs::Result<Option<String>> {
     if !event_loop::current(ctx, EventLoop::has_timers)? {
@@ -314,7 +330,7 @@ impl<'js> Support<'js> {
 
     /// Imports the entry, calls `main` with the input, and returns what it gave as a JSON text.
     fn run(&self, ctx: &Ctx<'js>, entry: &str, input: &str) -> Result<String, Fault<'js>> {
-        let input = match ctx.json_parse(input) {
+        let value = match ctx.json_parse(input) {
             Ok(value) => value,
             Err(Error::Exception) => {
                 let reason = ctx
@@ -333,7 +349,10 @@ impl<'js> Support<'js> {
             Some(handler) => builtins::import_now(ctx, SERVER_MODULE)?
                 .get::<_, Function>("serve")?
                 .call((handler,))?,
-            None => self.call_main(ctx, entry, &module, input)?,
+            None => {
+                warn(ctx, rounded(ctx, input));
+                self.call_main(ctx, entry, &module, value)?
+            }
         };
         let answer = match MaybePromise::from_value(answer.clone())
             .as_value()
