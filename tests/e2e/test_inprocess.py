@@ -136,6 +136,30 @@ def test_a_process_is_talked_to_and_its_events_are_read_in_one_place(engine: pie
     assert process.result() == process.result() == 1
 
 
+def test_the_first_loop_keeps_all_events_and_a_second_is_told_so(engine: pie.Engine) -> None:
+    process = engine.launch(pie.source(ECHO))
+    begun, goes_on = threading.Event(), threading.Event()
+    read: list[pie.AnyEvent] = []
+
+    def loop() -> None:
+        for event in process.events():
+            read.append(event)
+            begun.set()
+            assert goes_on.wait(PATIENCE_S)
+
+    reading = threading.Thread(target=loop)
+    reading.start()
+    assert begun.wait(PATIENCE_S)
+    with pytest.raises(pie.PieError, match="are read already") as caught:
+        process.events()
+    assert caught.value.code == "future-taken"
+    process.close_input()
+    goes_on.set()
+    reading.join(PATIENCE_S)
+    assert read == [pie.Event.Stdout("ready"), pie.Event.Return("0")]
+    assert process.result() == 0
+
+
 @pytest.mark.parametrize(
     ("text", "code", "kind"),
     [
