@@ -85,6 +85,24 @@ def test_a_program_runs_in_one_call(tmp_path: Path) -> None:
     )
 
 
+DEEP = {
+    "python": "def main(n):\n    x = 1\n    for _ in range(n): x = [x]\n    return x\n",
+    "typescript": "export function main(n: number) { let x: unknown = 1; for (let i = 0; i < n; i++) x = [x]; return x; }",
+}
+
+
+@pytest.mark.parametrize("language", DEEP)
+def test_what_a_program_may_return_is_given_back_however_deep_it_nests(engine: pie.Engine, language: Any) -> None:
+    program = pie.source(DEEP[language], language=language)
+    value, n_levels = engine.run(program, 500, on_event=ignore), 0
+    while isinstance(value, list):
+        (value,), n_levels = value, n_levels + 1
+    assert (value, n_levels) == (1, 500)
+    with pytest.raises(pie.PieError, match="is nested more than 500 deep") as caught:
+        engine.run(program, 501, on_event=ignore)
+    assert caught.value.code == "invalid-output"
+
+
 def test_without_a_model_the_embedded_one_answers_and_a_seed_repeats_it() -> None:
     with pie.Engine(EMBEDDED) as engine:
         assert engine.models == [EMBEDDED]

@@ -1,5 +1,6 @@
 """What crosses to the engine: JSON, samplers and arguments, each refused with one message that names what is wrong."""
 
+import json
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -73,6 +74,29 @@ def test_what_is_not_json_is_refused_by_its_place(value, message):
         _json.dumps(value, "answer", "invalid-output")
     assert caught.value.code == "invalid-output"
     assert caught.value.message.startswith(message + "; JSON holds")
+
+
+def nested(n_levels, inner, key=None):
+    """A value with so many lists around it, or dicts with a key."""
+    for _ in range(n_levels):
+        inner = [inner] if key is None else {key: inner}
+    return inner
+
+
+@pytest.mark.parametrize("key", [None, 'a]"\\{'])
+@pytest.mark.parametrize("inner", [1, "[" * 2000, [], {}])
+def test_values_nest_as_deep_as_clients_can_hold(key, inner):
+    value = nested(500, inner, key)
+    assert json.loads(_json.dumps(value, "answer", "invalid-output")) == value
+    with pytest.raises(InferletError, match="^answer is nested more than 500 deep; give it flatter$") as caught:
+        _json.dumps(nested(501, inner, key), "answer", "invalid-output")
+    assert caught.value.code == "invalid-output"
+
+
+def test_what_is_not_json_far_within_is_told_without_its_place():
+    with pytest.raises(InferletError, match=r"answer is not JSON more than 100 levels within \(a value of type set is not JSON\)"):
+        _json.dumps(nested(200, {1}), "answer", "invalid-output")
+    assert _json.dumps([[1]] * 2000, "answer", "invalid-output").count("[") == 2001
 
 
 @pytest.mark.rows("PY-097..102 OLD-008 OLD-055..060")
