@@ -323,6 +323,8 @@ async def test_run_uploads_paths_and_launches_names(tmp_path: Path) -> None:
         with pytest.raises(PieError, match="manifest is 'x'") as caught:
             await client.run("story", manifest="x")
         assert caught.value.code == "invalid-argument"
+        with pytest.raises(PieError, match=r"on_event is 5 \(int\); give a function that takes an event"):
+            await client.run("story", on_event=5)  # type: ignore[arg-type]
         with pytest.raises(PieError, match=r"program is 5 \(int\)"):
             await client.run(5)  # type: ignore[arg-type]
     assert [message["program"].partition(":")[0] for message in launched] == ["sha256", "sha256", "story@1.0", "story"]

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
+from pie import checks
 from pie.errors import PieError
 from pie.events import AnyEvent, Event, LastEvent, failure
 from pie.readers import EventIterator, Readers, looping
@@ -84,11 +85,11 @@ class Process:
         PieError `limit-queue` when there is none, `limit-message` for a text that is too long, `session-closed` when
         the program has ended or the input was closed.
         """
-        self._raw.send(text, timeout_s)
+        self._raw.send(checks.text("text", text), checks.wait_s("timeout_s", timeout_s))
 
-    def send_file(self, data: bytes | bytearray, timeout_s: float | None = None) -> None:
+    def send_file(self, data: bytes | bytearray | memoryview, timeout_s: float | None = None) -> None:
         """Sends a file, which the program receives with `session.receive_file`; the rest as in `send`."""
-        self._raw.send_file(data, timeout_s)
+        self._raw.send_file(checks.content("data", data), checks.wait_s("timeout_s", timeout_s))
 
     def close_input(self) -> None:
         """Says that nothing will follow: when the program has received what waits, `receive` fails."""
