@@ -11,7 +11,7 @@ import enum
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -68,6 +68,8 @@ def dumps(value: object, what: str, code: ErrorCode) -> str:
         raise new_error(code, f"{where} is {reason}; {_remedy(reason)}", {"path": path}) from None
     if _is_too_deep(text):
         raise new_error(code, f"{what} is {_TOO_DEEP}; {_FLATTER}", {"path": ""})
+    if doubled := _doubled_key(value):
+        raise new_error(code, f"{what} has a dict with {doubled}, which are one key in JSON; give one of them", {"path": ""})
     return text
 
 
@@ -86,6 +88,30 @@ def _is_too_deep(text: str) -> bool:
     return max(depths, default=0) > _MAX_DEPTH
 
 
+_PLAIN = {str, int, float, bool, type(None)}
+
+
+def _doubled_key(value: object) -> str | None:
+    """Two keys of a dict within what JSON holds that it writes alike.
+
+    Lists and dicts of plain values are gone through by their types alone.
+    """
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        inside: Collection[Any] = ()
+        if isinstance(one, dict):
+            inside = one.values()
+            for key in one if set(map(type, one)) - {str} else ():
+                if not isinstance(key, str) and (written := _encode(key)) in one:
+                    return f"{key!r} and {written!r}"
+        elif isinstance(one, list | tuple):
+            inside = one
+        if set(map(type, inside)) - _PLAIN:
+            waiting.extend(inside)
+    return None
+
+
 def _elsewhere(error: Exception) -> str:
     """Why a value is not JSON where no place was found."""
     return _TOO_DEEP if isinstance(error, RecursionError) else f"not JSON more than {_MAX_SEARCHED} levels within ({error})"
@@ -98,7 +124,10 @@ def _remedy(reason: str) -> str:
     return next((remedy for kind, remedy in _REMEDIES.items() if reason == f"of type {kind}"), _PLAIN_VALUES)
 
 
-_PLAIN_VALUES = "JSON holds strings, finite numbers, booleans, None, lists and dicts with string keys, and dataclasses and Enums of those"
+_PLAIN_VALUES = (
+    "JSON holds strings, finite numbers, booleans, None, lists and dicts with string keys (numbers, booleans and None become texts), "
+    "and dataclasses and Enums of those"
+)
 _AWAIT = "did you forget `await`? Write it before the call that gives this"
 _REMEDIES = {
     "coroutine": _AWAIT,
