@@ -104,7 +104,11 @@ def test_an_input_that_does_not_fit_the_parameters_is_refused(launch, value, mes
     ("source", "code", "message"),
     [
         ("main = 5", "invalid-program", "main in 'main.py' is of type int; it must be a function"),
-        ("class main:\n    def __init__(self, input): pass", "invalid-output", "main in 'main.py' is a class: to call it makes an object of it"),
+        (
+            "class main:\n    def __init__(self, input): pass",
+            "invalid-output",
+            "main in 'main.py' is a class: to call it makes an object of it",
+        ),
         ("def main(): return {'a': [set()]}", "invalid-output", "what main returned at a[0] is of type set"),
         (
             "from inferlet import runtime\ndef main(): runtime.spawn('p', {'what': set()})",

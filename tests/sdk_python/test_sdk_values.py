@@ -165,7 +165,11 @@ def test_samplers_take_both_spellings(sampler, record):
         (lambda: _arguments.stops("stop", b"x"), "invalid-argument", "stop is b'x' of type bytes; it must be a text, or a list"),
         (lambda: _arguments.stops("stop", ["a", 1.5]), "invalid-argument", "stop[1] is 1.5 of type float; it must be an int"),
         (lambda: _arguments.stops("stop", [None]), "invalid-argument", "stop[0] is None of type NoneType; it must be an int or a text"),
-        (lambda: _arguments.of_type("probe", Logits, Probe), "invalid-argument", "probe is <class 'inferlet.probe.Logits'> of type type; it must be a Probe; write `()`"),
+        (
+            lambda: _arguments.of_type("probe", Logits, Probe),
+            "invalid-argument",
+            "probe is <class 'inferlet.probe.Logits'> of type type; it must be a Probe; write `()` behind the name",
+        ),
         (lambda: _arguments.runs("step()", {1}), "invalid-argument", "step() is {1} of type set; it must be a mask: a list of run lengths"),
         (lambda: _arguments.stops("stop", ["a", -1]), "invalid-token", "stop[1] is -1; it must lie in 0..4294967295"),
         (lambda: _arguments.stops("stop", [3, "a\udc80"]), "invalid-argument", "stop[1] holds the lone surrogate U+DC80 at index 1"),
