@@ -106,7 +106,7 @@ impl Machine {
         let made = self.made.as_ref().ok();
         let reason = made.and_then(|made| made.finish_reason().ok().flatten());
         // One that was retired is an error of the collector itself.
-        let has_ended = reason.is_some_and(|reason| reason != raw::FinishReason::Closed);
+        let has_ended = reason.is_some_and(|reason| !matches!(reason, raw::FinishReason::Closed));
         if has_ended && !IS_COLLECTED_TOLD.replace(true) {
             // Where stderr is closed there is nobody to tell.
             let _ = writeln!(
