@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import NoReturn, SupportsIndex
 
@@ -71,6 +72,9 @@ def stops(name: str, value: str | Iterable[SupportsIndex | str]) -> tuple[list[i
     except TypeError:
         raise _wrong_type(name, value, wanted) from None
     ids = [item for item in items if not isinstance(item, str)]
+    for index, item in enumerate(items):
+        if isinstance(item, bool) or not isinstance(item, str | SupportsIndex):
+            raise _wrong_type(f"{name}[{index}]", item, "an int or a text")
     if len(ids) == len(items):
         return tokens(name, ids), []
     texts = [text(f"{name}[{index}]", item) for index, item in enumerate(items) if isinstance(item, str)]
@@ -110,7 +114,7 @@ def runs(name: str, value: Iterable[SupportsIndex], length: int = MAX_ROW) -> li
 
     A row needs one run more than it has elements at most. The engine says so too, but more runs may not fit a call.
     """
-    if isinstance(value, str | bytes | bytearray | memoryview):
+    if isinstance(value, str | bytes | bytearray | memoryview | AbstractSet | dict):
         raise _wrong_type(name, value, "a mask: a list of run lengths")
     return counts(name, value, length + 1)
 
@@ -174,7 +178,8 @@ def of_type(name: str, value: object, kind: type) -> None:
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIO" else "a"
         made_by = f", such as {_MADE_BY[kind.__name__]}" if kind.__name__ in _MADE_BY else ""
-        raise _wrong_type(name, value, f"{article} {kind.__name__}{made_by}")
+        call = "; write `()` behind the name to call it" if isinstance(value, type) and issubclass(value, kind) else ""
+        raise _wrong_type(name, value, f"{article} {kind.__name__}{made_by}{call}")
 
 
 def refuse(name: str, value: object, wanted: str) -> NoReturn:

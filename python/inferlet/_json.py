@@ -10,12 +10,17 @@ import dataclasses
 import enum
 import json
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
+from itertools import accumulate
 from typing import Any
 
 from inferlet.errors import ErrorCode, new_error
 
-_MAX_DEPTH = 100
+_MAX_DEPTH = 500
+"""Levels of lists and dicts around a value, as the engine and clients of every language hold them."""
+_MAX_SEARCHED = 100
+"""Levels within which the place is looked for of what is not JSON."""
 _MAX_PATH_CHARS = 80
 _NOTHING = object()
 
@@ -53,7 +58,7 @@ def dumps(value: object, what: str, code: ErrorCode) -> str:
         if not text.isascii():
             text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        path, reason = next(_faults(value, "", ()), ("", str(error)))
+        path, reason = next(_faults(value, "", ()), ("", _elsewhere(error)))
         path = path.removeprefix(".")
         if len(path) > _MAX_PATH_CHARS:
             path = f"{path[:_MAX_PATH_CHARS]}..."
@@ -61,15 +66,68 @@ def dumps(value: object, what: str, code: ErrorCode) -> str:
         joint = " at " if " " in what else "" if path.startswith("[") else "."
         where = f"{what}{joint}{path}" if path else what
         raise new_error(code, f"{where} is {reason}; {_remedy(reason)}", {"path": path}) from None
+    if _is_too_deep(text):
+        raise new_error(code, f"{what} is {_TOO_DEEP}; {_FLATTER}", {"path": ""})
+    if doubled := _doubled_key(value):
+        raise new_error(code, f"{what} has a dict with {doubled}, which are one key in JSON; give one of them", {"path": ""})
     return text
+
+
+_TOO_DEEP = f"nested more than {_MAX_DEPTH} deep"
+_FLATTER = "give it flatter"
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+
+
+def _is_too_deep(text: str) -> bool:
+    """Whether a compact JSON text nests deeper than it may; texts with too few brackets, which are most, are not read."""
+    if len(text) <= 2 * _MAX_DEPTH or text.count("[") + text.count("{") <= _MAX_DEPTH:
+        return False
+    # An empty list or dict is as deep as a number in its place.
+    bare = _STRING.sub("0", text).replace("[]", "0").replace("{}", "0")
+    depths = accumulate(1 if character in "[{" else -1 for character in bare if character in "[]{}")
+    return max(depths, default=0) > _MAX_DEPTH
+
+
+_PLAIN = {str, int, float, bool, type(None)}
+
+
+def _doubled_key(value: object) -> str | None:
+    """Two keys of a dict within what JSON holds that it writes alike.
+
+    Lists and dicts of plain values are gone through by their types alone.
+    """
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        inside: Collection[Any] = ()
+        if isinstance(one, dict):
+            inside = one.values()
+            for key in one if set(map(type, one)) - {str} else ():
+                if not isinstance(key, str) and (written := _encode(key)) in one:
+                    return f"{key!r} and {written!r}"
+        elif isinstance(one, list | tuple):
+            inside = one
+        if set(map(type, inside)) - _PLAIN:
+            waiting.extend(inside)
+    return None
+
+
+def _elsewhere(error: Exception) -> str:
+    """Why a value is not JSON where no place was found."""
+    return _TOO_DEEP if isinstance(error, RecursionError) else f"not JSON more than {_MAX_SEARCHED} levels within ({error})"
 
 
 def _remedy(reason: str) -> str:
     """What to do about a value that is not JSON, by why it is none."""
+    if reason == _TOO_DEEP:
+        return _FLATTER
     return next((remedy for kind, remedy in _REMEDIES.items() if reason == f"of type {kind}"), _PLAIN_VALUES)
 
 
-_PLAIN_VALUES = "JSON holds strings, finite numbers, booleans, None, lists and dicts with string keys, and dataclasses and Enums of those"
+_PLAIN_VALUES = (
+    "JSON holds strings, finite numbers, booleans, None, lists and dicts with string keys (numbers, booleans and None become texts), "
+    "and dataclasses and Enums of those"
+)
 _AWAIT = "did you forget `await`? Write it before the call that gives this"
 _REMEDIES = {
     "coroutine": _AWAIT,
@@ -100,10 +158,8 @@ def _faults(value: object, path: str, above: tuple[int, ...]) -> Iterator[tuple[
         if id(value) in above:
             yield path, f"a {type(value).__name__} that contains itself"
             return
-        if len(above) >= _MAX_DEPTH:
-            yield path, f"nested more than {_MAX_DEPTH} deep"
-            return
-        yield from _faults_within(value, path, (*above, id(value)))
+        if len(above) < _MAX_SEARCHED:
+            yield from _faults_within(value, path, (*above, id(value)))
     elif value is not None and not isinstance(value, int):
         yield from _faults_of_object(value, path, above)
 
@@ -111,11 +167,9 @@ def _faults(value: object, path: str, above: tuple[int, ...]) -> Iterator[tuple[
 def _faults_of_object(value: object, path: str, above: tuple[int, ...]) -> Iterator[tuple[str, str]]:
     if id(value) in above:
         yield path, f"a {type(value).__qualname__} that contains itself"
-    elif len(above) >= _MAX_DEPTH:
-        yield path, f"nested more than {_MAX_DEPTH} deep"
     elif (stand_in := _stand_in(value)) is _NOTHING:
         yield path, f"of type {type(value).__qualname__}"
-    else:
+    elif len(above) < _MAX_SEARCHED:
         yield from _faults(stand_in, path, (*above, id(value)))
 
 

@@ -122,7 +122,7 @@ class Deferred(Coroutine[Any, Any, _T]):
         self._future = future
         self._owner = owner
         self._name = name
-        self._place = _place_of_program() if name else ""
+        self._place = place_of_program() if name else ""
         self._awaited: Coroutine[Any, Any, _T] | None = None
         self._answer: list[_T] = []
 
@@ -387,7 +387,7 @@ class EventLoop(base_events.BaseEventLoop):
             yield _position(task.get_coro()) or task.get_name()
 
 
-def _place_of_program() -> str:
+def place_of_program() -> str:
     """Where the program calls the SDK, as in `main.py:12`; empty outside of its own lines."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, NoReturn, Protocol, TypedDict
 
@@ -30,6 +31,8 @@ __all__ = ["FinishReason", "GenStep", "GenerateOptions", "Generator", "Output", 
 
 Stops = str | Iterable[int | str]
 """What a generation stops at: a text, or a list of token ids and texts."""
+told_collected: set[str] = set()
+"""The call that came when a generation was collected already, of which the program was told."""
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -215,6 +218,8 @@ class Generator:
         self._text = ""
         self._document: str | None = None
         """The schema under which the last `collect_json` ran."""
+        self._is_collected = False
+        """Whether a collector or a stream of texts was asked for."""
 
     @classmethod
     def _create(cls, owner: _Owner, context: _context.Context, sampler: Sampler, options: GenerateOptions) -> Generator:
@@ -376,6 +381,7 @@ class Generator:
 
         All of them together are what `collect_text` returns.
         """
+        self._note_collected("texts()")
         return TextStream(self, self.decoder)
 
     def decoder(self, *, hide_thoughts: bool = False, hide_calls: bool = False) -> chat.Decoder:
@@ -396,15 +402,23 @@ class Generator:
 
     async def collect_tokens(self) -> list[int]:
         """Runs to the end; returns the tokens that were left, a stop token included as the last."""
+        self._note_collected("collect_tokens()")
+        return await self._collect_tokens()
+
+    async def _collect_tokens(self) -> list[int]:
         if self._steering.is_asked:
             return [token async for step in self for token in (await step.execute()).tokens]
         return await resolve(self._raw.collect_tokens())
 
     async def collect_text(self) -> str:
         """Runs to the end; returns the text of the tokens that were left, as the chat decoder shows it."""
+        self._note_collected("collect_text()")
+        return await self._collect_text()
+
+    async def _collect_text(self) -> str:
         if self._steering.is_asked:
             decoder = self.decoder()
-            return chat.visible_text(decoder, Output(await self.collect_tokens(), self.finish_reason))
+            return chat.visible_text(decoder, Output(await self._collect_tokens(), self.finish_reason))
         return await resolve(self._raw.collect_text())
 
     async def collect_json(self, *, schema: Any = None, parse: Callable[[str], Any] | None = None) -> Any:
@@ -435,15 +449,25 @@ class Generator:
     async def _collect_document(self, schema: Schema, text: str) -> str:
         """Collects a text under the schema of a document, which the document before may have had already."""
         if text == self._document:
-            return await self.collect_text()
+            return await self._collect_text()
         (constraint,) = constraints_of(schema, self.model)
         if self._steering.is_asked or type(constraint) is not GrammarConstraint:
             self._steering.constrain([constraint])
             self._document = text
-            return await self.collect_text()
+            return await self._collect_text()
         document = await resolve(self._raw.collect_document(constraint._matcher._raw))
         self._document = text
         return document
+
+    def _note_collected(self, call: str) -> None:
+        """Tells, once, of a collector that comes when another one has given all that there is."""
+        # One that was retired is an error of the collector itself.
+        if self._is_collected and not told_collected and self.finish_reason not in (None, FinishReason.CLOSED):
+            told_collected.add(call)
+            remedy = "keep what the first call gave, or begin another generation by ctx.generate(...)"
+            message = f"the generation has ended and was collected already, so that {call} gives nothing; {remedy}"
+            print(f"warning: {message}", file=sys.stderr)
+        self._is_collected = True
 
     def __str__(self) -> str:
         """Refuses to be put into a text: what it generates has to be awaited."""

@@ -240,7 +240,7 @@ class _Exchange:
         given: object = fetch(Request(self._raw))
         response = await given if inspect.isawaitable(given) else given
         if not isinstance(response, Response):
-            _arguments.refuse("what fetch returned", response, "an inferlet.http_server.Response")
+            _arguments.refuse("what fetch returned", response, f"an inferlet.http_server.Response: {_made_by(response)}")
         whole = b"" if response.body is None else _bytes(response.body) if isinstance(response.body, Part) else None
         pairs = response.headers
         if whole is not None and response.status not in _STATUSES_WITHOUT_BODY and not _has(pairs, "content-length"):
@@ -298,6 +298,15 @@ def _has(headers: Iterable[tuple[str, str]], name: str) -> bool:
 
 def _bytes(part: object) -> bytes:
     return _arguments.text("body", part).encode() if isinstance(part, str) else _arguments.blob("body", part)
+
+
+def _made_by(value: object) -> str:
+    """How a value that is not a Response becomes one."""
+    if isinstance(value, str | bytes | bytearray | memoryview):
+        return "write Response(...) around it"
+    if value is None:
+        return "return one on every path, such as Response(status=204)"
+    return "write Response.json(...) around a value of JSON"
 
 
 def _line(name: str, value: str) -> str:

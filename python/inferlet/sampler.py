@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from wit_world.imports import sampling as _sampling
 
 from inferlet import _arguments
+from inferlet._wait import place_of_program
 from inferlet.errors import ErrorCode, InvalidArgumentError
 from inferlet.probe import Distribution, Embedding
 
 __all__ = ["Sampler"]
 
+_P = ParamSpec("_P")
 _V = TypeVar("_V")
+
+told: set[int] = set()
+"""The number that was given alone to `top_k`, of which the program was told."""
+
+
+def _tells_of_a_lone_k(top_k: Callable[_P, Sampler]) -> Callable[_P, Sampler]:
+    """Warns, once, of a whole number that alone is given to `top_k`, where it is the temperature."""
+
+    @functools.wraps(top_k)
+    def make(*given: _P.args, **named: _P.kwargs) -> Sampler:
+        made = top_k(*given, **named)
+        k = given[0] if len(given) == 1 and not {"k", "top_k"} & named.keys() else None
+        if type(k) is int and k > 1 and not told:
+            told.add(k)
+            place = place_of_program()
+            at = f"{place}: " if place else ""
+            print(f"warning: {at}Sampler.top_k({k}) is a temperature of {k}; write Sampler.top_k(1.0, {k})", file=sys.stderr)
+        return made
+
+    return make
 
 
 @dataclass(frozen=True)
@@ -48,6 +73,7 @@ class Sampler:
         return _sampler(temperature, top_p=_arguments.number("p", _either("p", p, "top_p", top_p, 0.95)), seed=seed)
 
     @staticmethod
+    @_tells_of_a_lone_k
     def top_k(temperature: float = 0.6, k: int | None = None, *, top_k: int | None = None, seed: int | None = None) -> Sampler:
         """Draws from the `k` likeliest tokens (at least 1, default 50), also spelled `top_k`."""
         return _sampler(temperature, top_k=_count("k", _either("k", k, "top_k", top_k, 50)), seed=seed)

@@ -65,6 +65,19 @@ def time_s(name: str, value: float) -> float:
     return value
 
 
+def wait_s(name: str, value: float | None) -> float | None:
+    """How long at most is waited, in seconds; None: as long as it takes."""
+    if value is not None and not (_is_number(value) and value >= 0):
+        raise refused(name, value, "a number of seconds from 0, or None for a wait without an end")
+    return value
+
+
+def function(name: str, value: object, takes: str) -> None:
+    """A function, or None."""
+    if value is not None and not callable(value):
+        raise refused(name, value, f"a function that takes {takes}, or None")
+
+
 def amount(name: str, value: float) -> float:
     """An amount of credits."""
     if not (_is_number(value) and 0 <= value <= MAX_CREDITS):

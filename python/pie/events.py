@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pie.errors import PieError, described
 
@@ -113,23 +112,6 @@ def _value(text: str, how: str) -> Any:
 
 AnyEvent: TypeAlias = Event.Stdout | Event.Stderr | Event.Message | Event.Notice | Event.File | Event.Return | Event.Error
 LastEvent: TypeAlias = Event.Return | Event.Error
-
-
-class EventIterator:
-    """Gives the events of a process in order, up to its last, to a loop that blocks."""
-
-    def __init__(self, take: Callable[[], AnyEvent | None]) -> None:
-        """`take` waits for an event and takes it, and gives None after the last."""
-        self._take = take
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> AnyEvent:
-        event = self._take()
-        if event is None:
-            raise StopIteration
-        return event
 
 
 def failure(last: Event.Error, pid: int) -> PieError:

@@ -227,14 +227,46 @@ async def test_result_takes_over_from_events_that_are_merely_kept() -> None:
 
 
 @scenario
-async def test_result_takes_over_from_a_task_that_has_ended() -> None:
+async def test_result_takes_over_from_an_iterator_in_which_nobody_waits() -> None:
     async with fake_server(one_event_then_the_end) as address, connect(address) as client:
         process = await client.launch("p@1")
-        events, may_end = process.events(), asyncio.Event()
+        events = process.events()
+        assert await anext(events) == Event.Stdout("0")
+        # In another task, as `asyncio.wait_for` runs what it waits for, while the one that has read lives on.
+        result = asyncio.create_task(process.result())
+        await client.ping()
+        assert await result == 1
+        assert [event async for event in events] == []
+
+
+@scenario
+async def test_result_takes_over_from_a_wait_that_was_given_up() -> None:
+    async with fake_server(one_event_then_the_end) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        events = process.events()
+        assert await anext(events) == Event.Stdout("0")
+        waiting = asyncio.create_task(anext(events))
+        await asyncio.sleep(0)
+        result = asyncio.create_task(process.result())
+        await asyncio.sleep(0)  # both wait
+        waiting.cancel()
+        await client.ping()
+        assert await result == 1
+        assert waiting.cancelled()
+
+
+@scenario
+async def test_result_takes_over_from_a_loop_that_was_left_while_its_events_are_held() -> None:
+    async with fake_server(one_event_then_the_end) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        events, may_leave = process.events(), asyncio.Event()
 
         async def read_one() -> None:
-            assert await anext(events) == Event.Stdout("0")
-            await may_end.wait()
+            async for event in events:
+                assert event == Event.Stdout("0")
+                await may_leave.wait()
+                break
+            await asyncio.Event().wait()
 
         reading = asyncio.create_task(read_one())
         await asyncio.sleep(0)
@@ -242,9 +274,11 @@ async def test_result_takes_over_from_a_task_that_has_ended() -> None:
         await client.ping()
         await client.ping()
         assert not result.done()
-        may_end.set()
+        may_leave.set()
         assert await result == 1
-        await reading
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
 
 
 @scenario
@@ -267,16 +301,33 @@ async def test_result_takes_nothing_from_a_loop_that_begins_later() -> None:
 async def test_the_end_is_told_to_everybody_who_waits() -> None:
     async with fake_server(five_events_and_the_end) as address, connect(address) as client:
         process = await client.launch("p@1")
+        waiting = [asyncio.create_task(process.next_event()) for _ in range(7)]
+        results = [asyncio.create_task(process.result()) for _ in range(3)]
+        await client.ping()
+        given = [event for event in await asyncio.gather(*waiting) if event is not None]
+        assert sorted(event.text for event in given) == ["0", "1", "1", "2", "3", "4"]
+        assert await asyncio.gather(*results) == [1, 1, 1]
+
+
+@scenario
+async def test_the_first_loop_keeps_all_events_and_a_second_is_told_so() -> None:
+    async with fake_server(five_events_and_the_end) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        made_before = process.events()
 
         async def read() -> list[str]:
             return [event.text async for event in process.events()]
 
-        waiting = [asyncio.create_task(read()) for _ in range(3)]
-        results = [asyncio.create_task(process.result()) for _ in range(3)]
+        reading = asyncio.create_task(read())
+        await asyncio.sleep(0)  # it waits
+        with pytest.raises(PieError, match="the events of process 1 are read already") as caught:
+            await anext(made_before)
+        assert caught.value.code == "future-taken"
+        with pytest.raises(PieError, match="are read already"):
+            process.events()
         await client.ping()
-        given = await asyncio.gather(*waiting)
-        assert sorted(text for texts in given for text in texts) == ["0", "1", "1", "2", "3", "4"]
-        assert await asyncio.gather(*results) == [1, 1, 1]
+        assert await reading == ["0", "1", "2", "3", "4", "1"]
+        assert [event async for event in process.events()] == []
 
 
 @scenario

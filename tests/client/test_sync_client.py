@@ -179,6 +179,42 @@ def test_a_call_that_waits_is_told_when_another_thread_closes() -> None:
     assert [error.code for error in outcome] == ["connection-failed"]
 
 
+def test_the_first_loop_keeps_all_events_and_a_second_is_told_so() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.event(1, "stdout", text="0")
+        await peer.answer(await peer.expect("ping"))
+        await peer.event(1, "stdout", text="1")
+        await peer.event(1, "return", value="1")
+        await peer.serve_forever()
+
+    begun, goes_on = threading.Event(), threading.Event()
+    texts: list[str] = []
+
+    def read(process: sync.Process) -> None:
+        for event in process.events():
+            assert isinstance(event, Event.Stdout | Event.Return)
+            texts.append(event.text)
+            begun.set()
+            assert goes_on.wait(PATIENCE_S)
+
+    with faked(script) as address, sync.connect(address) as client:
+        process = client.launch("a")
+        made_before = process.events()
+        reading = threading.Thread(target=read, args=(process,))
+        reading.start()
+        assert begun.wait(PATIENCE_S)
+        for call in (lambda: next(made_before), process.events):
+            with pytest.raises(PieError, match="the events of process 1 are read already") as caught:
+                call()
+            assert caught.value.code == "future-taken"
+        client.ping()
+        goes_on.set()
+        reading.join(PATIENCE_S)
+        assert texts == ["0", "1", "1"]
+        assert list(process.events()) == []
+
+
 def test_ctrl_c_ends_the_call_and_leaves_the_connection() -> None:
     taken_back = threading.Event()
 
@@ -287,6 +323,8 @@ async def test_run_uploads_paths_and_launches_names(tmp_path: Path) -> None:
         with pytest.raises(PieError, match="manifest is 'x'") as caught:
             await client.run("story", manifest="x")
         assert caught.value.code == "invalid-argument"
+        with pytest.raises(PieError, match=r"on_event is 5 \(int\); give a function that takes an event"):
+            await client.run("story", on_event=5)  # type: ignore[arg-type]
         with pytest.raises(PieError, match=r"program is 5 \(int\)"):
             await client.run(5)  # type: ignore[arg-type]
     assert [message["program"].partition(":")[0] for message in launched] == ["sha256", "sha256", "story@1.0", "story"]

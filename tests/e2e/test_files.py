@@ -177,12 +177,19 @@ def test_a_folder_is_given_to_read(tmp_path: Path, language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_where_files_are_off_the_error_says_how_to_turn_them_on(tmp_path: Path, language: str) -> None:
+def test_where_files_are_off_every_use_says_how_to_turn_them_on(tmp_path: Path, language: str) -> None:
     with engine(tmp_path, fs_scope="off") as opened:
-        outcome = run(opened, language, "uncaught", path="/scratch/x", size=1)
-    assert outcome.code == "files-off"
-    assert outcome.message is not None
-    assert 'runtime.fs_scope = "off"; set it to "user" in the configuration of the engine' in outcome.message
+        outcomes = [
+            run(opened, language, "uncaught", path="/scratch/x", size=1),
+            run(opened, language, "read", path="/scratch/x"),
+            run(opened, language, "list", path="/scratch"),
+            run(opened, language, "list", path="/"),
+            run(opened, language, "make", path="/scratch/deep/er"),
+        ]
+    for outcome in outcomes:
+        assert outcome.code == "files-off"
+        assert outcome.message is not None
+        assert outcome.message.endswith('runtime.fs_scope = "off"; set it to "user" in the configuration of the engine')
     assert not (tmp_path / "scratch").exists()
 
 

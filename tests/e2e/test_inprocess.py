@@ -72,8 +72,12 @@ def test_run_and_run_async_take_the_same() -> None:
 def test_an_unknown_argument_of_a_run_is_refused() -> None:
     with pytest.raises(TypeError, match=r"run\(\) has no option 'riddle'; its options are args, .*run\(program, \{'riddle': \.\.\.\}\)"):
         pie.run(DOUBLE, 2, dummy=True, riddle=1)
-    with pie.Engine(dummy=True) as engine, pytest.raises(TypeError, match=r"launch\(\) has no option 'sed'; did you mean 'seed'\?"):
+    with pie.Engine(dummy=True) as engine, pytest.raises(TypeError, match=r"^run\(\) has no option 'sed'; did you mean 'seed'\?"):
         engine.run(DOUBLE, 2, sed=1)
+    with pie.Engine(dummy=True) as engine:
+        for callee in ("run", "launch"):
+            with pytest.raises(TypeError, match=rf"^{callee}\(\) has no option 'inputs'; did you mean 'input'\?"):
+                getattr(engine, callee)(DOUBLE, inputs=2)
 
 
 def test_a_program_runs_in_one_call(tmp_path: Path) -> None:
@@ -83,6 +87,24 @@ def test_a_program_runs_in_one_call(tmp_path: Path) -> None:
     assert (
         pie.run(pie.source("export function main(input: number): number { return input * 2; }", language="typescript"), 4, dummy=True) == 8
     )
+
+
+DEEP = {
+    "python": "def main(n):\n    x = 1\n    for _ in range(n): x = [x]\n    return x\n",
+    "typescript": "export function main(n: number) { let x: unknown = 1; for (let i = 0; i < n; i++) x = [x]; return x; }",
+}
+
+
+@pytest.mark.parametrize("language", DEEP)
+def test_what_a_program_may_return_is_given_back_however_deep_it_nests(engine: pie.Engine, language: Any) -> None:
+    program = pie.source(DEEP[language], language=language)
+    value, n_levels = engine.run(program, 500, on_event=ignore), 0
+    while isinstance(value, list):
+        (value,), n_levels = value, n_levels + 1
+    assert (value, n_levels) == (1, 500)
+    with pytest.raises(pie.PieError, match="is nested more than 500 deep") as caught:
+        engine.run(program, 501, on_event=ignore)
+    assert caught.value.code == "invalid-output"
 
 
 def test_without_a_model_the_embedded_one_answers_and_a_seed_repeats_it() -> None:
@@ -136,6 +158,30 @@ def test_a_process_is_talked_to_and_its_events_are_read_in_one_place(engine: pie
     assert process.result() == process.result() == 1
 
 
+def test_the_first_loop_keeps_all_events_and_a_second_is_told_so(engine: pie.Engine) -> None:
+    process = engine.launch(pie.source(ECHO))
+    begun, goes_on = threading.Event(), threading.Event()
+    read: list[pie.AnyEvent] = []
+
+    def loop() -> None:
+        for event in process.events():
+            read.append(event)
+            begun.set()
+            assert goes_on.wait(PATIENCE_S)
+
+    reading = threading.Thread(target=loop)
+    reading.start()
+    assert begun.wait(PATIENCE_S)
+    with pytest.raises(pie.PieError, match="are read already") as caught:
+        process.events()
+    assert caught.value.code == "future-taken"
+    process.close_input()
+    goes_on.set()
+    reading.join(PATIENCE_S)
+    assert read == [pie.Event.Stdout("ready"), pie.Event.Return("0")]
+    assert process.result() == 0
+
+
 @pytest.mark.parametrize(
     ("text", "code", "kind"),
     [
@@ -184,6 +230,10 @@ def test_one_who_waits_for_what_never_comes_is_told() -> None:
         (lambda engine: engine.run(DOUBLE, 1, programs=["a.py"]), "invalid-argument", "programs is "),
         (lambda engine: engine.run(DOUBLE, 1, messages="abc"), "invalid-argument", "messages is 'abc'"),
         (lambda engine: engine.run(DOUBLE, 1, messages=[1]), "invalid-argument", r"messages\[0\] is 1"),
+        (lambda engine: engine.run(DOUBLE, 1, on_event=5), "invalid-argument", r"on_event is 5 \(int\); give a function that takes"),
+        (lambda engine: engine.launch(pie.source(ECHO)).send(5), "invalid-argument", r"text is 5 \(int\); give a str"),
+        (lambda engine: engine.launch(pie.source(ECHO)).send("a", "soon"), "invalid-argument", r"timeout_s is 'soon' \(str\)"),
+        (lambda engine: engine.launch(pie.source(ECHO)).send_file("a"), "invalid-argument", r"data is 'a' \(str\); give bytes"),
         (lambda engine: engine.run(DOUBLE, 1, limits={"speed": 1}), "invalid-argument", "speed"),
         (lambda engine: engine.run(DOUBLE, 1, limits={"walls": 3}), "invalid-argument", "no limit 'walls'; did you mean 'wall_s'?"),
         (lambda engine: engine.run("def main(input): return 3"), "invalid-argument", r"write pie.source\(text\)"),

@@ -15,6 +15,11 @@ CASES: list[tuple[Any, str, tuple[str, ...]]] = [
     ({"error": {"text": "boom"}}, "program-error", ("boom",)),
     # A code that the engine did not give is the program's own word.
     ({"error": {"text": "[out-of-pages] none left"}}, "program-error", ("none left",)),
+    ({"error": {"text": ""}}, "program-error", ("`main` returned an error without a text; give it one",)),
+    ("thread", "trap", ("failed to spawn thread", "a program has one thread, in which `inferlet::task::join_all` runs futures")),
+    ("socket", "program-error", ("a program has no sockets, and asks servers by `inferlet::http`",)),
+    ("process", "program-error", ("a program has no threads and no processes", "`inferlet::runtime::spawn` starts another program")),
+    ("file", "program-error", ("a program has no files of the machine", "--mount DIR=/data")),
     ({"error": {"text": "[no-such-code] text"}}, "program-error", ("[no-such-code] text",)),
     ({"unknown_model": {"name": "nobody"}}, "unknown-model", ("nobody",)),
     ({"unmet": {"token": 4_000_000_000}}, "invalid-token", ("4000000000",)),

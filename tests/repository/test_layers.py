@@ -38,7 +38,7 @@ INFERLET_LAYERS = [
     {"errors.rs", "args.rs", "handle.rs", "probe.rs", "spec.rs"},
     {"sample.rs", "kept.rs", "bridge.rs", "brle.rs", "tokenizer.rs", "matcher.rs", "output.rs", "task/", "typed.rs"},
     {"model.rs", "session.rs", "messaging.rs", "runtime.rs", "files.rs", "http.rs", "http_server.rs", "mcp.rs", "shared.rs"},
-    {"decoding.rs"},
+    {"decoding.rs", "absent.rs"},
     {"adapter.rs", "chat.rs", "reasoning.rs", "tools.rs", "constrain.rs", "grammar.rs", "pages.rs", "inference.rs", "scheduling.rs"},
     {"forward.rs", "generation/"},
     {"context.rs"},
@@ -47,7 +47,7 @@ INFERLET_LAYERS = [
 ]
 
 HOST_LAYERS = [
-    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "counted.rs", "naming.rs", "temporary.rs"},
+    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "counted.rs", "json_depth.rs", "naming.rs", "temporary.rs"},
     {"limits.rs", "budget.rs", "numbering.rs", "shared_places.rs", "stepped_charge.rs"},
     {"futures.rs"},
     {"bus/", "scratch/config.rs", "snapshots/config.rs", "network/"},

@@ -33,6 +33,16 @@ for (const [sampler, expected] of SAMPLERS) {
   });
 }
 
+test('a number that alone is given to topK is told of once', () => {
+  const told = () => host.calls.filter(([name]) => name === 'write').map(([, , text]) => text);
+  for (const meant of [[], [1], [2.5], [2, 40], [2, undefined], [2, 40, {}]]) Sampler.topK(...meant);
+  assert.deepEqual(told(), []);
+  Sampler.topK(40);
+  Sampler.topK(40);
+  assert.equal(told().length, 1);
+  assert.match(told()[0], /^warning: \S+:\d+: Sampler\.topK\(40\) is a temperature of 40; write Sampler\.topK\(1, 40\)\n$/);
+});
+
 test('[JS-046 JS-058] a generator without options', () => {
   const context = new Context(Model.load('tiny'));
   context.generate(Sampler.argmax());

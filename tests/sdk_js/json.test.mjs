@@ -45,6 +45,17 @@ for (const [value, text] of WRITTEN) {
   test(`[JS-004 JS-177] written: ${text}`, () => assert.equal(write(value), text));
 }
 
+/** A value with so many lists around it. */
+const nested = (nLevels, inner) => (nLevels === 0 ? inner : [nested(nLevels - 1, inner)]);
+
+test('values nest as deep as clients can hold', () => {
+  for (const inner of [1, '["\\'.repeat(2000), [], {}]) {
+    assert.deepEqual(JSON.parse(write(nested(500, inner))), nested(500, inner));
+    assert.throws(() => write(nested(501, inner)), /^InferletError: the answer is nested more than 500 deep, which JSON cannot hold; give it flatter$/);
+  }
+  assert.equal(write(Array(2000).fill([1])).length, 8001);
+});
+
 const cycle = {};
 cycle.self = cycle;
 

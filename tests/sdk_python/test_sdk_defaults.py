@@ -7,6 +7,7 @@ from wit_world.imports import generation, sampling
 
 import inferlet
 from inferlet import Sampler
+from inferlet import sampler as samplers
 from inferlet.generation import _raw_options
 
 # Of every public function that has any.
@@ -123,6 +124,24 @@ def test_what_is_left_out_of_the_options():
 )
 def test_what_is_left_out_of_a_sampler(sampler, raw):
     assert sampler._raw == raw
+
+
+def test_a_number_that_alone_is_given_to_top_k_is_told_of_once(monkeypatch, capsys):
+    monkeypatch.setattr(samplers, "told", set())
+    for meant in (
+        lambda: Sampler.top_k(),
+        lambda: Sampler.top_k(1),
+        lambda: Sampler.top_k(2.0),
+        lambda: Sampler.top_k(2, 40),
+        lambda: Sampler.top_k(2, k=40),
+        lambda: Sampler.top_k(2, top_k=40),
+        lambda: Sampler.top_k(temperature=2),
+    ):
+        meant()
+    assert capsys.readouterr().err == ""
+    for _ in range(2):
+        assert Sampler.top_k(40)._raw == sampling.Sampler(40.0, 50, None, None, 1, None)
+    assert capsys.readouterr().err == "warning: Sampler.top_k(40) is a temperature of 40; write Sampler.top_k(1.0, 40)\n"
 
 
 def test_an_unknown_option_has_a_code_and_names_the_nearest():

@@ -117,7 +117,9 @@ def test_what_a_handler_raises_is_told_on_stderr_alone(served: Callable[..., Fak
     assert served(fail).log == ["abandon", "drop"]
     assert "ValueError: no answer comes of this" in capsys.readouterr().err
     assert served(lambda _: "a text").log == ["abandon", "drop"]
-    assert "what fetch returned" in capsys.readouterr().err
+    assert "it must be an inferlet.http_server.Response: write Response(...) around it" in capsys.readouterr().err
+    assert served(lambda _: {"a": 1}).log == ["abandon", "drop"]
+    assert "write Response.json(...) around a value of JSON" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import sys
 import warnings
 
 import pytest
-from wit_world.imports import messaging, session
+from componentize_py_types import Err, Ok
+from wit_world.imports import files, messaging, session, types
 
 import inferlet
 from inferlet import _absent, _wait
@@ -103,6 +104,11 @@ def test_an_input_that_does_not_fit_the_parameters_is_refused(launch, value, mes
     ("source", "code", "message"),
     [
         ("main = 5", "invalid-program", "main in 'main.py' is of type int; it must be a function"),
+        (
+            "class main:\n    def __init__(self, input): pass",
+            "invalid-output",
+            "main in 'main.py' is a class: to call it makes an object of it",
+        ),
         ("def main(): return {'a': [set()]}", "invalid-output", "what main returned at a[0] is of type set"),
         (
             "from inferlet import runtime\ndef main(): runtime.spawn('p', {'what': set()})",
@@ -685,9 +691,25 @@ HINTS = {
 
 
 @pytest.mark.parametrize("name", HINTS)
-def test_a_common_mistake_is_told_with_what_to_do(name):
+def test_a_common_mistake_is_told_with_what_to_do(monkeypatch, name):
+    monkeypatch.setattr(files, "check", lambda: Ok(None))
     source, words = HINTS[name]
     assert words in failure_of(source).message
+
+
+@pytest.mark.parametrize("names", ["'/scratch/deep/x'", "b'/scratch'", "'scratch/x'", "'/'", "'/data/x', None, '/scratch/x'"])
+def test_where_there_is_no_scratch_the_reason_stands_alone(monkeypatch, names):
+    def off():
+        raise Err(types.Error("files-off", "programs have no /scratch here: set engine.data_dir", "{}"))
+
+    monkeypatch.setattr(files, "check", off)
+    told = failure_of(f"raise OSError(2, 'No such file', {names})")
+    assert told.code == "files-off"
+    assert told.message.endswith(": programs have no /scratch here: set engine.data_dir")
+    elsewhere = failure_of("open('no-such-file.txt')")
+    assert elsewhere.code is None
+    assert "a program has no files of the machine" in elsewhere.message
+    assert "/scratch" not in elsewhere.message
 
 
 def test_a_failure_of_a_handler_is_told_in_one_line_with_what_to_do():

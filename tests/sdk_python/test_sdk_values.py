@@ -1,5 +1,6 @@
 """What crosses to the engine: JSON, samplers and arguments, each refused with one message that names what is wrong."""
 
+import json
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 import pytest
 from wit_world.imports import sampling
 
-from inferlet import ArgumentTypeError, Distribution, InvalidArgumentError, Logprob, Logprobs, Sampler, _arguments, _json, chat
+from inferlet import ArgumentTypeError, Distribution, InvalidArgumentError, Logits, Logprob, Logprobs, Sampler, _arguments, _json, chat
 from inferlet.errors import InferletError, new_error
+from inferlet.probe import Probe
 
 RECURSIVE: list = []
 RECURSIVE.append(RECURSIVE)
@@ -75,6 +77,44 @@ def test_what_is_not_json_is_refused_by_its_place(value, message):
     assert caught.value.message.startswith(message + "; JSON holds")
 
 
+def nested(n_levels, inner, key=None):
+    """A value with so many lists around it, or dicts with a key."""
+    for _ in range(n_levels):
+        inner = [inner] if key is None else {key: inner}
+    return inner
+
+
+@pytest.mark.parametrize("key", [None, 'a]"\\{'])
+@pytest.mark.parametrize("inner", [1, "[" * 2000, [], {}])
+def test_values_nest_as_deep_as_clients_can_hold(key, inner):
+    value = nested(500, inner, key)
+    assert json.loads(_json.dumps(value, "answer", "invalid-output")) == value
+    with pytest.raises(InferletError, match="^answer is nested more than 500 deep; give it flatter$") as caught:
+        _json.dumps(nested(501, inner, key), "answer", "invalid-output")
+    assert caught.value.code == "invalid-output"
+
+
+@pytest.mark.parametrize(
+    ("value", "keys"),
+    [
+        ({1: "a", "1": "b"}, "1 and '1'"),
+        ([[0], {"a": ({None: 1, "null": 2},)}], "None and 'null'"),
+        ({True: 1, "true": 2}, "True and 'true'"),
+        ([{"1.5": 2, 1.5: 1}], "1.5 and '1.5'"),
+    ],
+)
+def test_keys_that_json_writes_alike_are_refused(value, keys):
+    with pytest.raises(InferletError, match=f"^answer has a dict with {keys}, which are one key in JSON; give one of them$") as caught:
+        _json.dumps(value, "answer", "invalid-output")
+    assert caught.value.code == "invalid-output"
+
+
+def test_what_is_not_json_far_within_is_told_without_its_place():
+    with pytest.raises(InferletError, match=r"answer is not JSON more than 100 levels within \(a value of type set is not JSON\)"):
+        _json.dumps(nested(200, {1}), "answer", "invalid-output")
+    assert _json.dumps([[1]] * 2000, "answer", "invalid-output").count("[") == 2001
+
+
 @pytest.mark.rows("PY-097..102 OLD-008 OLD-055..060")
 @pytest.mark.parametrize(
     ("sampler", "record"),
@@ -124,6 +164,13 @@ def test_samplers_take_both_spellings(sampler, record):
         ),
         (lambda: _arguments.stops("stop", b"x"), "invalid-argument", "stop is b'x' of type bytes; it must be a text, or a list"),
         (lambda: _arguments.stops("stop", ["a", 1.5]), "invalid-argument", "stop[1] is 1.5 of type float; it must be an int"),
+        (lambda: _arguments.stops("stop", [None]), "invalid-argument", "stop[0] is None of type NoneType; it must be an int or a text"),
+        (
+            lambda: _arguments.of_type("probe", Logits, Probe),
+            "invalid-argument",
+            "probe is <class 'inferlet.probe.Logits'> of type type; it must be a Probe; write `()` behind the name",
+        ),
+        (lambda: _arguments.runs("step()", {1}), "invalid-argument", "step() is {1} of type set; it must be a mask: a list of run lengths"),
         (lambda: _arguments.stops("stop", ["a", -1]), "invalid-token", "stop[1] is -1; it must lie in 0..4294967295"),
         (lambda: _arguments.stops("stop", [3, "a\udc80"]), "invalid-argument", "stop[1] holds the lone surrogate U+DC80 at index 1"),
         (lambda: _arguments.text("text", b"x"), "invalid-argument", "text is b'x' of type bytes; it must be a str"),

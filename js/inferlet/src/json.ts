@@ -2,6 +2,7 @@
 
 import { InferletError } from './errors.js';
 import type { ErrorCode } from './error-codes.js';
+import { MAX_DEPTH, nestsTooDeep } from './depth.js';
 
 type TypedArray = Uint8Array | Uint32Array | Float32Array;
 
@@ -140,7 +141,8 @@ export function toJson(value: unknown, what: string, code: ErrorCode): string {
   };
   try {
     const text = JSON.stringify(value === undefined ? null : value, check) as string | undefined;
-    return text ?? refuse('an object whose toJSON gives undefined', '', 'have it give a value, or null for nothing');
+    if (text === undefined) return refuse('an object whose toJSON gives undefined', '', 'have it give a value, or null for nothing');
+    return nestsTooDeep(text) ? refuse(`nested more than ${MAX_DEPTH} deep`, '', 'give it flatter') : text;
   } catch (error) {
     if (error instanceof TypeError && error.message.includes('circular')) return refuse('a cycle (an object that contains itself)', '');
     throw error;

@@ -1,5 +1,6 @@
 /** How a generator chooses tokens. */
 
+import * as host from 'pie:host';
 import type { Sampler as SamplerRecord } from 'pie:host';
 import { checkOptions, show, toSeed, type Seed } from './arguments.js';
 import { InferletError, wrongType } from './errors.js';
@@ -63,6 +64,7 @@ export class Sampler {
 
   /** The `k` most probable tokens, at least 1. */
   static topK(temperature = 0.6, k = 50, options: SamplerOptions = {}): Sampler {
+    if (arguments.length === 1 && Number.isInteger(temperature) && temperature > 1) tellOfLoneK(temperature);
     return new Sampler({ temperature, topK: k, seed: readSeed(options, 'topK') });
   }
 
@@ -89,6 +91,18 @@ for (const [name, own] of [['top_p', 'topP'], ['top_k', 'topK'], ['min_p', 'minP
       throw wrongType(`Sampler has no ${name}(); in JavaScript and TypeScript it is Sampler.${own}()`);
     },
   });
+}
+
+let isLoneKTold = false;
+
+/** Warns, once, of a whole number that alone is given to `topK`, where it is the temperature. */
+function tellOfLoneK(k: number): void {
+  if (isLoneKTold) return;
+  isLoneKTold = true;
+  const frames = (new Error().stack ?? '').split('\n');
+  // Functions of the SDK stand in it without a file.
+  const place = frames.map((line) => /([^\s(]+:\d+):\d+\)?$/.exec(line)?.[1]).find((file) => file !== undefined && !file.startsWith('<null>'));
+  host.write('stderr', `warning: ${place === undefined ? '' : `${place}: `}Sampler.topK(${k}) is a temperature of ${k}; write Sampler.topK(1, ${k})\n`);
 }
 
 function readSeed(options: SamplerOptions, name: string): bigint | undefined {

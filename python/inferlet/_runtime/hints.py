@@ -15,7 +15,9 @@ from types import CoroutineType, FrameType, ModuleType, TracebackType
 
 import inferlet
 from inferlet import _absent, runtime
+from inferlet import files as files_of_engine
 from inferlet._wait import Deferred, never_awaited
+from inferlet.errors import ErrorCode
 from inferlet.generation import Generator, GenStep
 from inferlet.output import Output
 
@@ -81,10 +83,9 @@ _AWAITED = {
 _RUN = "run the generator and await what it gives: await g.collect_text()"
 _EXECUTE = "execute the step and await what it gives: out = await step.execute(), and then out.tokens"
 _NO_ENVIRONMENT = "a program has no environment; give values by the input, as in `pie run PROGRAM -- --name VALUE`"
-_NO_FILES = (
-    "a program has no files of the machine but in folders given by `pie run --mount DIR=/data`; it keeps its own below /scratch, "
-    "and gets others by its input or from its client (inferlet.session.receive_file)"
-)
+_NO_FILES = "a program has no files of the machine but in folders given by `pie run --mount DIR=/data`; it "
+_OWN_FILES = "keeps its own below /scratch, and "
+_OTHER_FILES = "gets others by its input or from its client (inferlet.session.receive_file)"
 _ASYNC_FOR = "write `async for` in place of `for`, in an `async def`: what comes has to be awaited"
 _ASYNC_ITERATED = frozenset({"Request", "async_generator"})
 """Types of what only `async for` reads; generators and streams of texts are read by both."""
@@ -273,6 +274,8 @@ def _outside_async(message: str) -> str | None:
 def _missing_file(error: OSError, files: Collection[str]) -> str | None:
     if not isinstance(error.filename, str):
         return None
+    if is_of_scratch(error) and _is_scratch_off():
+        return None  # the reason is in the message, and nothing that the program could make helps
     if error.filename.startswith(_SCRATCH):
         folder = posixpath.dirname(posixpath.normpath(error.filename))
         if isinstance(error, PermissionError) or posixpath.isdir(folder):
@@ -281,7 +284,19 @@ def _missing_file(error: OSError, files: Collection[str]) -> str | None:
     path = posixpath.normpath(error.filename)
     if path in files:
         return f"a program finds its own files by its loader: __loader__.get_data({path!r}) gives the bytes of this one"
-    return _NO_FILES
+    return f"{_NO_FILES}{'' if _is_scratch_off() else _OWN_FILES}{_OTHER_FILES}"
+
+
+def _is_scratch_off() -> bool:
+    refusal = files_of_engine.refusal()
+    return refusal is not None and refusal.code == ErrorCode.FILES_OFF
+
+
+def is_of_scratch(error: OSError) -> bool:
+    """Whether an error is of the program's own folder, or of `/`, in which that folder would be."""
+    named = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes) and name]
+    paths = [posixpath.normpath(posixpath.join("/", name)) for name in named]
+    return any(path in {"/", _SCRATCH} or path.startswith(f"{_SCRATCH}/") for path in paths)
 
 
 def _is_of_the_environment(traceback: TracebackType | None) -> bool:

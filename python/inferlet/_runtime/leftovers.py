@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, 
 from types import CoroutineType, FrameType
 from typing import Any
 
-from inferlet import _absent, _wait, context, messaging, output, runtime
+from inferlet import _absent, _wait, context, generation, messaging, output, runtime, sampler
 from inferlet._runtime.bundle import Bundle
 
 # What coroutines of the SDK are called in programs, by their names here.
@@ -271,6 +271,10 @@ def forget() -> None:
         context.told.clear()
     if output.told_kinds:
         output.told_kinds.clear()
+    if generation.told_collected:
+        generation.told_collected.clear()
+    if sampler.told:
+        sampler.told.clear()
     if runtime.awaited:
         runtime.awaited.clear()
     if _absent.found_nothing:

@@ -22,7 +22,7 @@ from inferlet import _json, http_server
 from inferlet._runtime import leftovers, names, own_call, parameters, report, stdio, unused
 from inferlet._runtime.bundle import Bundle
 from inferlet._wait import EventLoop
-from inferlet.errors import ErrorCode, new_error
+from inferlet.errors import ErrorCode, InferletError, new_error
 
 _T = TypeVar("_T")
 _SENDS = ("send", "send_file", "message")
@@ -68,7 +68,13 @@ def run_program(bundle: Bundle, input_json: str) -> str:
     if inspect.isawaitable(answer):
         with asyncio.Runner(loop_factory=EventLoop) as runner:
             answer = runner.run(answer if inspect.iscoroutine(answer) else _awaited(answer))
-    return _answer(answer)
+    try:
+        return _answer(answer)
+    except InferletError as error:
+        if type(answer) is not main or error.code != ErrorCode.INVALID_OUTPUT:
+            raise
+        message = f"main in {bundle.entry!r} is a class: to call it makes an object of it, which is not JSON; write `async def main(input)`"
+        raise new_error(ErrorCode.INVALID_OUTPUT, message) from None
 
 
 def _answer(value: object) -> str:

@@ -101,14 +101,13 @@ _DEFAULT_MESSAGES: dict[type[BaseException], str] = {
 
 def _refusal(error: OSError) -> InferletError | None:
     """Why the engine refused what an error has a number of, where it was the engine."""
-    is_missing = error.errno == errno.ENOENT and str(error.filename).startswith(_SCRATCH)
+    is_missing = error.errno == errno.ENOENT and hints.is_of_scratch(error)
     if not is_missing and error.errno not in _REFUSED:
         return None
     refusal = files.refusal()
     return refusal if refusal is not None and (refusal.code == ErrorCode.FILES_OFF) == is_missing else None
 
 
-_SCRATCH = "/scratch"
 # The C library knows of a write that failed only that it did.
 _REFUSED = frozenset({errno.EDQUOT, errno.ENOMEM, errno.EIO, errno.ENAMETOOLONG})
 

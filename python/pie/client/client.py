@@ -360,6 +360,7 @@ class Client:
         whose `receive` fails. To give up the call, or an exception of `on_event`, ends the program. An error of the
         program is a PieError, as in `Process.result`.
         """
+        checks.function("on_event", on_event, "an event")
         given = program
         if not isinstance(program, str) or _is_path(program):
             given = await self.upload(program, manifest=manifest)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import weakref
 from typing import Any, NoReturn, Self
 
 import msgspec
@@ -13,6 +11,7 @@ from pie.client.connection import Connection, nothing
 from pie.client.stream import Stream
 from pie.errors import PieError
 from pie.events import AnyEvent, Event, failure
+from pie.readers import Reader, Readers, looping
 
 
 class Events:
@@ -21,47 +20,26 @@ class Events:
     Leaving the loop loses no event that it was not given.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, readers: Readers) -> None:
         self._stream = stream
-        self._reader: asyncio.Task[Any] | None = None
-        self._is_over = False
+        self._reader = Reader(readers)
 
     def __aiter__(self) -> Self:
-        return self
+        return looping(self)
 
     def __iter__(self) -> NoReturn:
         """Says how they are looped over."""
         raise TypeError("these events are awaited: write `async for event in process.events()`; those of pie.client.sync are not")
 
     async def __anext__(self) -> AnyEvent:
-        self._note_reader()
-        try:
+        with self._reader.waiting():
             event = await self._stream.take()
-        except PieError:
-            self._end()
-            raise
         if self._stream.last is not None:
-            self._end()
+            self._reader.end()
+            self._stream.wake()
         if event is None:
             raise StopAsyncIteration
         return event
-
-    @property
-    def is_read_elsewhere(self) -> bool:
-        """Whether another task than this one reads them, as far as can be told: it has begun and not ended."""
-        reader = self._reader
-        return not self._is_over and reader is not None and not reader.done() and reader is not asyncio.current_task()
-
-    def _note_reader(self) -> None:
-        reader = asyncio.current_task()
-        if reader is not None and reader is not self._reader:
-            self._reader = reader
-            stream = self._stream
-            reader.add_done_callback(lambda _: stream.wake())
-
-    def _end(self) -> None:
-        self._is_over = True
-        self._stream.wake()
 
 
 class Process:
@@ -75,7 +53,7 @@ class Process:
         self._connection = connection
         self._stream = stream
         self._launch_seed = launch_seed
-        self._readers: weakref.WeakSet[Events] = weakref.WeakSet()
+        self._readers = Readers(stream.pid, stream.wake)
 
     @property
     def pid(self) -> int:
@@ -98,12 +76,11 @@ class Process:
     def events(self) -> Events:
         """The events that were not read yet, in order; what is not read in time holds the program up, and nobody else.
 
-        PieError `connection-failed` ends the loop when the connection breaks, `session-closed` after `detach`.
+        PieError `connection-failed` ends the loop when the connection breaks, `session-closed` after `detach`. While one
+        iterator waits, or another task loops over one, a second is the error `future-taken`: the first gets them all.
         """
-        events = Events(self._stream)
-        self._readers.add(events)
-        weakref.finalize(events, self._stream.wake).atexit = False  # a loop that was left leaves its events to `result`
-        return events
+        self._readers.check()
+        return Events(self._stream, self._readers)
 
     async def next_event(self) -> AnyEvent | None:
         """Waits for one event and takes it; None after the last. The errors are those of `events`."""
@@ -115,10 +92,11 @@ class Process:
         Its text is `KeyError: 'greeting'` for an exception that the program did not handle; `details` has the parts:
         `kind`, `message` and `traceback`, and the `pid`.
 
-        Events that nobody reads are passed over; while another task loops over `events`, they are left to it.
+        Events that nobody reads are passed over, also where an iterator is held in which nobody waits; while another
+        task loops over `events`, they are left to it.
         """
         while self._stream.last is None:
-            is_left_to_loops = self._is_read_elsewhere() and not self._stream.is_over
+            is_left_to_loops = self._readers.is_read_elsewhere and not self._stream.is_over
             if is_left_to_loops or self._stream.take_now() is None:
                 await self._stream.change()
         last = self._stream.last
@@ -162,6 +140,3 @@ class Process:
 
         await self._connection.settle()
         await self._connection.request("detach", {"pid": self.pid}, accept)
-
-    def _is_read_elsewhere(self) -> bool:
-        return any(events.is_read_elsewhere for events in self._readers)

@@ -27,7 +27,7 @@ from pie.client import client as awaited
 from pie.client import process as awaited_process
 from pie.client.signing import PrivateKey
 from pie.errors import PieError
-from pie.events import EventIterator
+from pie.readers import EventIterator, Readers
 
 __all__ = ["Client", "Events", "Process", "connect"]
 
@@ -230,6 +230,7 @@ class Process:
         self._client = client
         self._loop = client._loop
         self._awaited = process
+        self._readers = Readers(process.pid)
 
     @property
     def pid(self) -> int:
@@ -247,7 +248,11 @@ class Process:
         return self._awaited.has_ended
 
     def events(self) -> Events:
-        """The events that were not read yet, in order, up to the last. Read them in one place."""
+        """The events that were not read yet, in order, up to the last. Read them in one place.
+
+        While another thread waits in an iterator, or loops over one, a second is the error `future-taken`.
+        """
+        self._readers.check()
         return Events(self)
 
     next_event = _process_verb(awaited_process.Process.next_event)
@@ -264,7 +269,7 @@ class Events(EventIterator):
     """The events of a process in order, up to its last. Leaving the loop loses no event that it was not given."""
 
     def __init__(self, process: Process) -> None:
-        super().__init__(process.next_event)
+        super().__init__(process.next_event, process._readers)
 
 
 def connect(

@@ -140,7 +140,7 @@ class Engine:
         PieError: what is wrong with the program's files, `invalid-argument`, `limit-processes`, `engine-stopped`. What
         is wrong with the program itself is its last event.
         """
-        _check_names("launch", options, LaunchOptions.__optional_keys__)
+        _check_names("launch", options, LaunchOptions.__optional_keys__ | {"input"})
         return self._launch(opened(program), input, **options)
 
     def run(
@@ -161,6 +161,7 @@ class Engine:
         Raises PieError with the code of the program's error, whose `details` hold its `kind`, `message` and
         `traceback`; and as `launch`.
         """
+        _check_run(options, LaunchOptions.__optional_keys__, on_event)
         return followed(self.launch(program, input, **options), messages, on_event)
 
     async def run_async(
@@ -173,6 +174,7 @@ class Engine:
         **options: Unpack[LaunchOptions],
     ) -> Any:
         """As `run`, and other tasks run meanwhile. To cancel the task ends the program."""
+        _check_run(options, LaunchOptions.__optional_keys__, on_event)
         process = await asyncio.to_thread(lambda: self.launch(program, input, **options))
         return await followed_async(process, messages, on_event)
 
@@ -231,7 +233,7 @@ def run(
     """
     made = opened(program)
     checks.json_value("input", input)
-    opening, launch = _apart(options)
+    opening, launch = _apart(options, on_event)
     with Engine(**opening) as engine:
         return followed(engine._launch(made, input, **launch, alone=True), messages, on_event)
 
@@ -247,7 +249,7 @@ async def run_async(
     """As `run`, and other tasks run meanwhile, also while the model loads. To cancel the task ends the program."""
     made = await asyncio.to_thread(opened, program)
     checks.json_value("input", input)
-    opening, launch = _apart(options)
+    opening, launch = _apart(options, on_event)
     engine = await asyncio.to_thread(lambda: Engine(**opening))
     try:
         return await followed_async(engine._launch(made, input, **launch, alone=True), messages, on_event)
@@ -255,12 +257,18 @@ async def run_async(
         await asyncio.to_thread(engine.close)  # it waits for threads, and other tasks run meanwhile
 
 
-def _apart(options: RunOptions) -> tuple[EngineOptions, LaunchOptions]:
+def _apart(options: RunOptions, on_event: OnEvent | None) -> tuple[EngineOptions, LaunchOptions]:
     """What opens the engine, and what launches the program; TypeError for what does neither."""
-    _check_names("run", options, EngineOptions.__optional_keys__ | LaunchOptions.__optional_keys__)
+    _check_run(options, EngineOptions.__optional_keys__ | LaunchOptions.__optional_keys__, on_event)
     opening = {name: value for name, value in options.items() if name in EngineOptions.__optional_keys__}
     launch = {name: value for name, value in options.items() if name not in opening}
     return cast(EngineOptions, opening), cast(LaunchOptions, launch)
+
+
+def _check_run(options: Mapping[str, object], known: Collection[str], on_event: object) -> None:
+    """TypeError for an option of a run that there is not, PieError for what is not a function in the place of one."""
+    _check_names("run", options, {*known, "input", "messages", "on_event"})
+    checks.function("on_event", on_event, "an event")
 
 
 def _check_names(callee: str, options: Mapping[str, object], known: Collection[str]) -> None:

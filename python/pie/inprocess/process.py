@@ -9,8 +9,10 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
+from pie import checks
 from pie.errors import PieError
-from pie.events import AnyEvent, Event, EventIterator, LastEvent, failure
+from pie.events import AnyEvent, Event, LastEvent, failure
+from pie.readers import EventIterator, Readers, looping
 
 if TYPE_CHECKING:
     from pie import _engine
@@ -28,6 +30,7 @@ class Process:
         self._owner = owner
         self._lock = threading.Lock()
         self._last: LastEvent | None = None
+        self._readers = Readers(raw.pid)
         self._reader: _Reader | None = None
         # What a task of asyncio waits for; one that was cancelled leaves it to whoever reads next.
         self._asked: Future[AnyEvent | None] | None = None
@@ -53,7 +56,11 @@ class Process:
         return self._raw.cpu_s
 
     def events(self) -> Events:
-        """The events that were not read yet, in order, for `for` and for `async for`; the last is Return or Error."""
+        """The events that were not read yet, in order, for `for` and for `async for`; the last is Return or Error.
+
+        While another thread or task waits in an iterator, or loops over one, a second is the error `future-taken`.
+        """
+        self._readers.check()
         return Events(self)
 
     def result(self) -> Any:
@@ -78,11 +85,11 @@ class Process:
         PieError `limit-queue` when there is none, `limit-message` for a text that is too long, `session-closed` when
         the program has ended or the input was closed.
         """
-        self._raw.send(text, timeout_s)
+        self._raw.send(checks.text("text", text), checks.wait_s("timeout_s", timeout_s))
 
-    def send_file(self, data: bytes | bytearray, timeout_s: float | None = None) -> None:
+    def send_file(self, data: bytes | bytearray | memoryview, timeout_s: float | None = None) -> None:
         """Sends a file, which the program receives with `session.receive_file`; the rest as in `send`."""
-        self._raw.send_file(data, timeout_s)
+        self._raw.send_file(checks.content("data", data), checks.wait_s("timeout_s", timeout_s))
 
     def close_input(self) -> None:
         """Says that nothing will follow: when the program has received what waits, `receive` fails."""
@@ -162,14 +169,17 @@ class Events(EventIterator):
     """The events of a process in order, up to its last. Leaving the loop loses no event that it was not given."""
 
     def __init__(self, process: Process) -> None:
-        super().__init__(process._take)
+        super().__init__(process._take, process._readers)
         self._process = process
 
     def __aiter__(self) -> Self:
-        return self
+        return looping(self)
 
     async def __anext__(self) -> AnyEvent:
-        event = await self._process._take_async()
+        with self._reader.waiting():
+            event = await self._process._take_async()
+        if event is None or isinstance(event, Event.Return | Event.Error):
+            self._reader.end()
         if event is None:
             raise StopAsyncIteration
         return event

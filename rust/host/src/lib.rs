@@ -21,6 +21,7 @@ mod host;
 mod http_in;
 mod identity;
 mod interface;
+mod json_depth;
 mod limits;
 mod mcp;
 mod model;

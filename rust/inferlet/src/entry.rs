@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bindings::exports::pie::inferlet::run::Failure;
-use crate::{Result, bridge, errors, kept, stdout, task};
+use crate::{Result, absent, bridge, errors, kept, stdout, task};
 
 /// Runs the program once, as `#[inferlet::main]` asks: input and answer are JSON texts.
 pub fn run<I, O, E, F>(
@@ -30,7 +30,7 @@ where
 /// The answer as JSON, unless the program failed or left an error that nobody met.
 fn finish<O: Serialize, E: Display>(end: Result<std::result::Result<O, E>>) -> Result<String> {
     let unmet = kept::take_unmet();
-    let answer = end?.map_err(|error| error.to_string())?;
+    let answer = end?.map_err(|error| absent::explained(error.to_string()))?;
     match unmet {
         Some(error) => Err(error),
         None => bridge::encode(&answer),
@@ -55,8 +55,10 @@ fn failure(text: String) -> Failure {
 /// The engine reads it there, and makes it the error of the program.
 fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
+        let said = panic.to_string();
+        let hint = absent::hint(&said).map_or_else(String::new, |hint| format!(": {hint}"));
         // Where stderr is closed there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "{panic}");
+        let _ = writeln!(std::io::stderr(), "{said}{hint}");
     }));
 }
 

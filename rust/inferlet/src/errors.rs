@@ -42,6 +42,10 @@ pub(crate) fn to_json(what: &str, value: &impl Serialize) -> Result<String> {
             format!("{what} cannot be JSON: {error}; give a value whose map keys are strings");
         text(ErrorCode::InvalidArgument, message)
     })?;
+    if nests_too_deep(&written) {
+        let message = format!("{what} is nested more than {MAX_DEPTH} deep; give it flatter");
+        return Err(text(ErrorCode::InvalidArgument, message));
+    }
     match not_finite(value, &written) {
         Some(found) => Err(text(
             ErrorCode::InvalidArgument,
@@ -49,6 +53,28 @@ pub(crate) fn to_json(what: &str, value: &impl Serialize) -> Result<String> {
         )),
         None => Ok(written),
     }
+}
+
+/// Levels of lists and objects around a value, as the engine and clients of every language hold them.
+const MAX_DEPTH: usize = 500;
+
+/// Whether a compact JSON text nests deeper.
+fn nests_too_deep(text: &str) -> bool {
+    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' if in_string => in_string = false,
+            _ if in_string || byte.is_ascii_whitespace() => {}
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ if depth > MAX_DEPTH => return true,
+            b'[' | b'{' => depth += 1,
+            b'"' => in_string = true,
+            _ => {}
+        }
+    }
+    false
 }
 
 impl From<Error> for String {
@@ -94,6 +120,10 @@ mod tests {
         assert_eq!(to_json("it", &[1, 2]).as_deref(), Ok("[1,2]"));
         let error = to_json("the body", &BTreeMap::from([([1], 2)])).unwrap_err();
         assert!(error.starts_with("[invalid-argument] the body cannot be JSON:"));
+        let nested = (0..=MAX_DEPTH).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+        assert!(to_json("the body", &nested[0]).is_ok());
+        let error = to_json("the body", &nested).unwrap_err();
+        assert!(error.contains("nested more than 500 deep"), "{error}");
         let error = to_json("the body", &BTreeMap::from([("a", f64::NAN)])).unwrap_err();
         assert!(error.starts_with("[invalid-argument] the body at a is the number NaN;"));
     }

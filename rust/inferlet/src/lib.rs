@@ -26,6 +26,7 @@
 // `inferlet::…` names this crate inside itself, so that what the macros write compiles here too.
 extern crate self as inferlet;
 
+mod absent;
 pub mod adapter;
 pub mod args;
 #[doc(hidden)]

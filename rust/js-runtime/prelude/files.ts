@@ -57,9 +57,19 @@ const FLAGS: Readonly<Record<string, string>> = {
 /** Bytes that `readFile` reads at once. */
 const PART_BYTES = 1 << 20;
 
-const NO_FILES =
-  'a program has no files of the machine but in folders given by `pie run --mount DIR=/data`; it keeps its own below /scratch, and ' +
-  'gets others by its input or from its client (session.receiveFile)';
+const NO_FILES = 'a program has no files of the machine but in folders given by `pie run --mount DIR=/data`; it ';
+const OWN_FILES = 'keeps its own below /scratch, and ';
+const OTHER_FILES = 'gets others by its input or from its client (session.receiveFile)';
+
+/** Whether a path is that of the program's own folder, or `/`, in which that folder would be. */
+function isOfScratch(path: string): boolean {
+  return /^\/+(scratch(\/|$)|$)/.test(path);
+}
+
+/** What to do where something is missing at a path elsewhere. */
+function elsewhere(): string {
+  return `${NO_FILES}${refusal()?.code === 'files-off' ? '' : OWN_FILES}${OTHER_FILES}`;
+}
 
 /** An error as Node throws them; where the engine refused something, `cause` says why. */
 class SystemError extends Error {
@@ -71,7 +81,7 @@ class SystemError extends Error {
     const [code, what] = CODES[name] ?? ['EIO', name];
     const place = path === undefined ? '' : ` '${path.length > 200 ? `${path.slice(0, 200)}...` : path}'`;
     const isElsewhere = code === 'ENOENT' && path !== undefined && !path.startsWith('/scratch');
-    const why = cause !== undefined ? `: ${cause.message}` : isElsewhere ? `: ${NO_FILES}` : '';
+    const why = cause !== undefined ? `: ${cause.message}` : isElsewhere ? `: ${elsewhere()}` : '';
     super(`${code}: ${what}, ${syscall}${place}${why}`, cause === undefined ? {} : { cause });
     this.name = 'Error';
     this.code = code;
@@ -84,7 +94,7 @@ class SystemError extends Error {
 function reason(name: string, path: string | undefined): InferletError | undefined {
   const why = refusal();
   if (why === undefined) return undefined;
-  if (why.code === 'files-off') return name === 'no-entry' && path?.startsWith('/scratch') ? why : undefined;
+  if (why.code === 'files-off') return name === 'no-entry' && path !== undefined && isOfScratch(path) ? why : undefined;
   if (why.code === 'files-stalled') return name === 'io' ? why : undefined;
   return name === 'quota' || name === 'insufficient-memory' || name === 'name-too-long' ? why : undefined;
 }

@@ -58,6 +58,11 @@ def listed(path: str) -> list[str]:
     return sorted(os.listdir(path))
 
 
+def make(path: str) -> None:
+    """Makes a folder and those above it."""
+    os.makedirs(path, exist_ok=True)
+
+
 def reach(paths: list[str]) -> list[list[str | None]]:
     """What stops a program from reading, writing and making each of these paths."""
     tries: tuple[Callable[[str], object], ...] = (read, lambda path: write(path, "mine"), os.mkdir)
@@ -93,6 +98,7 @@ TASKS: dict[str, Callable[..., Any]] = {
     "write": write,
     "read": read,
     "list": listed,
+    "make": make,
     "reach": reach,
     "fill": fill,
     "many": many,

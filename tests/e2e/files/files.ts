@@ -13,7 +13,7 @@ interface Input {
   n: number;
 }
 
-const tasks = { scenario, write, read, list, reach, fill, many, uncaught };
+const tasks = { scenario, write, read, list, make, reach, fill, many, uncaught };
 
 export async function main(input: Input): Promise<unknown> {
   return await tasks[input.do](input);
@@ -60,6 +60,10 @@ async function read({ path }: Input): Promise<string> {
 
 async function list({ path }: Input): Promise<string[]> {
   return await readdir(path);
+}
+
+async function make({ path }: Input): Promise<void> {
+  await mkdir(path, { recursive: true });
 }
 
 async function reach({ paths }: Input): Promise<unknown> {

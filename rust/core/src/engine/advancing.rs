@@ -268,7 +268,7 @@ impl Engine {
             PassKind::Forward { .. } => true,
             PassKind::Step(generator) => {
                 let generator = self.owned.generators.get(generator.0);
-                let is_used = generator.map(|it| !it.retired && !it.dropped);
+                let is_used = generator.map(|it| it.retired.is_none() && !it.dropped);
                 let faults = &mut self.totals.faults;
                 faults.expect(is_used.is_some(), "a step has no generator");
                 finish.is_none() && is_used == Some(true)

@@ -279,7 +279,7 @@ impl Engine {
                     .owned
                     .generators
                     .get(generator.0)
-                    .is_none_or(|state| state.retired || state.context.0 != id)
+                    .is_none_or(|state| state.retired.is_some() || state.context.0 != id)
             {
                 return Err(format!(
                     "{:?} names {generator:?}, which is not its own",

@@ -6,6 +6,7 @@ use super::Engine;
 use super::requests::RequestState;
 use crate::context::{Context, Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
+use crate::generation::Retirement;
 use crate::ids::{ContextId, ProcessId};
 use crate::kv::Lane;
 
@@ -65,7 +66,7 @@ impl Engine {
         }
         self.undo_collection(context);
         if let Some(generator) = generator {
-            self.retire(generator);
+            self.retire(generator, Retirement::Release);
         }
         self.bury(context);
     }

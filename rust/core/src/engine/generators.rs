@@ -3,7 +3,8 @@
 use super::Engine;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{
-    DraftEvent, Drafting, FinishReason, Generator, GeneratorOptions, OwnSeed, StepState, StopSet,
+    DraftEvent, Drafting, FinishReason, Generator, GeneratorOptions, OwnSeed, Retirement, StepState,
+    StopSet,
 };
 use crate::ids::{ContextId, GeneratorId};
 
@@ -57,7 +58,7 @@ impl Engine {
             owner.n_draft_generators += usize::from(drafts);
         }
         if let Some(older) = older {
-            self.retire(older);
+            self.retire(older, Retirement::Newer);
         }
         Ok(id)
     }
@@ -290,9 +291,9 @@ impl Engine {
     }
 
     /// The generator cannot be used any more.
-    pub(super) fn retire(&mut self, generator: GeneratorId) {
+    pub(super) fn retire(&mut self, generator: GeneratorId, by: Retirement) {
         if let Some(state) = self.owned.generators.get_mut(generator.0) {
-            state.retire();
+            state.retire(by);
             self.waiting.hold.forget(state.context);
         }
         self.tell_drafter(generator, DraftEvent::Ended);

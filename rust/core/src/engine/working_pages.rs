@@ -7,6 +7,7 @@ use super::Engine;
 use super::requests::never_fits;
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};
+use crate::generation::Retirement;
 use crate::ids::ContextId;
 
 /// Pages of a context.
@@ -169,7 +170,7 @@ impl Engine {
         state.pending.truncate(n_left);
         state.drop_last(&mut self.device.store, n - n_pending);
         if let Some(generator) = generator {
-            self.retire(generator);
+            self.retire(generator, Retirement::Truncation);
         }
         Ok(())
     }

@@ -25,6 +25,36 @@ pub(crate) enum StepState {
     Undone,
 }
 
+/// What retired a generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retirement {
+    /// A newer generator of its context.
+    Newer,
+    /// A truncation of its context, or the release of pages of it.
+    Truncation,
+    /// The release of its context.
+    Release,
+}
+
+impl Retirement {
+    /// What it was, and what to do about it.
+    const fn told(self) -> &'static str {
+        match self {
+            Self::Newer => {
+                "by a newer one on its context; use the newest, or make another one. To generate several at once, fork \
+                 the context for each of them"
+            }
+            Self::Truncation => {
+                "by a truncation of its context; make another one, which goes on from what is left"
+            }
+            Self::Release => {
+                "by the release of its context; make another one on a context that is kept. Where the end of a block \
+                 released the context (`using`, `with`, in Rust its scope), await the result before that end"
+            }
+        }
+    }
+}
+
 /// A generator. It belongs to a context, and draws with one method and one seed.
 #[derive(Debug)]
 pub(crate) struct Generator {
@@ -52,7 +82,7 @@ pub(crate) struct Generator {
     pub(crate) step: StepOptions,
     /// The last step drew nothing, at the wish of the program, which has not said what follows.
     lacks_tokens: bool,
-    pub(crate) retired: bool,
+    pub(crate) retired: Option<Retirement>,
     /// The program dropped it. It ends when its pass is over.
     pub(crate) dropped: bool,
     /// Its context follows that of another model.
@@ -110,7 +140,7 @@ impl Generator {
             state: StepState::Closed,
             step: StepOptions::default(),
             lacks_tokens: false,
-            retired: false,
+            retired: None,
             dropped: false,
             drafts: false,
             habit: AheadHabit::default(),
@@ -144,14 +174,14 @@ impl Generator {
     }
 
     /// It can no longer be used. One that had reached its cap has ended.
-    pub(crate) fn retire(&mut self) {
+    pub(crate) fn retire(&mut self, by: Retirement) {
         self.finish = self.end(0, u32::MAX);
-        self.retired = true;
+        self.retired = Some(by);
     }
 
     /// Why it ended, as the program sees it: a generator that had not ended when it was retired is closed.
     pub(crate) fn finish_reason(&self, length: u32, max_context: u32) -> Option<FinishReason> {
-        if self.retired {
+        if self.retired.is_some() {
             self.finish.or(Some(FinishReason::Closed))
         } else {
             self.end(length, max_context)
@@ -264,20 +294,20 @@ impl Generator {
 
     /// Whether its next token may be computed before its program asks.
     pub(crate) const fn runs_ahead(&self) -> bool {
-        !self.habit.rests() && !self.retired && !self.dropped
+        !self.habit.rests() && self.retired.is_none() && !self.dropped
     }
 
     /// Whether a program may use it. One that had ended before it was retired just stays at its end.
     pub(crate) fn check_usable(&self) -> Result<()> {
-        if self.retired && self.finish.is_none() {
+        if let Some(by) = self.retired
+            && self.finish.is_none()
+        {
             return Err(Error::new(
                 ErrorCode::GeneratorRetired,
                 format!(
-                    "this generator was retired after {} tokens, by a newer one, a truncation or the release of its \
-                     context; use the newest generator of the context or make another one. To generate several at \
-                     once, fork the context for each of them. Where the end of a block released the context \
-                     (`using`, `with`, in Rust its scope), await the result before that end",
-                    self.n_accepted
+                    "this generator was retired after {} tokens, {}",
+                    self.n_accepted,
+                    by.told()
                 ),
             ));
         }

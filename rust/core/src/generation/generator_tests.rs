@@ -99,22 +99,21 @@ fn caps_stops_and_room_end_it() {
 #[test]
 fn a_retired_one_is_closed_unless_it_had_ended() {
     let mut retired = generator();
-    retired.retire();
-    assert_eq!(
-        retired.open(5, ROOM).unwrap_err().code,
-        ErrorCode::GeneratorRetired
-    );
+    retired.retire(Retirement::Release);
+    let error = retired.open(5, ROOM).unwrap_err();
+    assert_eq!(error.code, ErrorCode::GeneratorRetired);
+    assert!(error.message.contains("by the release of its context"));
     assert_eq!(retired.finish_reason(5, ROOM), Some(FinishReason::Closed));
     let mut ended = generator();
     ended.fold(1, Some(FinishReason::Stop), true);
-    ended.retire();
+    ended.retire(Retirement::Newer);
     assert_eq!(ended.open(5, ROOM), Ok(None));
     assert_eq!(ended.finish_reason(5, ROOM), Some(FinishReason::Stop));
     // Its cap was set when it had accepted as many tokens already.
     let mut capped = generator();
     capped.fold(2, None, true);
     capped.max_tokens = Some(2);
-    capped.retire();
+    capped.retire(Retirement::Truncation);
     assert_eq!(capped.open(7, ROOM), Ok(None));
     assert_eq!(capped.finish_reason(7, ROOM), Some(FinishReason::Length));
 }

@@ -18,7 +18,7 @@ mod wanted;
 
 pub(crate) use drafting::{Drafter, Drafts};
 pub(crate) use fold::{Drawn, fold};
-pub(crate) use generator::{Generator, Mark, StepState, probe_bytes};
+pub(crate) use generator::{Generator, Mark, Retirement, StepState, probe_bytes};
 pub use options::{Drafting, FinishReason, GeneratorOptions, Output, Speculation};
 pub(crate) use own_seed::OwnSeed;
 pub(crate) use seeds::{Seeds, forked, saved};

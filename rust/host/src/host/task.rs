@@ -17,6 +17,7 @@ use crate::http_in::answered_nothing;
 use crate::interface::bindings::ProgramPre;
 use crate::interface::bindings::exports::pie::inferlet::run;
 use crate::interface::linkers::Prepared;
+use crate::json_depth::{MAX_DEPTH, nests_too_deep};
 use crate::process::handles::HandleTable;
 use crate::process::queue::EventQueue;
 use crate::process::record::ProcessRecord;
@@ -324,6 +325,12 @@ fn too_long_to_check(limit: Duration) -> Error {
 
 fn checked_json(value: String) -> Result<String, Error> {
     match serde_json::from_str::<IgnoredAny>(&value) {
+        Ok(_) if nests_too_deep(&value) => Err(Error::new(
+            ErrorCode::InvalidOutput,
+            format!(
+                "the program returned a value that is nested more than {MAX_DEPTH} deep; return it flatter, or as a text"
+            ),
+        )),
         Ok(_) => Ok(value),
         Err(error) => Err(Error::new(
             ErrorCode::InvalidOutput,

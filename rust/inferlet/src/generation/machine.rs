@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::io::Write;
 use std::rc::Rc;
 
 use super::steering::Steering;
@@ -14,6 +15,11 @@ use crate::output::Slots;
 use crate::sample::Seeded;
 use crate::shared::Shared;
 use crate::{ErrorCode, Model, Result, errors};
+
+thread_local! {
+    /// Whether the program was told of a generation that it collects twice.
+    static IS_COLLECTED_TOLD: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A generator of the engine with the context that it works on, which lives as long. Dropped in this order.
 pub(super) struct Machine {
@@ -31,6 +37,8 @@ pub(super) struct Machine {
     open: Cell<OpenStep>,
     /// The schema under which the last `collect_json` ran.
     pub(super) document: RefCell<Option<String>>,
+    /// Whether a collector or a stream of texts was asked for.
+    is_collected: Cell<bool>,
 }
 
 /// The step that was opened last.
@@ -79,6 +87,7 @@ impl Machine {
             n_every_step: Cell::new(0),
             open: Cell::new(OpenStep::new(None)),
             document: RefCell::default(),
+            is_collected: Cell::new(false),
         }
     }
 
@@ -87,6 +96,25 @@ impl Machine {
         self.context.keeper.meet()?;
         self.keeper.meet()?;
         self.made.as_ref().map_err(Clone::clone)
+    }
+
+    /// Tells, once, of a collector that comes when another one has given all that there is.
+    pub(super) fn note_collected(&self, call: &str) {
+        if !self.is_collected.replace(true) {
+            return;
+        }
+        let made = self.made.as_ref().ok();
+        let reason = made.and_then(|made| made.finish_reason().ok().flatten());
+        // One that was retired is an error of the collector itself.
+        let has_ended = reason.is_some_and(|reason| !matches!(reason, raw::FinishReason::Closed));
+        if has_ended && !IS_COLLECTED_TOLD.replace(true) {
+            // Where stderr is closed there is nobody to tell.
+            let _ = writeln!(
+                std::io::stderr(),
+                "warning: the generation has ended and was collected already, so that {call} gives nothing; keep what \
+                 the first call gave, or begin another generation by ctx.generate(...)"
+            );
+        }
     }
 
     /// The answer of a call that has no `Result`; the default where it fails, with the error kept.

@@ -229,6 +229,7 @@ impl Generator {
     /// The text that is left to generate, in pieces as they come. All of them together are what
     /// [`Generator::collect_text`] returns. The methods of [`StreamExt`](crate::StreamExt) fit it.
     pub fn texts(&self) -> TextStream {
+        self.machine.note_collected("texts()");
         TextStream::new(Rc::clone(&self.machine))
     }
 
@@ -256,7 +257,10 @@ impl Generator {
     /// As [`Generator::next`]; `context-busy`, `out-of-pages`, `driver-failed`.
     pub fn collect_text(&self) -> impl Future<Output = Result<String>> + use<> {
         let machine = Rc::clone(&self.machine);
-        async move { collect_text(&machine, None).await }
+        async move {
+            machine.note_collected("collect_text()");
+            collect_text(&machine, None).await
+        }
     }
 
     /// Runs to the end under the JSON Schema of `T`, beside what constrains it already; the value of the document.
@@ -308,6 +312,7 @@ impl Generator {
     pub fn collect_tokens(&self) -> impl Future<Output = Result<Vec<u32>>> + use<> {
         let machine = Rc::clone(&self.machine);
         async move {
+            machine.note_collected("collect_tokens()");
             if machine.steering.borrow().is_asked() {
                 return Ok(collect(&machine).await?.0);
             }

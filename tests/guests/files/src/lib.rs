@@ -15,6 +15,7 @@ enum Input {
     Write { path: String, text: String },
     Read { path: String },
     List { path: String },
+    Make { path: String },
     Reach { paths: Vec<String> },
     Fill { path: String, size: usize },
     Many { path: String, n: usize },
@@ -35,6 +36,7 @@ fn done(input: Input) -> io::Result<Value> {
         Input::Write { path, text } => json!(fs::write(path, text)?),
         Input::Read { path } => json!(fs::read_to_string(path)?),
         Input::List { path } => json!(names(&path)?),
+        Input::Make { path } => json!(fs::create_dir_all(path)?),
         Input::Reach { paths } => paths.iter().map(|path| reach(path)).collect(),
         Input::Fill { path, size } => {
             let stopped = failure(fs::write(&path, vec![b'x'; size]));

@@ -35,6 +35,11 @@ enum Mistake {
     Panic {
         index: usize,
     },
+    /// What programs do not have.
+    Thread,
+    Socket,
+    Process,
+    File,
     /// An end by the system, which tells no more than that it failed.
     Exit {
         status: i32,
@@ -98,6 +103,10 @@ async fn main(mistake: Mistake) -> Result<Answer> {
             generator.collect_tokens().await?;
         }
         Mistake::Panic { index } => println!("{}", [0, 1, 2][index]),
+        Mistake::Thread => drop(std::thread::spawn(|| ())),
+        Mistake::Socket => drop(std::net::TcpStream::connect("127.0.0.1:80").map_err(told)?),
+        Mistake::Process => drop(std::process::Command::new("ls").spawn().map_err(told)?),
+        Mistake::File => drop(std::fs::read("/etc/passwd").map_err(told)?),
         Mistake::Exit { status } => std::process::exit(status),
         Mistake::Deadlock => std::future::pending().await,
         Mistake::Recursion { depth } => {
@@ -114,6 +123,10 @@ async fn main(mistake: Mistake) -> Result<Answer> {
         }
     }
     Ok(Answer::Pairs(HashMap::new()))
+}
+
+fn told(error: std::io::Error) -> String {
+    error.to_string()
 }
 
 /// Uses a frame of the stack for each level.
