@@ -129,7 +129,7 @@ def test_what_is_left_out_of_a_sampler(sampler, raw):
 def test_a_number_that_alone_is_given_to_top_k_is_told_of_once(monkeypatch, capsys):
     monkeypatch.setattr(samplers, "told", set())
     for meant in (
-        lambda: Sampler.top_k(),
+        Sampler.top_k,
         lambda: Sampler.top_k(1),
         lambda: Sampler.top_k(2.0),
         lambda: Sampler.top_k(2, 40),

@@ -89,7 +89,7 @@ def nested(n_levels, inner, key=None):
 def test_values_nest_as_deep_as_clients_can_hold(key, inner):
     value = nested(500, inner, key)
     assert json.loads(_json.dumps(value, "answer", "invalid-output")) == value
-    with pytest.raises(InferletError, match="^answer is nested more than 500 deep; give it flatter$") as caught:
+    with pytest.raises(InferletError, match=r"^answer is nested more than 500 deep; give it flatter$") as caught:
         _json.dumps(nested(501, inner, key), "answer", "invalid-output")
     assert caught.value.code == "invalid-output"
 

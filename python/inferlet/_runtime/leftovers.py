@@ -261,28 +261,12 @@ def forget() -> None:
         _wait.lost_errors = []
     if _wait.lost_errors:
         _wait.lost_errors.clear()
-    if _never_awaited:
-        _never_awaited.clear()
-    if _told_before_sleep:
-        _told_before_sleep.clear()
-    if _wait.told_blocks:
-        _wait.told_blocks.clear()
-    if context.told:
-        context.told.clear()
-    if output.told_kinds:
-        output.told_kinds.clear()
-    if generation.told_collected:
-        generation.told_collected.clear()
-    if sampler.told:
-        sampler.told.clear()
-    if runtime.awaited:
-        runtime.awaited.clear()
     if _absent.found_nothing:
         _absent.forget()
-    if _unfinished:
-        _unfinished.clear()
-    if _calls:
-        _calls.clear()
+    notes = (_never_awaited, _told_before_sleep, _wait.told_blocks, context.told, output.told_kinds)
+    for noted in (*notes, generation.told_collected, sampler.told, runtime.awaited, _unfinished, _calls):
+        if noted:
+            noted.clear()
 
 
 def check() -> None:

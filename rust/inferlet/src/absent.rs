@@ -68,8 +68,8 @@ fn explained_by(text: String, refusal: impl FnOnce() -> Option<String>) -> Strin
 fn hint_by(text: &str, refusal: impl FnOnce() -> Option<String>) -> Option<String> {
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if says(MISSING) {
-        let off = refusal()
-            .filter(|refused| errors::error_code(refused) == Some(ErrorCode::FilesOff));
+        let off =
+            refusal().filter(|refused| errors::error_code(refused) == Some(ErrorCode::FilesOff));
         return Some(off.unwrap_or_else(|| NO_FILES.to_owned()));
     }
     let (_, instead) = ABSENT.iter().find(|(words, _)| says(words))?;
@@ -92,7 +92,10 @@ mod tests {
                 "operation not supported on this platform",
                 "`inferlet::runtime::spawn`",
             ),
-            ("No such file or directory (os error 44)", "--mount DIR=/data"),
+            (
+                "No such file or directory (os error 44)",
+                "--mount DIR=/data",
+            ),
             (
                 "failed to spawn thread: Os { code: 58, kind: Unsupported, message: \"Not supported\" }",
                 "one thread",

@@ -120,7 +120,8 @@ mod tests {
         assert_eq!(to_json("it", &[1, 2]).as_deref(), Ok("[1,2]"));
         let error = to_json("the body", &BTreeMap::from([([1], 2)])).unwrap_err();
         assert!(error.starts_with("[invalid-argument] the body cannot be JSON:"));
-        let nested = (0..=MAX_DEPTH).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+        let nested =
+            (0..=MAX_DEPTH).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
         assert!(to_json("the body", &nested[0]).is_ok());
         let error = to_json("the body", &nested).unwrap_err();
         assert!(error.contains("nested more than 500 deep"), "{error}");

@@ -3,8 +3,8 @@
 use super::Engine;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{
-    DraftEvent, Drafting, FinishReason, Generator, GeneratorOptions, OwnSeed, Retirement, StepState,
-    StopSet,
+    DraftEvent, Drafting, FinishReason, Generator, GeneratorOptions, OwnSeed, Retirement,
+    StepState, StopSet,
 };
 use crate::ids::{ContextId, GeneratorId};
 
