@@ -79,7 +79,7 @@ _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 
 def _is_too_deep(text: str) -> bool:
-    """Whether a compact JSON text nests deeper than it may; texts with too few brackets, which are most, are not read."""
+    """Whether a compact JSON text nests deeper than it may; texts with too few brackets, as most have, are not read."""
     if len(text) <= 2 * _MAX_DEPTH or text.count("[") + text.count("{") <= _MAX_DEPTH:
         return False
     # An empty list or dict is as deep as a number in its place.

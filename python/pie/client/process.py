@@ -76,8 +76,8 @@ class Process:
     def events(self) -> Events:
         """The events that were not read yet, in order; what is not read in time holds the program up, and nobody else.
 
-        PieError `connection-failed` ends the loop when the connection breaks, `session-closed` after `detach`. While one
-        iterator waits, or another task loops over one, a second is the error `future-taken`: the first gets them all.
+        PieError `connection-failed` ends the loop when the connection breaks, `session-closed` after `detach`. While
+        one iterator waits, or another task loops over one, a second is the error `future-taken`: the first gets all.
         """
         self._readers.check()
         return Events(self._stream, self._readers)
