@@ -259,6 +259,21 @@ fn documents_of_a_schema_are_accepted_and_no_others() {
             vec!["[]", "[true]", "[1,true,true,true]"],
         ),
         (
+            json!({"type": "array", "prefixItems": [{"const": 1}], "items": {"type": "boolean"}, "maxItems": 2}),
+            vec!["[]", "[1]", "[1,true]"],
+            vec!["[true]", "[1,true,true]"],
+        ),
+        (
+            json!({"type": "array", "items": {"type": "boolean"}, "maxItems": 1}),
+            vec!["[]", "[true]"],
+            vec!["[true,true]"],
+        ),
+        (
+            json!({"type": "array", "items": {"type": "boolean"}, "maxItems": 0}),
+            vec!["[]"],
+            vec!["[true]"],
+        ),
+        (
             json!({"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}),
             vec!["[]", "[[],[[]]]"],
             vec!["[1]", "{}"],

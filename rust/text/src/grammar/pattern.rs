@@ -449,3 +449,20 @@ fn write_class(ranges: &[(char, char)], quoted: bool, text: &mut String) {
         _ => text.push_str(&format!("(?:{})", options.join("|"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: RS-130
+    #[test]
+    fn what_a_pattern_takes_counts_each_of_its_spellings() {
+        let pattern = Pattern::whole(&"ab".repeat(500)).unwrap();
+        let compiled = 2 * pattern.regex.memory_usage();
+        assert_eq!(
+            pattern.n_bytes(),
+            compiled + pattern.plain.len() + pattern.quoted.len()
+        );
+        assert!(pattern.plain.len() >= 1000 && pattern.quoted.len() >= 1000);
+    }
+}

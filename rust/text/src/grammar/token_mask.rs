@@ -151,3 +151,17 @@ impl TokenMask {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: RS-138
+    #[test]
+    fn masks_are_equal_where_their_words_and_their_tokens_are() {
+        let mask = |word, n_tokens| TokenMask::new(vec![word], n_tokens);
+        assert_eq!(mask(5, 8), mask(5, 8));
+        assert_ne!(mask(5, 8), mask(4, 8));
+        assert_ne!(mask(5, 8), mask(5, 9));
+    }
+}
