@@ -105,6 +105,11 @@ fn documents_of_a_schema_are_accepted_and_no_others() {
             vec!["-4", "12", "1.5", "03"],
         ),
         (
+            json!({"type": "integer", "minimum": -3, "maximum": 0}),
+            vec!["-3", "-1", "0"],
+            vec!["-0", "-4", "1"],
+        ),
+        (
             json!({"type": "string", "pattern": "^a+$", "maxLength": 3}),
             vec![r#""a""#, r#""aaa""#],
             vec![r#""""#, r#""aaaa""#, r#""b""#],
