@@ -21,6 +21,7 @@ _names: dict[str, tuple[str, Callable[[], Sequence[str]]]] = {}
 _MAX_COMPARED = 100
 """More names are not compared: a user may have thousands."""
 _MAX_LISTED = 8
+_KEPT = 'those of an engine that has ended, as of an earlier `pie run`, are kept where snapshots.durability = "disk"'
 
 
 def note(call: str, name: str, names: Callable[[], Sequence[str]] | None = None) -> None:
@@ -51,7 +52,8 @@ def there_are(call: str) -> str:
         return ""  # the program fails already, by an error of its own
     things = "adapters" if call.startswith("Adapter.") else "snapshots"
     if not found:
-        return f". This user has no {things} of this model"
+        kept = "" if things == "adapters" else f"; {_KEPT}"
+        return f". This user has no {things} of this model{kept}"
     near = difflib.get_close_matches(name, found[:_MAX_COMPARED], 1) if len(name) <= _MAX_SHOWN_CHARS else []
     meant = f"; did you mean {json.dumps(near[0], ensure_ascii=False)}?" if near else "."
     shown = ", ".join(json.dumps(one, ensure_ascii=False) for one in found[:_MAX_LISTED])

@@ -75,6 +75,7 @@ def dumps(value: object, what: str, code: ErrorCode) -> str:
 
 _TOO_DEEP = f"nested more than {_MAX_DEPTH} deep"
 _FLATTER = "give it flatter"
+_TOO_LONG = "a number of more than 4300 digits, which Python does not write"
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 
@@ -121,6 +122,8 @@ def _remedy(reason: str) -> str:
     """What to do about a value that is not JSON, by why it is none."""
     if reason == _TOO_DEEP:
         return _FLATTER
+    if reason == _TOO_LONG:
+        return "give it as a text, as by hex()"
     return next((remedy for kind, remedy in _REMEDIES.items() if reason == f"of type {kind}"), _PLAIN_VALUES)
 
 
@@ -160,7 +163,12 @@ def _faults(value: object, path: str, above: tuple[int, ...]) -> Iterator[tuple[
             return
         if len(above) < _MAX_SEARCHED:
             yield from _faults_within(value, path, (*above, id(value)))
-    elif value is not None and not isinstance(value, int):
+    elif isinstance(value, int):
+        try:
+            str(value)
+        except ValueError:
+            yield path, _TOO_LONG
+    elif value is not None:
         yield from _faults_of_object(value, path, above)
 
 

@@ -8,7 +8,7 @@ error `invalid-argument`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from wit_world.imports import masks as _masks
 
@@ -20,6 +20,8 @@ __all__ = ["allowed", "allowing", "causal", "from_bools", "intersection", "pack"
 
 def from_bools(allowed: Iterable[object]) -> list[int]:
     """The shortest mask of a row of truth values, one an element; what is true is allowed."""
+    if isinstance(allowed, str | bytes | Mapping) or not isinstance(allowed, Iterable):
+        _arguments.refuse("allowed", allowed, "a list of truth values")
     digits = ["1" if one else "0" for one in allowed]
     packed = int("".join(reversed(digits)) or "0", 2).to_bytes(-(-len(digits) // 8), "little")
     return unpack(packed, len(digits))

@@ -15,6 +15,14 @@ test('[JS-148..152] adapters are made, copied, saved, loaded and changed', () =>
   assert.deepEqual(host.calls.splice(0), [['adapterCreate', 'mine'], ['shape', 8, 16]]);
   Adapter.create(model, 'wide', { rank: 64, alpha: 0.5 });
   assert.deepEqual(host.calls.splice(0).at(-1), ['shape', 64, 0.5]);
+  for (const [given, message] of [
+    [4, 'the options of Adapter.create() must be an object, not 4'],
+    [null, 'the options of Adapter.create() must be an object, not null'],
+    [{ Rank: 4 }, "Adapter.create() has no option 'Rank'; did you mean 'rank'?"],
+  ]) {
+    assert.throws(() => Adapter.create(model, 'wrong', given), { code: 'invalid-argument', message });
+  }
+  assert.deepEqual(host.calls, []);
   assert.equal(Adapter.open(model, 'absent'), undefined);
   assert.ok(Adapter.open(model, 'kept') instanceof Adapter);
   assert.deepEqual(Adapter.names(model), ['kept']);
@@ -24,6 +32,9 @@ test('[JS-148..152] adapters are made, copied, saved, loaded and changed', () =>
   fork.load('/scratch/folder');
   fork.change([{ seed: -3, factor: 0.5 }, { seed: 2n ** 63n - 1n, factor: -1 }]);
   fork.change([], 0.25);
+  for (const given of [{ seed: 1, factor: 0.5 }, 'ab', undefined]) {
+    assert.throws(() => fork.change(given, 1), { code: 'invalid-argument', message: /^changes must be a list of \{ seed, factor \}, not / });
+  }
   assert.deepEqual(host.calls, [
     ['adapter.fork', 'theirs'],
     ['adapter.save', 'folder'],
@@ -63,7 +74,10 @@ test('what open found nothing of is kept, and told where the option of that name
   noteNothingFound('Context.open', 'nots', () => ['b', 'notes']);
   assert.equal(namesThereAre('Context.open(model, "nots")'), '; did you mean "notes"? The snapshots of this user are "b", "notes"');
   noteNothingFound('Context.open', 'nots', () => []);
-  assert.equal(namesThereAre('Context.open(model, "nots")'), '. This user has no snapshots of this model');
+  assert.equal(
+    namesThereAre('Context.open(model, "nots")'),
+    '. This user has no snapshots of this model; those of an engine that has ended, as of an earlier `pie run`, are kept where snapshots.durability = "disk"',
+  );
   // The last eight are kept, each once, and as much of a name as tells which it is.
   for (const n of [1, 2, 3, 4, 5, 6, 7, 8, 9, 5]) noteNothingFound('Context.open', `absent${n}`, () => []);
   assert.deepEqual(foundNothing, [2, 3, 4, 6, 7, 8, 9, 5].map((n) => `Context.open(model, "absent${n}")`));

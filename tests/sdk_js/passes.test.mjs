@@ -175,6 +175,9 @@ test('[JS-084..085] masks are what the engine makes of them', () => {
   assert.deepEqual(brle.toBools([1, 1], 4), [true, false, true, false]);
   assert.deepEqual(brle.unpack(new Uint8Array([7]), 5), ids(4));
   assert.deepEqual(brle.fromBools([true, 0, 'yes']), ids(2));
+  for (const given of [{ 104: true }, new Map([[1, true]]), 'abc', 5, undefined]) {
+    assert.throws(() => brle.fromBools(given), { code: 'invalid-argument', message: /^allowed must be a list of truth values, not / });
+  }
   assert.deepEqual(brle.window(0, 3, 2, 1), [ids(5)]);
   assert.deepEqual(brle.causal(0, 3), [ids(6)]);
   assert.deepEqual(host.calls, [

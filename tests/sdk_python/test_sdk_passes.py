@@ -249,6 +249,9 @@ def test_masks_of_booleans_are_packed_for_the_engine(monkeypatch):
     for row in ([], [True], [False, True] * 5, [True] * 8, iter([1, 0, "x"])):
         brle.from_bools(row)
     assert seen == [(b"", 0), (b"\x01", 1), (b"\xaa\x02", 10), (b"\xff", 8), (b"\x05", 3)]
+    for given in ("abc", {0: True}, 5):
+        with pytest.raises(ArgumentTypeError, match=r"allowed is .*; it must be a list of truth values"):
+            brle.from_bools(given)
     monkeypatch.setattr(brle._masks, "pack", lambda mask, length: b"\xaa\x02")
     assert brle.to_bools([1, 1], 10) == [False, True] * 5
 

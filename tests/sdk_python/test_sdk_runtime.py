@@ -739,7 +739,11 @@ def test_none_that_open_gave_is_told_of_with_its_call(leftover):
         (["b", "notes"], '; did you mean "notes"? The snapshots of this user are "b", "notes"'),
         (["b"], '. The snapshots of this user are "b"'),
         ([f"b{number}" for number in range(5000)], '"b7" and 4992 more'),
-        ([], ". This user has no snapshots of this model"),
+        (
+            [],
+            ". This user has no snapshots of this model; those of an engine that has ended, as of an earlier `pie run`, are kept"
+            ' where snapshots.durability = "disk"',
+        ),
     ],
 )
 def test_none_that_open_gave_is_told_of_with_the_names_that_there_are(leftover, names, end):

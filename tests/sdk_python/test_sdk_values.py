@@ -77,6 +77,15 @@ def test_what_is_not_json_is_refused_by_its_place(value, message):
     assert caught.value.message.startswith(message + "; JSON holds")
 
 
+def test_a_number_of_too_many_digits_is_refused_by_its_place():
+    with pytest.raises(InferletError) as caught:
+        _json.dumps({"n": [1, -(10**5000)]}, "answer", "invalid-output")
+    assert (
+        caught.value.message
+        == "answer.n[1] is a number of more than 4300 digits, which Python does not write; give it as a text, as by hex()"
+    )
+
+
 def nested(n_levels, inner, key=None):
     """A value with so many lists around it, or dicts with a key."""
     for _ in range(n_levels):

@@ -20,6 +20,7 @@ const names = new Map<string, { readonly name: string; readonly thereAre: () => 
 /** More names are not compared: a user may have thousands. */
 const MAX_COMPARED = 100;
 const MAX_LISTED = 8;
+const KEPT = 'those of an engine that has ended, as of an earlier `pie run`, are kept where snapshots.durability = "disk"';
 
 let isTold = false;
 
@@ -52,7 +53,7 @@ export function namesThereAre(call: string): string {
     throw error;
   }
   const things = call.startsWith('Adapter.') ? 'adapters' : 'snapshots';
-  if (found.length === 0) return `. This user has no ${things} of this model`;
+  if (found.length === 0) return `. This user has no ${things} of this model${things === 'snapshots' ? `; ${KEPT}` : ''}`;
   const near = nearest(noted.name, found.slice(0, MAX_COMPARED));
   const meant = near === undefined ? '.' : `; did you mean ${JSON.stringify(near)}?`;
   const more = found.length > MAX_LISTED ? ` and ${found.length - MAX_LISTED} more` : '';

@@ -2,7 +2,7 @@
 
 import * as host from 'pie:host';
 import { noteNothingFound } from './absent.js';
-import { show, toCount, toNumber, toText, toZoSeed, type Seed } from './arguments.js';
+import { checkOptions, isIterable, show, toCount, toNumber, toText, toZoSeed, type Seed } from './arguments.js';
 import { InferletError, wrongType } from './errors.js';
 import { refuseInJson } from './json.js';
 import { modelHandle, type Model } from './model.js';
@@ -60,6 +60,7 @@ export class Adapter implements Disposable {
    * are too large; `unsupported` where the driver of the model has no adapters.
    */
   static create(model: Model, name: string, options: AdapterOptions = {}): Adapter {
+    checkOptions(options, ['rank', 'alpha'], 'Adapter.create()');
     const rank = toCount(options.rank ?? 8, 'rank');
     const alpha = toNumber(options.alpha ?? 16, 'alpha');
     return new Adapter(host.adapterCreate(modelHandle(model), toText(name, 'name'), rank, alpha));
@@ -114,7 +115,10 @@ export class Adapter implements Disposable {
    * weights would not be finite.
    */
   change(changes: AdapterChange[], sigma?: number): void {
-    const listed = changes.map(({ seed, factor }, index) => ({
+    if (!isIterable(changes) || typeof changes === 'string') {
+      throw wrongType(`changes must be a list of { seed, factor }, not ${show(changes)}`);
+    }
+    const listed = Array.from(changes, ({ seed, factor }, index) => ({
       seed: toZoSeed(seed, `changes[${index}].seed`),
       factor: toNumber(factor, `changes[${index}].factor`),
     }));

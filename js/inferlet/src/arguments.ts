@@ -185,7 +185,8 @@ function firstOf(values: Iterable<number>, n: number): number[] {
   return first;
 }
 
-function isIterable(value: unknown): value is Iterable<unknown> {
+/** @internal */
+export function isIterable(value: unknown): value is Iterable<unknown> {
   return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 

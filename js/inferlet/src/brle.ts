@@ -7,10 +7,14 @@
  */
 
 import * as host from 'pie:host';
-import { toBytes, toCount, toIndices, toMasks, toRuns, type Brle } from './arguments.js';
+import { isIterable, show, toBytes, toCount, toIndices, toMasks, toRuns, type Brle } from './arguments.js';
+import { wrongType } from './errors.js';
 
 /** The shortest form of the mask of truth values, one an element; what is true is allowed. */
 export function fromBools(allowed: Iterable<unknown>): Uint32Array {
+  if (!isIterable(allowed) || typeof allowed === 'string' || allowed instanceof Map) {
+    throw wrongType(`allowed must be a list of truth values, not ${show(allowed)}`);
+  }
   const values = Array.from(allowed);
   const elements = values.flatMap((value, index) => (value ? [index] : []));
   return host.allowing(Uint32Array.from(elements), values.length);

@@ -9,7 +9,7 @@ use crate::error_codes::ErrorCode;
 
 /// A mistake or a failure with a stable code, the same in every client: `connection-failed`, `unknown-program`,
 /// `limit-cpu` and so on. The message names the value, the limit and the remedy.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Error(Box<Parts>);
 
 /// What an error says, and as it travels.
@@ -87,4 +87,26 @@ impl fmt::Display for Error {
     }
 }
 
+// What a `main` that returns an error prints is this: it has to be in words.
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{self}")
+    }
+}
+
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_main_prints_of_an_error_is_its_code_and_message() {
+        let error = Error::new(ErrorCode::UnknownProgram, "there is no program");
+        assert_eq!(
+            format!("{error:?}"),
+            "[unknown-program] there is no program"
+        );
+        assert_eq!(format!("{error}"), format!("{error:?}"));
+    }
+}
