@@ -547,7 +547,7 @@ def test_a_document_becomes_a_value(engine, monkeypatch, case, finish):
         return text
 
     log = engine.log
-    monkeypatch.setattr(Generator, "collect_text", collect_text)
+    monkeypatch.setattr(Generator, "_collect_text", collect_text)
     monkeypatch.setattr(GrammarConstraint, "from_json_schema", classmethod(lambda cls, given, model: log.append(given) or Asked(log)))
     monkeypatch.setattr(GrammarConstraint, "json", classmethod(lambda cls, model: log.append(None) or Asked(log)))
     engine.raw.finish_reason = lambda: generation.FinishReason[finish]
