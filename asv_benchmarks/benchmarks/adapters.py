@@ -49,7 +49,7 @@ CASES = {"32 sequences, 8 adapters of rank 16": N_SEQS, "4 of 32 sequences with 
 
 ROW = Row(
     name="adapters",
-    title="A step of 32 sequences with adapters, on Qwen3-0.6B cut to 14 of its 28 layers and 2,048 of its 151,936 tokens",
+    title="A step of 32 sequences with adapters, on half of the layers of Qwen3-0.6B",
     driver="cpu, bfloat16, all cores",
     path="CpuDriver.run -> kernels",
     peer="the same sequences without adapters, in a driver that has none loaded",

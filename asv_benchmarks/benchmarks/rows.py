@@ -23,7 +23,7 @@ P20 = "top-k 50, 4 masks"
 
 ROW = Row(
     name="masked-row",
-    title="One row of 151,936 logits: four token masks ANDed, applied, and a token drawn; and what else is read of a row",
+    title="One row of 151,936 logits: four masks ANDed and applied, a token drawn, and other reads",
     driver="none",
     path="masks::intersection -> sample, and read_row, in Rust, on one core",
     peer="the masks as bits ANDed and applied (by xgrammar where it is installed), torch topk, softmax and multinomial, one thread",
