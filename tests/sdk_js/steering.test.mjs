@@ -346,6 +346,60 @@ test('[JS-051 JS-070] collectors run step by step where the program has a part',
   assert.ok(!namesOf(host.calls).includes('generator.collectTokens'));
 });
 
+const FILLING = {
+  append: (ctx) => ctx.append([5]),
+  appendText: (ctx) => ctx.appendText('no'),
+  user: (ctx) => ctx.user('Say no.'),
+  cue: (ctx) => ctx.cue(),
+  seal: (ctx) => ctx.seal(),
+  equip: (ctx) => ctx.equip([]),
+  answer: (ctx) => ctx.answer('clock', 5),
+};
+const isBusy = (error) => error instanceof InferletError && error.code === 'context-busy' && error.message.includes('while a generation runs to its end');
+/** What was filled into contexts. */
+const filled = () => namesOf(host.calls).filter((name) => ['fill', 'cue', 'seal', 'equip', 'answer', 'context.append', 'context.appendText'].includes(name));
+
+for (const [name, fill] of Object.entries(FILLING)) {
+  test(`[JS-070..071] while a collector runs that asks the program, ctx.${name} is refused`, async () => {
+    for (const how of ['collectTokens', 'collectText']) {
+      const ctx = new Context(model);
+      const constrain = { step: () => void fill(ctx) };
+      await assert.rejects(ctx.generate(Sampler.argmax(), { constrain })[how](), isBusy);
+      assert.deepEqual(filled(), []);
+    }
+    // Another task of the program is refused too, until the collector has ended or was given up.
+    const ctx = new Context(model);
+    const c = constraint();
+    const tokens = ctx.generate(Sampler.argmax(), { constrain: c }).collectTokens();
+    assert.throws(() => fill(ctx), isBusy);
+    assert.equal(await Promise.race([tokens, Promise.resolve('timer')]), 'timer');
+    fill(ctx);
+    assert.equal(filled().length, 1);
+    const collected = tokens.then((all) => [...all]);
+    assert.throws(() => fill(ctx), isBusy);
+    await answerAll([1], [2]);
+    assert.deepEqual(await collected, [1, 2]);
+    fill(ctx);
+    assert.equal(filled().length, 2);
+  });
+}
+
+test('[JS-070] a context that was released says so while a collector runs', async () => {
+  const ctx = new Context(model);
+  const tokens = ctx.generate(Sampler.argmax(), { constrain: constraint() }).collectTokens();
+  host.lengths.push(() => { throw host.engineError('context-released', 'the context was released'); });
+  assert.throws(() => ctx.append([5]), (error) => error.code === 'context-released');
+  await answerAll([1]);
+  assert.deepEqual(await tokens, ids(1));
+});
+
+test('[JS-078] what is filled in while a step of the program runs is for the next one', async () => {
+  const ctx = new Context(model);
+  const g = ctx.generate(Sampler.argmax(), { constrain: { step: () => void ctx.append([5]) } });
+  await step(g, [1]);
+  assert.deepEqual(filled(), ['context.append']);
+});
+
 test('[JS-071] the text of a collector is what the decoder shows of all tokens', async () => {
   host.events.push({ type: 'delta', value: 'so ' }, { type: 'delta', value: 'be it' }, { type: 'done', value: 'so be it' });
   const text = generate({ speculator: speculator() }).collectText();
