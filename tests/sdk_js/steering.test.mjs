@@ -98,7 +98,7 @@ test('[JS-051 JS-078 JS-124] a constraint that throws gives its step up, and is 
 });
 
 test('[JS-124] a mask that is none gives the step up', async () => {
-  for (const [mask, words] of [[7, 'step() must be a list of run lengths'], [[-1], 'step()[0] is -1'], [['1'], 'step()[0] must be a run length']]) {
+  for (const [mask, words] of [[7, 'step() must be a list of run lengths'], [[-1], 'step()[0] is -1'], [['1'], 'step()[0] must be a run length'], [new Set([5]), 'step() must be a mask']]) {
     const { value } = await generate({ constrain: constraint(mask) }).next();
     await assert.rejects(value.execute(), (error) => error.code === 'invalid-argument' && error.message.includes(words));
     assert.equal(host.waits.at(-1).lost, true);
@@ -175,7 +175,7 @@ test('[JS-059] a speculator and the engine cannot both propose', () => {
 
 test('[JS-052..057] options reach the engine', () => {
   const adapter = Adapter.create(model, 'kept');
-  generate({ logitMask: new Set([3, 1]), systemSpeculation: true, adapter, zoSeed: -5n, horizon: 40 });
+  generate({ logitMask: new Uint16Array([3, 1]), systemSpeculation: true, adapter, zoSeed: -5n, horizon: 40 });
   const [, , options] = host.calls.find(([name]) => name === 'generatorCreate');
   assert.deepEqual([options.logitMask, options.drafting], [ids(3, 1), { type: 'n-gram' }]);
   assert.deepEqual(host.calls.slice(-2), [['generator.setZoSeed', -5n], ['generator.setHorizon', 40]]);
@@ -219,6 +219,7 @@ test('[JS-052 JS-124] what has no end is not read to its end', () => {
   refused(() => generate({ logitMask: endless }), 'logitMask has more than 1048577 run lengths');
   refused(() => brle.shortest(endless, 4), 'mask has more than 5 run lengths');
   refused(() => brle.intersection([[1], new Uint32Array(6)], 4), 'masks[1] has more than 5 run lengths');
+  refused(() => brle.intersection([[1], new Set([2])], 4), 'masks[1] must be a mask: a list of run lengths');
   assert.deepEqual(host.calls.filter(([name]) => name !== 'contextCreate'), []);
 });
 
@@ -243,6 +244,8 @@ const REFUSED = [
   [{ systemSpeculation: 1 }, TypeError, 'systemSpeculation must be true or false, not 1'],
   [{ logitMask: 'any' }, TypeError, 'logitMask must be a list of run lengths'],
   [{ logitMask: [-1] }, InferletError, 'logitMask[0] is -1'],
+  [{ logitMask: new Set([5, 6]) }, TypeError, 'logitMask must be a mask: a list of run lengths, not an object of type Set; brle.allowing(tokens, length)'],
+  [{ logitMask: new Map([[5, 6]]) }, TypeError, 'logitMask must be a mask: a list of run lengths, not an object of type Map'],
   [{ adapter: 'kept' }, TypeError, 'adapter must be an Adapter'],
   [{ zoSeed: 0.5 }, InferletError, 'zoSeed is 0.5'],
   [{ horizon: -1 }, InferletError, 'horizon is -1; it is how many tokens the text is thought to become'],
