@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, Unpack, overload
+from typing import Any, Literal, NoReturn, ParamSpec, Unpack, overload
 
 from wit_world.imports import chat as _chat
 from wit_world.imports import context as _context
@@ -18,7 +18,7 @@ from wit_world.imports import tools as _tools
 from inferlet import _absent, _arguments
 from inferlet._error_codes import ErrorCode
 from inferlet._wait import resolve_or_block
-from inferlet.errors import InferletError, host
+from inferlet.errors import ArgumentTypeError, InferletError, host
 from inferlet.events import Decoder, Event, EventStream
 from inferlet.forward import Forward
 from inferlet.generation import GenerateOptions, Generator, TokenStream, check_options
@@ -369,6 +369,15 @@ class _Idle(AbstractContextManager[None]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._raw.end_idle()
+
+    def __aenter__(self) -> NoReturn:
+        # It is told here, and need not be told again.
+        self._is_entered = True
+        message = "a context is idle in a plain block, which waits for nothing: write `with ctx.idle():` in place of `async with`"
+        raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, message)
+
+    def __aexit__(self, *_: object) -> NoReturn:
+        raise AssertionError("no such block is entered")
 
     def __del__(self) -> None:
         if not self._is_entered:
