@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, NoReturn, ParamSpec, Unpack, overload
 
 from wit_world.imports import chat as _chat
 from wit_world.imports import context as _context
@@ -18,7 +18,7 @@ from wit_world.imports import tools as _tools
 from inferlet import _absent, _arguments
 from inferlet._error_codes import ErrorCode
 from inferlet._wait import resolve_or_block
-from inferlet.errors import InferletError, host
+from inferlet.errors import ArgumentTypeError, InferletError, host
 from inferlet.events import Decoder, Event, EventStream
 from inferlet.forward import Forward
 from inferlet.generation import GenerateOptions, Generator, TokenStream, check_options
@@ -29,7 +29,13 @@ from inferlet.tools import Tool, answer_text, call_id, schema_texts
 
 __all__ = ["Context", "Decoder", "Event", "EventStream", "TokenStream"]
 
+_P = ParamSpec("_P")
 _numbers = itertools.count(1)
+_COLLECTED = (
+    "the context cannot be appended to while a generation runs to its end; take or drop the result of the pass first. To "
+    "generate several at once, fork the context for each of them before the first one begins"
+)
+"""Why nothing is filled in while a collector runs, in the words of the engine."""
 told: set[str] = set()
 """The functions whose likely misuse was told of, each once."""
 
@@ -53,6 +59,8 @@ class Context:
         self._model = model
         self._name = f"context-{next(_numbers)}" if name is None else _arguments.text("name", name)
         self._has_own_label = name is not None
+        self._n_collectors = 0
+        """How many collectors run in which the program has a part."""
 
     @property
     def model(self) -> Model:
@@ -194,16 +202,14 @@ class Context:
         Each is a function under `inferlet.tools.tool`, or a schema as a dict or JSON text. Errors: `invalid-argument`,
         and `template-error` where the template has no place for tools.
         """
-        host(_tools.equip, self._raw, schema_texts(tools))
-        return self
+        return self._change(_tools.equip, self._raw, schema_texts(tools))
 
     def answer(self, name: str, value: object, *, id: str | None = None) -> Context:  # noqa: A002
         """Adds the answer of a tool, closing the turn that called it.
 
         `value` is a text, or anything that JSON can hold; `id` is that of the call, where the model gave one.
         """
-        host(_tools.answer, self._raw, _arguments.text("name", name), answer_text(value), call_id(id))
-        return self
+        return self._change(_tools.answer, self._raw, _arguments.text("name", name), answer_text(value), call_id(id))
 
     equip_tools = equip
 
@@ -213,23 +219,19 @@ class Context:
 
     def cue(self) -> Context:
         """Opens the assistant's turn, where the model starts speaking. A second cue does nothing."""
-        host(_chat.cue, self._raw)
-        return self
+        return self._change(_chat.cue, self._raw)
 
     def seal(self) -> Context:
         """Closes an open assistant turn; what the model itself wrote of the closing tokens is not written again."""
-        host(_chat.seal, self._raw)
-        return self
+        return self._change(_chat.seal, self._raw)
 
     def append(self, tokens: Iterable[int]) -> Context:
         """Adds token ids as they are; one outside the vocabulary is the error `invalid-token`."""
-        host(self._raw.append, _arguments.tokens("tokens", tokens))
-        return self
+        return self._change(self._raw.append, _arguments.tokens("tokens", tokens))
 
     def append_text(self, text: str) -> Context:
         """Encodes text, control tokens included, and adds it without any template."""
-        host(self._raw.append_text, _arguments.text("text", text))
-        return self
+        return self._change(self._raw.append_text, _arguments.text("text", text))
 
     fill = append_text
     fill_tokens = append
@@ -330,8 +332,25 @@ class Context:
         return host(self._raw.working_page_token_count)
 
     def _fill(self, role: _chat.Role, text: str) -> Context:
-        host(_chat.fill, self._raw, role, _arguments.text("text", text))
+        return self._change(_chat.fill, self._raw, role, _arguments.text("text", text))
+
+    def _change(self, fill: Callable[_P, None], *arguments: _P.args, **options: _P.kwargs) -> Context:
+        """Fills something in. While the SDK collects step by step it is refused, as the engine does it while it does."""
+        if self._n_collectors:
+            # A context that was released is told so.
+            host(self._raw.seq_len)
+            raise InferletError(ErrorCode.CONTEXT_BUSY, _COLLECTED)
+        host(fill, *arguments, **options)
         return self
+
+    @contextmanager
+    def _collecting(self) -> Iterator[None]:
+        """A block in which a collector runs step by step."""
+        self._n_collectors += 1
+        try:
+            yield
+        finally:
+            self._n_collectors -= 1
 
     def __repr__(self) -> str:
         return f"Context({self._model!r}, name={self._name!r})"
@@ -350,6 +369,15 @@ class _Idle(AbstractContextManager[None]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._raw.end_idle()
+
+    def __aenter__(self) -> NoReturn:
+        # It is told here, and need not be told again.
+        self._is_entered = True
+        message = "a context is idle in a plain block, which waits for nothing: write `with ctx.idle():` in place of `async with`"
+        raise ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, message)
+
+    def __aexit__(self, *_: object) -> NoReturn:
+        raise AssertionError("no such block is entered")
 
     def __del__(self) -> None:
         if not self._is_entered:

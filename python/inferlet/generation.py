@@ -6,6 +6,7 @@ import difflib
 import json
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn, Protocol, TypedDict
 
 from componentize_py_types import Err
@@ -128,6 +129,8 @@ class _Owner(Protocol):
 
     @property
     def model(self) -> Model: ...
+
+    def _collecting(self) -> AbstractContextManager[None]: ...
 
 
 class GenStep:
@@ -407,7 +410,8 @@ class Generator:
 
     async def _collect_tokens(self) -> list[int]:
         if self._steering.is_asked:
-            return [token async for step in self for token in (await step.execute()).tokens]
+            with self._owner._collecting():
+                return [token async for step in self for token in (await step.execute()).tokens]
         return await resolve(self._raw.collect_tokens())
 
     async def collect_text(self) -> str:
@@ -488,7 +492,8 @@ class Generator:
         if self._tokens is None:
             self._rest = self.decoder()
             if self._steering.is_asked:
-                self._tokens = [token for tokens in self for token in tokens]
+                with self._owner._collecting():
+                    self._tokens = [token for tokens in self for token in tokens]
             else:
                 self._tokens = block_on(self._raw.collect_tokens())
         return list(self._tokens)

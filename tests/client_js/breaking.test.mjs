@@ -272,6 +272,17 @@ for (const [title, greet, code, message] of OPENINGS) {
   });
 }
 
+test('where there is no page, none is refused', async () => {
+  const gone = () => refused(connect('ws://fake:1', { webSocket: sockets((peer) => peer.close()) }));
+  assert.doesNotMatch((await gone()).message, /page|allowed_origins/);
+  globalThis.location = new URL('https://page.example/');
+  try {
+    assert.match((await gone()).message, /or it refuses this page; .* server\.allowed_origins/);
+  } finally {
+    delete globalThis.location;
+  }
+});
+
 for (const [title, greet, timeoutS] of [
   ['closes', (peer) => peer.close(), 60],
   ['waits', () => undefined, 0.01],

@@ -18,7 +18,7 @@ from pie.errors import PieError
 from pie.programs import Component, Source, load_program
 from support.command import pie, squeezed
 from support.engines import started
-from support.launching import LANGUAGES, ROOT, Outcome, finish, python_source
+from support.launching import LANGUAGES, ROOT, Outcome, finish, python_source, typescript_source
 
 SCENARIO = [
     "one\nzwei ä\n",
@@ -85,6 +85,67 @@ def test_files_last_between_runs_and_engines(tmp_path: Path, language: str) -> N
             assert written.code is None, written.message
             assert run(opened, language, "read", path="/scratch/kept.txt").value == text
     assert (tmp_path / "scratch/user/ada/kept.txt").read_text() == "second"
+
+
+ERRORS = """
+import { appendFile, mkdir, open, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+
+async function told(call: Promise<unknown>): Promise<unknown[]> {
+  try {
+    return [(await call) ?? null];
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string };
+    return [code ?? null, message];
+  }
+}
+
+export async function main(): Promise<unknown[]> {
+  await writeFile('/scratch/f', 'text');
+  await mkdir('/scratch/d');
+  await using folder = await open('/scratch/d');
+  return [
+    await told(readFile('/scratch')),
+    await told(folder.readFile()),
+    await told(readdir('/scratch/f')),
+    await told(rename('/scratch/f', '/data/x')),
+    await told(rename('/scratch/none', '/scratch/x')),
+    await told(readFile('/scratch/f', { enc: 'utf8' } as never)),
+    await told(writeFile('/scratch/f', 'lost', { encodnig: 'utf8' } as never)),
+    await told(mkdir('/scratch/a/b', { recursve: true } as never)),
+    await told(writeFile('/scratch/f', 5 as never)),
+    await told(appendFile('/scratch/f', 'lost', 'latin1' as never)),
+    await told(readFile(5 as never)),
+    await told(open('/scratch/f', 'q' as never)),
+    await told(writeFile('/scratch/g', 'mine', { mode: 0o600 } as never)),
+    await told(readFile('/scratch/f', 'utf8')),
+  ];
+}
+"""
+
+
+@pytest.mark.rows("JS-212")
+def test_errors_of_files_in_javascript_say_what_is_at_fault(kept: tuple[Engine, Path]) -> None:
+    outcome = finish(kept[0].launch(typescript_source(ERRORS), input={}, username="errors"))
+    assert outcome.code is None, outcome.message
+    elsewhere = "a program has no files of the machine but in folders given by `pie run --mount DIR=/data`; it keeps its own below /scratch"
+    expected = [
+        ("EISDIR", "EISDIR: illegal operation on a directory, read '/scratch'"),
+        ("EISDIR", "EISDIR: illegal operation on a directory, read '/scratch/d'"),
+        ("ENOTDIR", "ENOTDIR: not a directory, scandir '/scratch/f'"),
+        ("ENOENT", f"ENOENT: no such file or directory, rename '/scratch/f' -> '/data/x': {elsewhere}"),
+        ("ENOENT", "ENOENT: no such file or directory, rename '/scratch/none' -> '/scratch/x'"),
+        ("invalid-argument", "readFile() has no option 'enc'; its options are encoding, flag"),
+        ("invalid-argument", "writeFile() has no option 'encodnig'; did you mean 'encoding'?"),
+        ("invalid-argument", "mkdir() has no option 'recursve'; did you mean 'recursive'?"),
+        ("invalid-argument", "a file holds a string or bytes, not number"),
+        ("invalid-argument", "the encoding is latin1; give 'utf8', or none for bytes"),
+        ("invalid-argument", "a path is a string, not number"),
+        ("invalid-argument", "the flag is q; give one of r, r+, w"),
+    ]
+    *errors, mine, text = outcome.value
+    assert [(code, message[: len(words)]) for (code, message), (_, words) in zip(errors, expected, strict=True)] == expected
+    # What is refused has emptied nothing.
+    assert (mine, text) == ([None], ["text"])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -26,6 +26,7 @@ export function reset() {
   steps.next = 0;
   steps.kept = Infinity;
   steps.finish = undefined;
+  lengths.length = 0;
   calls.length = 0;
   waits.length = 0;
   blocking.length = 0;
@@ -95,8 +96,12 @@ function pass() {
   });
 }
 
+/** What the next contexts do that are asked for their length. */
+export const lengths = [];
+
 function context() {
   return handle('context', {
+    seqLen: () => (record('context.seqLen'), lengths.shift()?.()),
     pageSize: () => 16,
     fork: () => (record('context.fork'), context()),
     flush: (settle) => (record('context.flush'), wait(settle)),

@@ -99,6 +99,17 @@ test('events have a line of data for each line of their text', async () => {
   }
 });
 
+test('an event that is undefined is refused, as a message of the session is', async () => {
+  const refused = { name: 'TypeError', code: 'invalid-argument', message: /^the event 1 is undefined; give null for nothing/ };
+  assert.throws(() => httpServer.events(['a', undefined]), refused);
+  async function* source() {
+    yield null;
+    yield undefined;
+  }
+  await assert.rejects(httpServer.events(source()).text(), refused);
+  assert.equal(await httpServer.events([null]).text(), 'data: null\n\n');
+});
+
 test('whether a program serves is what the engine says', () => {
   assert.equal(httpServer.isServing(), false);
 });

@@ -98,7 +98,7 @@ test('[JS-051 JS-078 JS-124] a constraint that throws gives its step up, and is 
 });
 
 test('[JS-124] a mask that is none gives the step up', async () => {
-  for (const [mask, words] of [[7, 'step() must be a list of run lengths'], [[-1], 'step()[0] is -1'], [['1'], 'step()[0] must be a run length']]) {
+  for (const [mask, words] of [[7, 'step() must be a list of run lengths'], [[-1], 'step()[0] is -1'], [['1'], 'step()[0] must be a run length'], [new Set([5]), 'step() must be a mask']]) {
     const { value } = await generate({ constrain: constraint(mask) }).next();
     await assert.rejects(value.execute(), (error) => error.code === 'invalid-argument' && error.message.includes(words));
     assert.equal(host.waits.at(-1).lost, true);
@@ -175,7 +175,7 @@ test('[JS-059] a speculator and the engine cannot both propose', () => {
 
 test('[JS-052..057] options reach the engine', () => {
   const adapter = Adapter.create(model, 'kept');
-  generate({ logitMask: new Set([3, 1]), systemSpeculation: true, adapter, zoSeed: -5n, horizon: 40 });
+  generate({ logitMask: new Uint16Array([3, 1]), systemSpeculation: true, adapter, zoSeed: -5n, horizon: 40 });
   const [, , options] = host.calls.find(([name]) => name === 'generatorCreate');
   assert.deepEqual([options.logitMask, options.drafting], [ids(3, 1), { type: 'n-gram' }]);
   assert.deepEqual(host.calls.slice(-2), [['generator.setZoSeed', -5n], ['generator.setHorizon', 40]]);
@@ -219,6 +219,7 @@ test('[JS-052 JS-124] what has no end is not read to its end', () => {
   refused(() => generate({ logitMask: endless }), 'logitMask has more than 1048577 run lengths');
   refused(() => brle.shortest(endless, 4), 'mask has more than 5 run lengths');
   refused(() => brle.intersection([[1], new Uint32Array(6)], 4), 'masks[1] has more than 5 run lengths');
+  refused(() => brle.intersection([[1], new Set([2])], 4), 'masks[1] must be a mask: a list of run lengths');
   assert.deepEqual(host.calls.filter(([name]) => name !== 'contextCreate'), []);
 });
 
@@ -243,6 +244,8 @@ const REFUSED = [
   [{ systemSpeculation: 1 }, TypeError, 'systemSpeculation must be true or false, not 1'],
   [{ logitMask: 'any' }, TypeError, 'logitMask must be a list of run lengths'],
   [{ logitMask: [-1] }, InferletError, 'logitMask[0] is -1'],
+  [{ logitMask: new Set([5, 6]) }, TypeError, 'logitMask must be a mask: a list of run lengths, not an object of type Set; brle.allowing(tokens, length)'],
+  [{ logitMask: new Map([[5, 6]]) }, TypeError, 'logitMask must be a mask: a list of run lengths, not an object of type Map'],
   [{ adapter: 'kept' }, TypeError, 'adapter must be an Adapter'],
   [{ zoSeed: 0.5 }, InferletError, 'zoSeed is 0.5'],
   [{ horizon: -1 }, InferletError, 'horizon is -1; it is how many tokens the text is thought to become'],
@@ -344,6 +347,60 @@ test('[JS-051 JS-070] collectors run step by step where the program has a part',
   assert.deepEqual(await tokens, ids(1, 2, 3, 4));
   assert.deepEqual(c.seen, [[], [1], [2, 3]]);
   assert.ok(!namesOf(host.calls).includes('generator.collectTokens'));
+});
+
+const FILLING = {
+  append: (ctx) => ctx.append([5]),
+  appendText: (ctx) => ctx.appendText('no'),
+  user: (ctx) => ctx.user('Say no.'),
+  cue: (ctx) => ctx.cue(),
+  seal: (ctx) => ctx.seal(),
+  equip: (ctx) => ctx.equip([]),
+  answer: (ctx) => ctx.answer('clock', 5),
+};
+const isBusy = (error) => error instanceof InferletError && error.code === 'context-busy' && error.message.includes('while a generation runs to its end');
+/** What was filled into contexts. */
+const filled = () => namesOf(host.calls).filter((name) => ['fill', 'cue', 'seal', 'equip', 'answer', 'context.append', 'context.appendText'].includes(name));
+
+for (const [name, fill] of Object.entries(FILLING)) {
+  test(`[JS-070..071] while a collector runs that asks the program, ctx.${name} is refused`, async () => {
+    for (const how of ['collectTokens', 'collectText']) {
+      const ctx = new Context(model);
+      const constrain = { step: () => void fill(ctx) };
+      await assert.rejects(ctx.generate(Sampler.argmax(), { constrain })[how](), isBusy);
+      assert.deepEqual(filled(), []);
+    }
+    // Another task of the program is refused too, until the collector has ended or was given up.
+    const ctx = new Context(model);
+    const c = constraint();
+    const tokens = ctx.generate(Sampler.argmax(), { constrain: c }).collectTokens();
+    assert.throws(() => fill(ctx), isBusy);
+    assert.equal(await Promise.race([tokens, Promise.resolve('timer')]), 'timer');
+    fill(ctx);
+    assert.equal(filled().length, 1);
+    const collected = tokens.then((all) => [...all]);
+    assert.throws(() => fill(ctx), isBusy);
+    await answerAll([1], [2]);
+    assert.deepEqual(await collected, [1, 2]);
+    fill(ctx);
+    assert.equal(filled().length, 2);
+  });
+}
+
+test('[JS-070] a context that was released says so while a collector runs', async () => {
+  const ctx = new Context(model);
+  const tokens = ctx.generate(Sampler.argmax(), { constrain: constraint() }).collectTokens();
+  host.lengths.push(() => { throw host.engineError('context-released', 'the context was released'); });
+  assert.throws(() => ctx.append([5]), (error) => error.code === 'context-released');
+  await answerAll([1]);
+  assert.deepEqual(await tokens, ids(1));
+});
+
+test('[JS-078] what is filled in while a step of the program runs is for the next one', async () => {
+  const ctx = new Context(model);
+  const g = ctx.generate(Sampler.argmax(), { constrain: { step: () => void ctx.append([5]) } });
+  await step(g, [1]);
+  assert.deepEqual(filled(), ['context.append']);
 });
 
 test('[JS-071] the text of a collector is what the decoder shows of all tokens', async () => {

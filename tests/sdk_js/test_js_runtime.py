@@ -103,7 +103,11 @@ def test_answers(dummy: Engine, name: str) -> None:
 
 FAILURES = {
     "a class of its own": ("class Mine extends Error {} throw new Mine('boom');", "Mine", None, "boom"),
-    "a text": ("throw 'boom';", "string", None, "boom"),
+    "a text": ("throw 'boom';", "Error", None, 'the program threw "boom" (main.ts:'),
+    "null": ("throw null;", "Error", None, ", which is no Error; write `throw new Error(...)`, or reject with one"),
+    "nothing": ("await Promise.reject();", "Error", None, "the program threw undefined (main.ts:"),
+    "a text from elsewhere": ("const text = 'boom'; throw text;", "Error", None, 'the program threw "boom", which is no Error'),
+    "an object": ("throw { why: 'lost' };", "Error", None, 'the program threw {"why":"lost"}, which is no Error'),
     "an error of the engine": ("Model.load('nobody');", "InferletError", "unknown-model", "nobody"),
     "a timer that throws": ("setTimeout(() => { throw new RangeError('tick'); }, 1); await sleep(1000);", "RangeError", None, "tick"),
     "a rejection that nobody handled": ("Promise.reject(new TypeError('lost')); return 1;", "TypeError", None, "lost"),

@@ -1,5 +1,6 @@
 """Constraints, speculators and probes of generators: when each is asked, and what crosses, on a faked engine."""
 
+import contextlib
 import dataclasses
 import enum
 import types as python_types
@@ -7,11 +8,14 @@ from itertools import count, repeat
 from typing import Literal
 
 import pytest
-from wit_world.imports import chat, generation, sampling
+from componentize_py_types import Err
+from wit_world.imports import chat, generation, sampling, types
+from wit_world.imports import tools as raw_tools
 
 from inferlet import (
     ArgumentTypeError,
     Constraint,
+    Context,
     Entropy,
     GenerateOptions,
     Generator,
@@ -136,9 +140,10 @@ def engine(monkeypatch):
     monkeypatch.setattr(chat.Decoder, "create_for", classmethod(lambda cls, *given: object()))
     monkeypatch.setattr(steering._masks, "intersection", lambda masks, length: log.append(("and", masks, length)) or [9, 9])
     tokenizer = python_types.SimpleNamespace(vocab_size=lambda: 100)
-    owner = python_types.SimpleNamespace(model=python_types.SimpleNamespace(tokenizer=lambda: tokenizer))
+    model = python_types.SimpleNamespace(tokenizer=lambda: tokenizer)
+    owner = python_types.SimpleNamespace(model=model, _collecting=contextlib.nullcontext)
     return python_types.SimpleNamespace(
-        log=log, raw=raw, generate=lambda **options: Generator._create(owner, None, Sampler.argmax(), options)
+        log=log, raw=raw, model=model, generate=lambda **options: Generator._create(owner, None, Sampler.argmax(), options)
     )
 
 
@@ -196,6 +201,74 @@ def test_what_a_constraint_throws_comes_out_and_the_step_is_given_up(engine, col
 def run_or_call(function):
     value = function()
     return run(value) if hasattr(value, "send") else value
+
+
+class FakedContext:
+    """A context that logs what is filled into it."""
+
+    def __init__(self, fill):
+        self.append = self.append_text = fill
+
+    def seq_len(self):
+        return 5
+
+
+FILLING = {
+    "append": lambda ctx: ctx.append([5]),
+    "append_text": lambda ctx: ctx.append_text("no"),
+    "user": lambda ctx: ctx.user("Say no."),
+    "cue": lambda ctx: ctx.cue(),
+    "seal": lambda ctx: ctx.seal(),
+    "equip": lambda ctx: ctx.equip([]),
+    "answer": lambda ctx: ctx.answer("clock", 5),
+}
+
+
+@pytest.mark.rows("PY-067..068 PY-117")
+@pytest.mark.parametrize("collect", ["collect_tokens", "collect_text", "tokens", "text"])
+@pytest.mark.parametrize("name", FILLING)
+def test_a_context_is_not_filled_while_a_collector_runs_that_asks_the_program(engine, monkeypatch, name, collect):
+    n_filled = 0
+
+    def fill(*_):
+        nonlocal n_filled
+        n_filled += 1
+
+    for module, function in ((chat, "fill"), (chat, "cue"), (chat, "seal"), (raw_tools, "equip"), (raw_tools, "answer")):
+        monkeypatch.setattr(module, function, fill)
+    ctx = Context.__new__(Context)
+    ctx._bind(FakedContext(fill), engine.model, None)
+
+    class Filling:
+        def step(self, accepted):
+            FILLING[name](ctx)
+
+    g = Generator._create(ctx, ctx._raw, Sampler.argmax(), {"constrain": Filling()})
+    with pytest.raises(InferletError, match="cannot be appended to while a generation runs to its end") as caught:
+        run_or_call(getattr(g, collect))
+    assert (caught.value.code, n_filled, engine.log[-1]) == ("context-busy", 0, ("drop",))
+    # What is filled in while a step of the program's own runs is for the next one.
+    run(steps(g, 1))
+    assert n_filled == 1
+
+
+@pytest.mark.rows("PY-067")
+def test_a_context_that_was_released_says_so_while_a_collector_runs(engine):
+    raw = FakedContext(None)
+    ctx = Context.__new__(Context)
+    ctx._bind(raw, engine.model, None)
+
+    class Filling:
+        def step(self, accepted):
+            def seq_len():
+                raise Err(types.Error("context-released", "the context was released", ""))
+
+            raw.seq_len = seq_len
+            ctx.append([5])
+
+    with pytest.raises(InferletError) as caught:
+        run(Generator._create(ctx, raw, Sampler.argmax(), {"constrain": Filling()}).collect_tokens())
+    assert caught.value.code == "context-released"
 
 
 @pytest.mark.rows("PY-048")

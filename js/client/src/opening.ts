@@ -196,8 +196,10 @@ function answered(told: Told, address: string): Fields {
 /** What a race with the opening of a socket was lost to. */
 function notOpened(told: Told): string {
   if ('data' in told) return 'what listens there does not speak WebSocket; check that it is `pie serve`';
-  const remedy = 'check the address, that `pie serve` runs, and its server.allowed_origins';
-  return `nothing that speaks WebSocket answers there, or it refuses this page; ${remedy}`;
+  // A server refuses pages of other origins, and where there is no page there is nothing to refuse.
+  return 'location' in globalThis
+    ? 'nothing that speaks WebSocket answers there, or it refuses this page; check the address, that `pie serve` runs, and its server.allowed_origins'
+    : 'nothing that speaks WebSocket answers there; check the address, and that `pie serve` runs';
 }
 
 /** What to write for a server without TLS: a platform does not tell why TLS has failed. */

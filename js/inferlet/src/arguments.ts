@@ -131,6 +131,11 @@ export function toStops(value: Stops, name: string): { tokens: Uint32Array; text
  * @internal
  */
 export function toRuns(value: Brle, name: string, length = MAX_ROW): Uint32Array {
+  if (value instanceof Set || value instanceof Map) {
+    // Both can be iterated over: tokens that are allowed would be read as runs.
+    const remedy = 'brle.allowing(tokens, length) makes one of the tokens that it allows';
+    throw wrongType(`${name} must be a mask: a list of run lengths, not ${show(value)}; ${remedy}`);
+  }
   return toWords(value, name, RUNS, length + 1);
 }
 

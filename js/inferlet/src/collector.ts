@@ -1,6 +1,7 @@
 /** Runs a generator to its end, step by step. */
 
 import type * as host from 'pie:host';
+import { InferletError } from './errors.js';
 import type { Output } from './output.js';
 import type { Interest, Pending } from './pending.js';
 
@@ -11,11 +12,39 @@ import type { Interest, Pending } from './pending.js';
 export type Collected = () => Uint32Array;
 
 /**
+ * What a context knows of its collectors in which the program takes part.
+ * @internal
+ */
+export class Collecting {
+  /** The one that runs. One that the program let go of is forgotten. */
+  #collector: WeakRef<Collector> | undefined;
+
+  /** A collector begins or goes on. One that comes beside another is refused by the engine. */
+  begin(collector: Collector): void {
+    if (this.#collector?.deref()?.isRunning !== true) this.#collector = new WeakRef(collector);
+  }
+
+  /**
+   * Refuses to fill the context while one runs, in the words of the engine, which sees its steps alone.
+   * @throws InferletError `context-busy`, `context-released`
+   */
+  check(context: host.ContextHandle): void {
+    if (this.#collector?.deref()?.isRunning !== true) return;
+    // A context that was released is told so.
+    context.seqLen();
+    const several = 'To generate several at once, fork the context for each of them before the first one begins';
+    const busy = 'the context cannot be appended to while a generation runs to its end; take or drop the result of the pass first';
+    throw new InferletError('context-busy', `${busy}. ${several}`);
+  }
+}
+
+/**
  * A wait for the end of a generation in which the program takes part. When its race is lost, the step that runs is
  * cancelled; whoever asks for the answer again has the generation go on from there.
  * @internal
  */
 export class Collector implements Interest {
+  readonly #collecting: Collecting;
   readonly #begin: () => Pending<Output, host.Output> | undefined;
   readonly #settle: host.Settle<Collected>;
   readonly #tokens: number[] = [];
@@ -24,12 +53,19 @@ export class Collector implements Interest {
   #run = 0;
   /** Ends the step that runs; undefined while nothing runs. It alone holds the step, which ends when it is let go. */
   #cancel: (() => void) | undefined;
+  #isRunning = false;
 
   /** @param begin opens the next step and runs it; undefined after the end. */
-  constructor(begin: () => Pending<Output, host.Output> | undefined, settle: host.Settle<Collected>) {
+  constructor(collecting: Collecting, begin: () => Pending<Output, host.Output> | undefined, settle: host.Settle<Collected>) {
+    this.#collecting = collecting;
     this.#begin = begin;
     this.#settle = settle;
     void this.#goOn(this.#run);
+  }
+
+  /** Whether a step of it is under way, or the next one is about to be. */
+  get isRunning(): boolean {
+    return this.#isRunning;
   }
 
   subscribe(): void {
@@ -41,11 +77,14 @@ export class Collector implements Interest {
     this.#nSubscribers -= 1;
     if (this.#nSubscribers > 0) return;
     this.#run += 1;
+    this.#isRunning = false;
     this.#cancel?.();
     this.#cancel = undefined;
   }
 
   async #goOn(run: number): Promise<void> {
+    this.#collecting.begin(this);
+    this.#isRunning = true;
     try {
       for (let answer = this.#next(); answer !== undefined; answer = this.#next()) {
         const { tokens } = await answer;
@@ -68,6 +107,7 @@ export class Collector implements Interest {
 
   #end(collected: Collected): void {
     this.#cancel = () => {};
+    this.#isRunning = false;
     this.#settle(undefined, collected);
   }
 }

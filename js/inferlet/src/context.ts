@@ -3,6 +3,7 @@
 import * as host from 'pie:host';
 import { noteNothingFound } from './absent.js';
 import { checkArity, show, toCount, toNumber, toText, toTokens, type Tokens } from './arguments.js';
+import { Collecting } from './collector.js';
 import { InferletError, refuseInTexts, wrongType } from './errors.js';
 import { Forward } from './forward.js';
 import { checkAsk, Generator, newGenerator, type GenerateOptions } from './generator.js';
@@ -31,6 +32,7 @@ export class Context implements Disposable {
   /** The model that it is bound to. */
   readonly model: Model;
   readonly #handle: host.ContextHandle;
+  readonly #collecting = new Collecting();
   #isReleased = false;
 
   static {
@@ -152,22 +154,22 @@ export class Context implements Disposable {
   /** Adds a system message. Its text never becomes a control token, here and in the other messages. */
   system(text: string): this {
     checkArity(arguments.length, 1, 'ctx.system');
-    host.fill(this.#handle, 'system', toText(text, 'text'));
-    return this;
+    const given = toText(text, 'text');
+    return this.#change((handle) => host.fill(handle, 'system', given));
   }
 
   /** Adds a user message, closing an open assistant turn first. */
   user(text: string): this {
     checkArity(arguments.length, 1, 'ctx.user');
-    host.fill(this.#handle, 'user', toText(text, 'text'));
-    return this;
+    const given = toText(text, 'text');
+    return this.#change((handle) => host.fill(handle, 'user', given));
   }
 
   /** Adds a whole assistant message. */
   assistant(text: string): this {
     checkArity(arguments.length, 1, 'ctx.assistant');
-    host.fill(this.#handle, 'assistant', toText(text, 'text'));
-    return this;
+    const given = toText(text, 'text');
+    return this.#change((handle) => host.fill(handle, 'assistant', given));
   }
 
   /**
@@ -175,8 +177,8 @@ export class Context implements Disposable {
    * @throws InferletError `invalid-argument`; `template-error` where the template has no place for tools.
    */
   equip(tools: Iterable<Schema>): this {
-    host.equip(this.#handle, toSchemas(tools));
-    return this;
+    const schemas = toSchemas(tools);
+    return this.#change((handle) => host.equip(handle, schemas));
   }
 
   /**
@@ -185,8 +187,8 @@ export class Context implements Disposable {
    */
   answer(name: string, value: unknown, id?: string): this {
     checkArity(arguments.length, 3, 'ctx.answer');
-    host.answer(this.#handle, toText(name, 'name'), toAnswer(value), toId(id));
-    return this;
+    const given = [toText(name, 'name'), toAnswer(value), toId(id)] as const;
+    return this.#change((handle) => host.answer(handle, ...given));
   }
 
   /**
@@ -194,8 +196,7 @@ export class Context implements Disposable {
    * nothing.
    */
   cue(): this {
-    host.cue(this.#handle);
-    return this;
+    return this.#change((handle) => host.cue(handle));
   }
 
   /**
@@ -203,8 +204,7 @@ export class Context implements Disposable {
    * seal does nothing.
    */
   seal(): this {
-    host.seal(this.#handle);
-    return this;
+    return this.#change((handle) => host.seal(handle));
   }
 
   /**
@@ -213,15 +213,15 @@ export class Context implements Disposable {
    */
   append(tokens: Tokens): this {
     checkArity(arguments.length, 1, 'ctx.append');
-    this.#handle.append(toTokens(tokens, 'tokens'));
-    return this;
+    const given = toTokens(tokens, 'tokens');
+    return this.#change((handle) => handle.append(given));
   }
 
   /** Encodes a text, control tokens included, and adds its tokens. */
   appendText(text: string): this {
     checkArity(arguments.length, 1, 'ctx.appendText');
-    this.#handle.appendText(toText(text, 'text'));
-    return this;
+    const given = toText(text, 'text');
+    return this.#change((handle) => handle.appendText(given));
   }
 
   /**
@@ -271,7 +271,7 @@ export class Context implements Disposable {
    * @throws InferletError `empty-context`, `invalid-sampler`, `invalid-argument`
    */
   generate(sampler: Sampler, options: GenerateOptions = {}): Generator {
-    return newGenerator(this.#handle, this.model, sampler, options);
+    return newGenerator(this.#handle, this.#collecting, this.model, sampler, options);
   }
 
   /**
@@ -287,6 +287,13 @@ export class Context implements Disposable {
   /** A pass over this context that the program puts together by itself. Nothing runs before it is executed. */
   forward(): Forward {
     return new Forward(this.#handle);
+  }
+
+  /** Fills something in. While the SDK collects step by step it is refused, as the engine does it while it does. */
+  #change(fill: (handle: host.ContextHandle) => void): this {
+    this.#collecting.check(this.#handle);
+    fill(this.#handle);
+    return this;
   }
 }
 

@@ -7,7 +7,7 @@ import {
   checkOptions, toBoolean, toCount, toHorizon, toRuns, toSeed, toStops, toText, toTokens, toZoSeed, type Brle, type Seed, type Stops, type Tokens,
 } from './arguments.js';
 import { decoderFor, visibleText, type Decoder } from './chat.js';
-import { Collector, type Collected } from './collector.js';
+import { type Collected, type Collecting, Collector } from './collector.js';
 import { toConstraints, type Constrain } from './constraint.js';
 import { InferletError, refuseInPlainLoops, refuseInTexts, wrongType } from './errors.js';
 import { GrammarConstraint, type SchemaText } from './grammar.js';
@@ -93,6 +93,8 @@ interface Machine {
   readonly handle: host.GeneratorHandle;
   readonly model: Model;
   readonly steering: Steering;
+  /** What the context knows of collectors. */
+  readonly collecting: Collecting;
   /** How many probes there are in every step. */
   nProbes: number;
   /** The step that was opened last. */
@@ -215,9 +217,9 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   #isCollected = false;
 
   /** @internal */
-  constructor(handle: host.GeneratorHandle, model: Model, steering: Steering) {
+  constructor(handle: host.GeneratorHandle, model: Model, steering: Steering, collecting: Collecting) {
     this.#handle = handle;
-    this.#machine = { handle, model, steering, nProbes: 0, step: undefined };
+    this.#machine = { handle, model, steering, collecting, nProbes: 0, step: undefined };
   }
 
   /** Caps the accepted tokens at `n`; at 0 nothing runs. */
@@ -456,7 +458,9 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /** Runs step by step to the end, because the program has a part in each. */
   #collect<T>(convert: (tokens: Uint32Array) => T | Promise<T>): Promise<T> {
-    const begin = (settle: host.Settle<Collected>): Interest => new Collector(() => this.#open()?.begin(), settle);
+    const begin = (settle: host.Settle<Collected>): Interest => {
+      return new Collector(this.#machine.collecting, () => this.#open()?.begin(), settle);
+    };
     return new Pending(begin, (collected) => convert(collected()));
   }
 
@@ -489,7 +493,7 @@ refuseInTexts(GenStep, `a step is not a text: ${STEP_TO_TEXT}`);
 
 /** @internal */
 export function newGenerator(
-  context: host.ContextHandle, model: Model, sampler: Sampler, options: GenerateOptions,
+  context: host.ContextHandle, collecting: Collecting, model: Model, sampler: Sampler, options: GenerateOptions,
 ): Generator {
   checkOptions(options, NAMES, 'generate()');
   // Everything is read before anything changes.
@@ -514,7 +518,7 @@ export function newGenerator(
   if (zoSeed !== undefined) handle.setZoSeed(zoSeed);
   if (horizon !== undefined) handle.setHorizon(horizon);
   if (rebids !== undefined) handle.rebidEachStep(rebids);
-  return new Generator(handle, model, steering);
+  return new Generator(handle, model, steering, collecting);
 }
 
 /**

@@ -16,7 +16,7 @@
 import * as host from 'pie:host';
 import { toCount, toText } from './arguments.js';
 import { bytesOf } from './bytes.js';
-import { InferletError } from './errors.js';
+import { InferletError, wrongType } from './errors.js';
 import { printable, tell } from './failures.js';
 import { toJson } from './json.js';
 import { Request, Response, type ResponseInit, type Signal } from './request.js';
@@ -70,8 +70,11 @@ export async function serve(handler: Handler): Promise<void> {
 /**
  * An answer that is a stream of server-sent events. `source` gives them: each is the data of one, or a `ServerEvent`
  * that `serverEvent` has made.
+ * @throws TypeError where one of a list is undefined; of another source the stream fails with it.
  */
 export function events(source: AsyncIterable<unknown> | Iterable<unknown>, init: ResponseInit = {}): Response {
+  // Those of a list are looked at before the answer begins.
+  if (Array.isArray(source)) source.forEach(checkEvent);
   const response = new Response(ReadableStream.from(texts(source)), init);
   if (!response.headers.has('content-type')) response.headers.set('content-type', 'text/event-stream');
   if (!response.headers.has('cache-control')) response.headers.set('cache-control', 'no-store');
@@ -108,10 +111,18 @@ class CheckedEvent implements ServerEvent {
 }
 
 async function* texts(source: AsyncIterable<unknown> | Iterable<unknown>): AsyncGenerator<Uint8Array, void, undefined> {
+  let index = 0;
   for await (const item of source) {
+    checkEvent(item, index++);
     const event = item instanceof CheckedEvent ? item : new CheckedEvent({ data: item });
     yield host.encodeUtf8(event.text().toWellFormed());
   }
+}
+
+/** Refuses what no event can be. */
+function checkEvent(event: unknown, index: number): void {
+  if (event !== undefined) return;
+  throw wrongType(`the event ${index} is undefined; give null for nothing, and await what it is read from: (await step.execute()).tokens`);
 }
 
 function line(name: string, value: string): string {

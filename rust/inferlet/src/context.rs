@@ -323,7 +323,11 @@ impl Context {
         change: impl FnOnce(&raw::Context) -> std::result::Result<(), Error>,
     ) -> &mut Self {
         self.shown.as_mut().clear();
-        self.shared().keeper.value_of(change(&self.shared().raw));
+        let shared = self.shared();
+        let changed = shared
+            .check_filling()
+            .and_then(|()| Ok(change(&shared.raw)?));
+        shared.keeper.value_of(changed);
         self
     }
 }

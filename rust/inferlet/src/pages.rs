@@ -3,9 +3,9 @@
 use std::ops::Deref;
 use std::rc::Rc;
 
+use crate::Result;
 use crate::bindings::pie::core::context as raw;
 use crate::shared::Shared;
-use crate::{Result, kept::Keeper};
 
 /// The context of the engine behind a [`Context`](crate::Context), by [`Context::inner`](crate::Context::inner).
 ///
@@ -19,10 +19,7 @@ pub struct RawContext {
 impl RawContext {
     pub(crate) fn new(raw: raw::Context) -> Self {
         Self {
-            shared: Rc::new(Shared {
-                raw,
-                keeper: Keeper::new(),
-            }),
+            shared: Rc::new(Shared::new(raw)),
         }
     }
 

@@ -5,8 +5,9 @@
  */
 
 import * as host from 'pie:host';
+import { checkOptions } from 'pie:inferlet/arguments.js';
+import { type InferletError, wrongType } from 'pie:inferlet/errors.js';
 import { refusal } from 'pie:inferlet/files.js';
-import type { InferletError } from 'pie:inferlet/errors.js';
 import { refuseInJson } from 'pie:inferlet/json.js';
 import { TextDecoder, TextEncoder } from './text.js';
 
@@ -54,6 +55,11 @@ const FLAGS: Readonly<Record<string, string>> = {
   'ax+': 'rwcx',
 };
 
+/** What the calls take that read or write a file whole. */
+const FILE_OPTIONS = ['encoding', 'flag'];
+/** Options of Node that change nothing here: files have no modes, and a call is done before another one begins. */
+const WITHOUT_EFFECT = ['mode', 'flush', 'signal', 'maxRetries', 'retryDelay'];
+
 /** Bytes that `readFile` reads at once. */
 const PART_BYTES = 1 << 20;
 
@@ -76,44 +82,69 @@ class SystemError extends Error {
   readonly code: string;
   readonly syscall: string;
   readonly path: string | undefined;
+  /** Where something was to be moved to. */
+  readonly dest: string | undefined;
 
-  constructor(name: string, syscall: string, path: string | undefined, cause: InferletError | undefined) {
+  constructor(name: string, syscall: string, path: string | undefined, cause: InferletError | undefined, dest?: string) {
     const [code, what] = CODES[name] ?? ['EIO', name];
-    const place = path === undefined ? '' : ` '${path.length > 200 ? `${path.slice(0, 200)}...` : path}'`;
-    const isElsewhere = code === 'ENOENT' && path !== undefined && !path.startsWith('/scratch');
+    const place = path === undefined ? '' : ` ${quoted(path)}${dest === undefined ? '' : ` -> ${quoted(dest)}`}`;
+    const missing = code === 'ENOENT' ? atFault(path, dest) : undefined;
+    const isElsewhere = missing !== undefined && !missing.startsWith('/scratch');
     const why = cause !== undefined ? `: ${cause.message}` : isElsewhere ? `: ${elsewhere()}` : '';
     super(`${code}: ${what}, ${syscall}${place}${why}`, cause === undefined ? {} : { cause });
     this.name = 'Error';
     this.code = code;
     this.syscall = syscall;
     this.path = path;
+    this.dest = dest;
+  }
+}
+
+function quoted(path: string): string {
+  return `'${path.length > 200 ? `${path.slice(0, 200)}...` : path}'`;
+}
+
+/** The path at which something is missing: where something is to be moved that is there, it is the other one. */
+function atFault(path: string | undefined, dest: string | undefined): string | undefined {
+  return path !== undefined && dest !== undefined && isThere(path) ? dest : path;
+}
+
+function isThere(path: string): boolean {
+  try {
+    host.statPath(path, false);
+    return true;
+  } catch {
+    return false;
   }
 }
 
 /** Why the engine refused what has this code and path, where it was the engine. */
-function reason(name: string, path: string | undefined): InferletError | undefined {
+function reason(name: string, path: string | undefined, dest: string | undefined): InferletError | undefined {
   const why = refusal();
   if (why === undefined) return undefined;
-  if (why.code === 'files-off') return name === 'no-entry' && path !== undefined && isOfScratch(path) ? why : undefined;
+  if (why.code === 'files-off') {
+    const missing = name === 'no-entry' ? atFault(path, dest) : undefined;
+    return missing !== undefined && isOfScratch(missing) ? why : undefined;
+  }
   if (why.code === 'files-stalled') return name === 'io' ? why : undefined;
   return name === 'quota' || name === 'insufficient-memory' || name === 'name-too-long' ? why : undefined;
 }
 
 /** Calls the engine; what fails throws as Node does. */
-function call<T>(syscall: string, path: string | undefined, work: () => T): T {
+function call<T>(syscall: string, path: string | undefined, work: () => T, dest?: string): T {
   try {
     return work();
   } catch (error) {
     const name = error instanceof Error ? error.message : '';
     if (!(name in CODES) && !/^[a-z-]+$/.test(name)) throw error;
-    throw new SystemError(name, syscall, path, reason(name, path));
+    throw new SystemError(name, syscall, path, reason(name, path, dest), dest);
   }
 }
 
 function toPath(path: Path): string {
   const text = typeof path === 'object' && path !== null && 'href' in path ? decodeURIComponent(path.href.replace(/^file:\/\//, '')) : path;
-  if (typeof text !== 'string') throw new TypeError(`a path is a string, not ${typeof text}`);
-  if (text.includes('\0')) throw new TypeError('a path has no null byte');
+  if (typeof text !== 'string') throw wrongType(`a path is a string, not ${typeof text}`);
+  if (text.includes('\0')) throw wrongType('a path has no null byte');
   return text.startsWith('/') ? text : `/${text}`;
 }
 
@@ -121,14 +152,28 @@ function toBytes(data: Data): Uint8Array {
   if (typeof data === 'string') return new TextEncoder().encode(data);
   if (data instanceof ArrayBuffer) return new Uint8Array(data);
   if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  throw new TypeError(`a file holds a string or bytes, not ${data === null ? 'null' : typeof data}`);
+  throw wrongType(`a file holds a string or bytes, not ${data === null ? 'null' : typeof data}`);
 }
 
 function encodingOf(options: Options): string | undefined {
   const encoding = typeof options === 'object' && options !== null ? options.encoding : options;
   if (encoding === undefined || encoding === null || encoding === 'buffer') return undefined;
-  if (!/^utf-?8$/i.test(encoding)) throw new TypeError(`the encoding is ${encoding}; give 'utf8', or none for bytes`);
+  if (!/^utf-?8$/i.test(encoding)) throw wrongType(`the encoding is ${encoding}; give 'utf8', or none for bytes`);
   return encoding;
+}
+
+/** Refuses options that `callee` does not have, which would be read as if they were not there. */
+function checkNames(options: unknown, names: readonly string[], callee: string): void {
+  if (typeof options !== 'object' || options === null) return;
+  const known = Object.keys(options).filter((name) => !WITHOUT_EFFECT.includes(name));
+  checkOptions(Object.fromEntries(known.map((name) => [name, undefined])), names, callee);
+}
+
+/** What is to be written, looked at before the file is opened, which may empty it. */
+function toWritten(data: Data, options: Options, callee: string): Uint8Array {
+  checkNames(options, FILE_OPTIONS, callee);
+  encodingOf(options);
+  return toBytes(data);
 }
 
 function flagOf(options: Options | { readonly flag?: string }, otherwise: string): string {
@@ -207,7 +252,7 @@ class FileHandle {
 
   constructor(path: string, flag: string) {
     const letters = FLAGS[flag];
-    if (letters === undefined) throw new TypeError(`the flag is ${flag}; give one of ${Object.keys(FLAGS).join(', ')}`);
+    if (letters === undefined) throw wrongType(`the flag is ${flag}; give one of ${Object.keys(FLAGS).join(', ')}`);
     this.#path = path;
     this.#appends = flag.startsWith('a');
     this.#file = call('open', path, () => host.openFile(path, letters));
@@ -243,6 +288,7 @@ class FileHandle {
   async readFile(options?: { readonly encoding?: null } | null): Promise<Uint8Array>;
   async readFile(options: Options): Promise<string | Uint8Array>;
   async readFile(options?: Options): Promise<string | Uint8Array> {
+    checkNames(options, FILE_OPTIONS, 'readFile()');
     const encoding = encodingOf(options);
     const parts: Uint8Array[] = [];
     let nBytes = 0;
@@ -266,12 +312,11 @@ class FileHandle {
   }
 
   async writeFile(data: Data, options?: Options): Promise<void> {
-    encodingOf(options);
-    this.#write(toBytes(data), null);
+    this.#write(toWritten(data, options, 'writeFile()'), null);
   }
 
   async appendFile(data: Data, options?: Options): Promise<void> {
-    await this.writeFile(data, options);
+    this.#write(toWritten(data, options, 'appendFile()'), null);
   }
 
   async stat(): Promise<Stats> {
@@ -299,7 +344,23 @@ class FileHandle {
   }
 
   #read(nBytes: number, position: number): Uint8Array {
-    return call('read', this.#path, () => this.#file.read(nBytes, position));
+    return call('read', this.#path, () => {
+      try {
+        return this.#file.read(nBytes, position);
+      } catch (error) {
+        // What cannot be read has this name, whatever it is.
+        if (error instanceof Error && error.message === 'bad-descriptor' && this.#isFolder()) throw new Error('is-directory');
+        throw error;
+      }
+    });
+  }
+
+  #isFolder(): boolean {
+    try {
+      return this.#file.stat().kind === 'folder';
+    } catch {
+      return false; // it is closed
+    }
   }
 
   #write(bytes: Uint8Array, position: number | null): void {
@@ -331,15 +392,18 @@ export async function open(path: Path, flag = 'r'): Promise<FileHandle> {
 }
 
 export async function readFile(path: Path | FileHandle, options?: Options): Promise<string | Uint8Array> {
+  checkNames(options, FILE_OPTIONS, 'readFile()');
   return using_(path, flagOf(options, 'r'), (file) => file.readFile(options as Options));
 }
 
 export async function writeFile(path: Path | FileHandle, data: Data, options?: Options): Promise<void> {
-  return using_(path, flagOf(options, 'w'), (file) => file.writeFile(data, options));
+  const bytes = toWritten(data, options, 'writeFile()');
+  return using_(path, flagOf(options, 'w'), (file) => file.writeFile(bytes));
 }
 
 export async function appendFile(path: Path | FileHandle, data: Data, options?: Options): Promise<void> {
-  return using_(path, flagOf(options, 'a'), (file) => file.writeFile(data, options));
+  const bytes = toWritten(data, options, 'appendFile()');
+  return using_(path, flagOf(options, 'a'), (file) => file.writeFile(bytes));
 }
 
 export async function truncate(path: Path, length = 0): Promise<void> {
@@ -364,6 +428,7 @@ export async function access(path: Path, mode: number = constants.F_OK): Promise
 }
 
 export async function mkdir(path: Path, options?: number | { readonly recursive?: boolean }): Promise<string | undefined> {
+  checkNames(options, ['recursive'], 'mkdir()');
   const text = toPath(path).replace(/(?<=.)\/+$/, '');
   if (typeof options !== 'object' || options === null || options.recursive !== true) {
     call('mkdir', text, () => host.makeFolder(text));
@@ -404,6 +469,7 @@ function entries(folder: string): [string, Kind][] {
 }
 
 export async function readdir(path: Path, options?: Encoding | ReadingFolder): Promise<(string | Dirent)[]> {
+  checkNames(options, ['encoding', 'recursive', 'withFileTypes'], 'readdir()');
   const root = toPath(path).replace(/(?<=.)\/+$/, '');
   const wanted: ReadingFolder = typeof options === 'object' && options !== null ? options : {};
   const found: (string | Dirent)[] = [];
@@ -431,6 +497,7 @@ export async function unlink(path: Path): Promise<void> {
 }
 
 export async function rm(path: Path, options: { readonly recursive?: boolean; readonly force?: boolean } = {}): Promise<void> {
+  checkNames(options, ['force', 'recursive'], 'rm()');
   const text = toPath(path);
   try {
     const found = call('rm', text, () => host.statPath(text, false));
@@ -445,7 +512,7 @@ export async function rm(path: Path, options: { readonly recursive?: boolean; re
 
 export async function rename(old: Path, path: Path): Promise<void> {
   const [from, to] = [toPath(old), toPath(path)];
-  call('rename', from, () => host.renamePath(from, to));
+  call('rename', from, () => host.renamePath(from, to), to);
 }
 
 export async function copyFile(from: Path, to: Path, mode = 0): Promise<void> {

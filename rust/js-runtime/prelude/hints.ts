@@ -19,6 +19,7 @@ const KNOWN: readonly (readonly [RegExp, (found: RegExpExecArray, place: Place |
   [/^Could not find export '(.+)' in module '(.+)'$/, ([, name, module]) => notExported(name!, module!)],
   [/^cannot read propert(?:y|ies) .*\bundefined$/, ([message], place) => notAwaited(message!, place) ?? notFound(message!)],
   [/^value is not iterable$/, (_, place) => notIterable(place)],
+  [/^(?:class constructors must be invoked with 'new'|must be called with new)$/, (_, place) => withoutNew(place)],
 ];
 
 /** Longer messages and lines are no common mistakes. */
@@ -135,6 +136,19 @@ function notFound(message: string): string | undefined {
   if (found.length === 0) return undefined;
   const calls = found.slice(-MAX_SHOWN).map((call) => `\`${call}\``).join(' and ');
   return `${message}; ${calls} found nothing of that name and gave undefined: test it, and make what is missing${namesThereAre(found.at(-1)!)}`;
+}
+
+/** A class of the SDK or of the Web is called as a function: the one that the line names so. */
+function withoutNew(place: Place | undefined): string | undefined {
+  if (place === undefined || place.line.length > MAX_CHARS) return undefined;
+  const called = [...place.line.matchAll(/(?<![\w$.]|\bnew\s+)([A-Z][\w$]*)\s*\(/g)].map(([, name]) => name!);
+  const name = called.find((one) => isClass(exported[one]) || isClass((globalThis as Record<string, unknown>)[one]));
+  return name === undefined ? undefined : `${name} is a class; write \`new ${name}(...)\``;
+}
+
+/** Whether it is a class, whose prototype cannot be replaced as that of a function can. */
+function isClass(value: unknown): boolean {
+  return typeof value === 'function' && Object.getOwnPropertyDescriptor(value, 'prototype')?.writable === false;
 }
 
 /** What a loop or a spread reads is a promise, or is read by `for await`. */

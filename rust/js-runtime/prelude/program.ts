@@ -104,11 +104,7 @@ function tellOfTexts(input: object, entry: string, remedy: string): void {
 
 /** Describes what a program threw. */
 export function describe(thrown: unknown): FailureRecord {
-  if (!(thrown instanceof Error)) {
-    const message = (typeof thrown === 'string' ? thrown : printable(thrown)).toWellFormed();
-    const kind = thrown === null ? 'null' : typeof thrown;
-    return { kind, message, code: undefined, traceback: `${kind}: ${message}\n` };
-  }
+  if (!(thrown instanceof Error)) return describeOther(thrown);
   const kind = kindOf(thrown);
   const code = codeOf(thrown);
   const frames = ownFrames(thrown);
@@ -116,6 +112,26 @@ export function describe(thrown: unknown): FailureRecord {
   const note = code === 'limit-stack' && thrown instanceof RangeError ? STACK_NOTE : place === undefined ? '' : ` (${place})`;
   const said = explained(thrown, frames) ?? messageOf(thrown);
   return { kind, message: said + note, code, traceback: traceback(thrown, 0, said) };
+}
+
+/** Describes what a program threw that is no error, and so has neither a message nor, most often, a stack. */
+function describeOther(thrown: unknown): FailureRecord {
+  const place = placeOf(thrown);
+  const what = `${printable(thrown)}${place === undefined ? '' : ` (${place})`}`;
+  const message = `the program threw ${what}, which is no Error; write \`throw new Error(...)\`, or reject with one`.toWellFormed();
+  const frames = typeof thrown === 'object' && thrown !== null && 'stack' in thrown ? ownFrames(thrown as Error) : '';
+  return { kind: 'Error', message, code: undefined, traceback: `Error: ${message}\n${frames}` };
+}
+
+/** The one line of the entry that throws such a value or rejects with it; undefined where there is none, or several. */
+function placeOf(thrown: unknown): string | undefined {
+  const text = called === undefined ? undefined : host.programFile(called.entry);
+  if (called === undefined || text === undefined || (typeof thrown === 'object' && thrown !== null)) return undefined;
+  const written = typeof thrown === 'string' ? [`'${thrown}'`, `"${thrown}"`, `\`${thrown}\``] : [String(thrown)];
+  const starts = written.flatMap((value) => [`throw ${value}`, `reject(${value})`]);
+  if (thrown === undefined) starts.push('reject()');
+  const found = text.split('\n').flatMap((line, index) => (starts.some((start) => line.includes(start)) ? [index + 1] : []));
+  return found.length === 1 ? `${called.entry}:${found[0]}` : undefined;
 }
 
 tellBy((thrown) => describe(thrown).traceback);

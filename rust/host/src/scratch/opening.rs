@@ -64,7 +64,8 @@ pub(crate) fn open(folder: &File, path: &Path, wanted: &Wanted) -> io::Result<(F
     let file = cap_primitives::fs::open(folder, path, &wanted.options())?;
     let found = Metadata::from_file(&file)?;
     if wanted.directory && !found.is_dir() {
-        return Err(io::ErrorKind::NotADirectory.into());
+        // By its number: of the kind alone a program would be told `io`.
+        return Err(rustix::io::Errno::NOTDIR.into());
     }
     if !found.is_dir() && !found.is_file() {
         return Err(io::ErrorKind::PermissionDenied.into());

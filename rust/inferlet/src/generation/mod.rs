@@ -403,6 +403,7 @@ async fn collect_text(machine: &Rc<Machine>, document: Option<&Matcher>) -> Resu
 
 /// Runs to the end step by step, because the program has a part in each.
 async fn collect(machine: &Rc<Machine>) -> Result<(Vec<u32>, Option<FinishReason>)> {
+    let _collecting = machine.context.begin_collecting();
     let (mut tokens, mut finish) = (Vec::new(), None);
     while let Some(step) = GenStep::open(machine)? {
         let output = step.execute().await?;

@@ -101,6 +101,20 @@ async fn step_wrongly(ctx: &Context, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Fills a context while a collector runs over it that asks a constraint.
+async fn fill_meanwhile(ctx: &mut Context) -> Result<()> {
+    let g = ctx.generate(Sampler::Argmax).max_tokens(2);
+    let collected = g.constrain(Masked(vec![])).collect_tokens();
+    let filled = async {
+        ctx.append(&[5]);
+        ctx.check()
+    };
+    match task::select(collected, filled).await {
+        task::Either::Left(collected) => collected.map(drop),
+        task::Either::Right(filled) => filled,
+    }
+}
+
 /// What is wanted of a step that is over, after which the next one was opened. The type of a step does not let it be
 /// executed twice, so that it is the generator which is used too early.
 async fn step_over(fork: &Context) -> Result<()> {
@@ -123,6 +137,9 @@ async fn attempt(
 ) -> Result<()> {
     if name == "truncate" {
         return ctx.truncate(3);
+    }
+    if name == "filled" {
+        return fill_meanwhile(ctx).await;
     }
     let warm = Sampler::top_p(1.0, f32::NAN);
     let hot = Distribution {
