@@ -384,7 +384,7 @@ class Client:
         """Attaches to a process, running or ended: its events come from the first that nobody has read.
 
         Events up to `after_seq` are passed over: what was read on a connection that broke may come again.
-        Raises PieError `unknown-process`, `process-attached` while another client reads, or `invalid-argument` for an
+        Raises PieError `unknown-process`, `process-attached` while a client is attached, or `invalid-argument` for an
         `after_seq` beyond the last event of the process.
         """
         fields = _pid(pid) | ({} if window_bytes is None else {"window_bytes": checks.whole("window_bytes", window_bytes, least=1)})
