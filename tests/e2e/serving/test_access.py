@@ -130,6 +130,15 @@ def test_a_key_is_made_used_and_revoked_by_commands(closed: Served, folder: Path
     assert run(folder, "key", "revoke", key_id).stderr.startswith("error[unknown-key]")
 
 
+def test_a_key_is_revoked_by_its_id_and_its_name_says_which_that_is(tmp_path: Path) -> None:
+    key_id = run(tmp_path, "key", "add", "laptop", "--user", "carol").stderr.split()[1]
+    by_name = run(tmp_path, "key", "revoke", "laptop")
+    told = f'a key is revoked by its ID, and "laptop" is the name of {key_id} of "carol"'
+    assert (by_name.returncode, by_name.stderr) == (1, f'error[unknown-key]: there is no key "laptop"; {told}\n')
+    assert run(tmp_path, "key", "revoke", key_id).returncode == 0
+    assert run(tmp_path, "key", "revoke", "laptop").stderr.endswith("`pie key list` lists them\n")
+
+
 def test_mistakes_are_told_without_the_key(closed: Served, folder: Path, keys: dict[str, str]) -> None:
     damaged = keys["user"][:-1] + ("0" if keys["user"][-1] != "0" else "1")
     for options in (["--key", damaged], ["--key", f"{keys['user']}x"]):

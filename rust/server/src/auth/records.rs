@@ -25,6 +25,8 @@ const MAX_KEYS: usize = 10_000;
 const MAX_FILE_BYTES: u64 = 32 << 20;
 /// The longest life of a key that ends.
 const MAX_EXPIRY_S: u64 = 100 * 366 * 86_400;
+/// Keys of one name that a message names.
+const MAX_SHOWN: usize = 5;
 
 /// A key, without what one comes in by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,13 +157,31 @@ pub fn revoke_key(data_dir: &Path, id: &str) -> Result<KeyRecord, Error> {
     changed(data_dir, |keys| {
         match keys.iter().position(|key| key.id == id) {
             Some(at) => Ok(keys.remove(at)),
-            None => {
-                let shown: String = id.chars().take(40).collect();
-                let message = format!("there is no key {shown:?}; `pie key list` lists them");
-                Err(Error::new(ErrorCode::UnknownKey, message))
-            }
+            None => Err(unknown(id, keys)),
         }
     })
+}
+
+/// The error for what is no id of a key. It may be the name of some.
+fn unknown(given: &str, keys: &[KeyRecord]) -> Error {
+    let shown: String = given.chars().take(40).collect();
+    let named: Vec<String> = keys
+        .iter()
+        .filter(|key| key.name == given)
+        .map(|key| format!("{} of {:?}", key.id, key.user))
+        .collect();
+    let remedy = if named.is_empty() {
+        "`pie key list` lists them".to_owned()
+    } else {
+        let more = match named.len().saturating_sub(MAX_SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more, which `pie key list` lists"),
+        };
+        let ids = named[..named.len().min(MAX_SHOWN)].join(", ");
+        format!("a key is revoked by its ID, and {shown:?} is the name of {ids}{more}")
+    };
+    let message = format!("there is no key {shown:?}; {remedy}");
+    Error::new(ErrorCode::UnknownKey, message)
 }
 
 /// Where the keys of a data folder are.
@@ -304,6 +324,17 @@ pub(super) mod tests {
         let text = text.unwrap();
         assert!(!written.contains(&text[20..]), "the secret is not kept");
         assert_eq!(fs::metadata(path(folder)).unwrap().mode() & 0o777, 0o600);
+        let named = revoke_key(folder, "laptop").unwrap_err();
+        assert_eq!(
+            (named.code, named.message),
+            (
+                ErrorCode::UnknownKey,
+                format!(
+                    "there is no key \"laptop\"; a key is revoked by its ID, and \"laptop\" is the name of {} of \"alice\", {} of \"bob\"",
+                    one.id, two.id
+                )
+            )
+        );
         assert_eq!(revoke_key(folder, &one.id).unwrap(), one);
         assert_eq!(
             revoke_key(folder, &one.id).unwrap_err().code,
@@ -411,5 +442,8 @@ pub(super) mod tests {
             }
         });
         assert_eq!(list_keys(folder.path()).unwrap().len(), 8);
+        let error = revoke_key(folder.path(), "laptop").unwrap_err();
+        let rest = " and 3 more, which `pie key list` lists";
+        assert!(error.message.ends_with(rest), "{error}");
     }
 }
