@@ -139,6 +139,27 @@ def test_a_key_is_revoked_by_its_id_and_its_name_says_which_that_is(tmp_path: Pa
     assert run(tmp_path, "key", "revoke", "laptop").stderr.endswith("`pie key list` lists them\n")
 
 
+def test_a_key_that_is_added_twice_is_told_of_with_the_first(tmp_path: Path) -> None:
+    add = ("key", "add", "laptop", "--user", "carol")
+    first = run(tmp_path, *add)
+    first_id = first.stderr.split()[1]
+    assert "warning" not in first.stderr
+    again = run(tmp_path, *add)
+    assert (again.returncode, again.stdout.startswith("pie_")) == (0, True)
+    assert f"warning: 'carol' has another key 'laptop', {first_id} (user, secret, made " in again.stderr
+    assert f"`pie key revoke {first_id}` takes it away" in again.stderr
+    for other in (("key", "add", "laptop", "--user", "dave"), ("key", "add", "desktop", "--user", "carol")):
+        assert "warning" not in run(tmp_path, *other).stderr
+    public = tmp_path / "id.pub"
+    public.write_text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH me\n")
+    signing = ("key", "add", "ssh", "--user", "carol", "--public-key", str(public))
+    signing_id = run(tmp_path, *signing).stderr.split()[1]
+    refused_again = run(tmp_path, *signing)
+    assert (refused_again.returncode, refused_again.stdout) == (1, "")
+    told = f"that public key is there already: {signing_id}, \"ssh\" of \"carol\" (user); `pie key revoke {signing_id}` takes it away"
+    assert refused_again.stderr == f"error[invalid-argument]: {told}\n"
+
+
 def test_mistakes_are_told_without_the_key(closed: Served, folder: Path, keys: dict[str, str]) -> None:
     damaged = keys["user"][:-1] + ("0" if keys["user"][-1] != "0" else "1")
     for options in (["--key", damaged], ["--key", f"{keys['user']}x"]):

@@ -111,8 +111,12 @@ pub fn add_key(data_dir: &Path, new: NewKey) -> Result<(KeyRecord, Option<String
                 .find(|key| key.public_key.as_ref() == Some(line))
         {
             let message = format!(
-                "that public key is there already, as {} of {:?}; revoke it first",
-                same.id, same.user
+                "that public key is there already: {}, {:?} of {:?} ({}); `pie key revoke {}` takes it away",
+                same.id,
+                same.name,
+                same.user,
+                same.scope.name(),
+                same.id
             );
             return Err(Error::new(ErrorCode::InvalidArgument, message));
         }
@@ -376,8 +380,19 @@ pub(super) mod tests {
             public_key: Some(line.to_owned()),
             ..new("a", Role::User)
         };
-        assert_eq!(add_key(folder, public()).unwrap().1, None);
-        assert_eq!(code(public()), ErrorCode::InvalidArgument);
+        let (there, secret) = add_key(folder, public()).unwrap();
+        assert_eq!(secret, None);
+        let again = add_key(folder, public()).unwrap_err();
+        let id = there.id;
+        assert_eq!(
+            (again.code, again.message),
+            (
+                ErrorCode::InvalidArgument,
+                format!(
+                    "that public key is there already: {id}, \"laptop\" of \"a\" (user); `pie key revoke {id}` takes it away"
+                )
+            )
+        );
         fs::set_permissions(path(folder), fs::Permissions::from_mode(0o620)).unwrap();
         assert!(list_keys(folder).unwrap_err().message.contains("chmod 600"));
         fs::remove_file(path(folder)).unwrap();
