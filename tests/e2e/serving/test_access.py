@@ -160,12 +160,37 @@ def test_a_key_that_is_added_twice_is_told_of_with_the_first(tmp_path: Path) -> 
     assert refused_again.stderr == f"error[invalid-argument]: {told}\n"
 
 
+@pytest.mark.parametrize(
+    ("command_line", "what", "role"),
+    [
+        (["stop", "1"], "`pie stop`", "user"),
+        (["attach", "1", "--no-stdin"], "`pie attach`", "user"),
+        (["run", "greet@1"], "`pie run`", "user"),
+        (["uninstall", "greet@1"], "`pie uninstall`", "user"),
+        (["topic", "discard", "jobs"], "`pie topic discard`", "user"),
+        (["snapshot", "delete", "default", "s"], "`pie snapshot delete`", "user"),
+        (["adapter", "delete", "default", "a"], "`pie adapter delete`", "user"),
+        (["connection", "end", "1"], "`pie connection end`", "user"),
+        (["ps", "--all-users"], "`--all-users`", "operator"),
+    ],
+)
+def test_a_command_that_needs_another_role_is_told_as_it_is_typed(
+    closed: Served, folder: Path, keys: dict[str, str], command_line: list[str], what: str, role: str
+) -> None:
+    done = run(folder, *command_line, "--server", closed.url, client__key=keys["read"])
+    told = f'{what} needs the role "{role}", and yours is "read"; ask the operator of the server for a key of that scope'
+    assert (done.returncode, done.stderr) == (1, f"error[not-permitted]: {told}\n")
+
+
 def test_mistakes_are_told_without_the_key(closed: Served, folder: Path, keys: dict[str, str]) -> None:
     damaged = keys["user"][:-1] + ("0" if keys["user"][-1] != "0" else "1")
     for options in (["--key", damaged], ["--key", f"{keys['user']}x"]):
         done = run(folder, "ps", *options, client__url=closed.url)
         assert (done.returncode, done.stderr.split("]")[0]) == (1, "error[invalid-argument")
         assert keys["user"][20:60] not in done.stderr
+    nobody = run(folder, "ps", "--private-key", "/nowhere", client__url=closed.url)
+    told = "a private key says who you are with a user; give --user NAME, too, or set client.user"
+    assert (nobody.returncode, nobody.stderr) == (1, f"error[invalid-argument]: {told}\n")
     both = run(folder, "ps", client__url=closed.url, client__key=keys["user"], client__private_key="/nowhere")
     assert both.stderr.startswith("error[invalid-config]")
     for arguments, code in (
