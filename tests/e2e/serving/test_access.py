@@ -191,6 +191,8 @@ def test_mistakes_are_told_without_the_key(closed: Served, folder: Path, keys: d
     nobody = run(folder, "ps", "--private-key", "/nowhere", client__url=closed.url)
     told = "a private key says who you are with a user; give --user NAME, too, or set client.user"
     assert (nobody.returncode, nobody.stderr) == (1, f"error[invalid-argument]: {told}\n")
+    a_folder = run(folder, "ps", "--user", "dora", "--private-key", ".", client__url=closed.url)
+    assert a_folder.stderr == "error[invalid-argument]: '.' is a folder; give the file with the private key\n"
     both = run(folder, "ps", client__url=closed.url, client__key=keys["user"], client__private_key="/nowhere")
     assert both.stderr.startswith("error[invalid-config]")
     for arguments, code in (
@@ -216,6 +218,10 @@ def test_a_signature_opens(closed: Served, folder: Path, tmp_path: Path, kind: l
     assert code_of(closed, user="carol", private_key=PrivateKey.load(tmp_path / "id")) == "authentication-failed"
     done = run(folder, "ps", "--user", "dora", "--private-key", str(tmp_path / "id"), client__url=closed.url)
     assert done.returncode == 0, done.stderr
+    public = run(folder, "ps", "--user", "dora", "--private-key", str(tmp_path / "id.pub"), client__url=closed.url)
+    half = "this is the public half of a key, which the operator of a server adds"
+    told = f"{half}; give the private half, which lies in the file without .pub"
+    assert (public.returncode, public.stderr) == (1, f"error[invalid-argument]: {told}\n")
     assert run(folder, "key", "add", "again", "--user", "x", "--public-key", str(tmp_path / "id")).stderr.startswith(
         "error[invalid-argument]"
     )
