@@ -288,7 +288,12 @@ def install(
 def uninstall(
     program: Annotated[
         str,
-        typer.Argument(metavar="NAME@VERSION", help="An installed program.", show_default=False, autocompletion=complete_installed),
+        typer.Argument(
+            metavar="NAME@VERSION",
+            help="An installed program; NAME is enough for one of one version.",
+            show_default=False,
+            autocompletion=complete_installed,
+        ),
     ],
     owner: OfOption = None,
     server: ServerOption = None,
