@@ -144,7 +144,8 @@ def discard_topic(
     """Drop the messages that wait in the queue of a topic, and print how many those were."""
     from pie.cli.operating import discard
 
-    _ask(Server(server, user, key, private_key), lambda client: discard(client, topic, owner))
+    asking = Server(server, user, key, private_key)
+    _ask(asking, lambda client: discard(client, topic, owner, asking))
 
 
 @connection_app.command("list")

@@ -382,8 +382,14 @@ async def test_operators_see_and_end_connections_and_messages(tmp_path: Path) ->
                 listed.stderr
             )
             assert (await done("topic", "list", "--user", "alice")).stdout.split()[-6:] == ["jobs", "3", "300", "0", "0", "0"]
-            assert (await done("topic", "discard", "jobs", "--user", "bob")).stdout == "0\n"
-            assert (await done("topic", "discard", "jobs", "--of", "alice", "--user", "root")).stdout == "3\n"
+            absent = await done("topic", "discard", "jobs", "--user", "bob")
+            told = "warning: 'bob' has no topic 'jobs' in use, which `pie topic list` would list\n"
+            assert (absent.returncode, absent.stdout, absent.stderr) == (0, "0\n", told)
+            near = await done("topic", "discard", "job", "--of", "alice", "--user", "root")
+            told = "'alice' has no topic 'job' in use, which `pie topic list --all-users` would list; did you mean 'jobs'?"
+            assert (near.stdout, near.stderr) == ("0\n", f"warning: {told}\n")
+            discarded = await done("topic", "discard", "jobs", "--of", "alice", "--user", "root")
+            assert (discarded.stdout, discarded.stderr) == ("3\n", "")
             assert await alice.topics() == []
             clients = json.loads((await done("connection", "list", "--json", "--user", "root")).stdout)
             told = [(row["user"], row["role"], row["address"], row["key"]) for row in clients]
