@@ -212,19 +212,6 @@ def test_a_frozen_exception_is_trimmed_too():
             "too long",
             "context-full",
         ),
-        (
-            "raise ExceptionGroup('all', [ExceptionGroup('some', [ValueError('bad')]), KeyError('n')])",
-            "ExceptionGroup",
-            "all (2 sub-exceptions): the first is ValueError: bad",
-            None,
-        ),
-        ("raise ExceptionGroup('all', [ValueError()])", "ExceptionGroup", "all (1 sub-exception): the first is ValueError", None),
-        (
-            "raise ExceptionGroup('all', [NameError('no session', name='session')])",
-            "ExceptionGroup",
-            "all (1 sub-exception): the first is NameError: no session: write `from inferlet import session`",
-            None,
-        ),
         ("class E(Exception):\n    def __str__(self): raise KeyError\nraise E", "E", "its message could not be formatted: KeyError", None),
     ],
 )
@@ -733,13 +720,6 @@ def test_a_failure_of_a_handler_is_told_in_one_line_with_what_to_do():
     told = report.told(caught.value, {"main.py"})
     assert told.count("TypeError: ") == 1
     assert told.splitlines()[-1].startswith('TypeError: can only concatenate str (not "coroutine") to str: did you forget `await`?')
-
-
-def test_a_group_of_exceptions_is_told_with_the_first_in_its_own_line():
-    group = ExceptionGroup("all", [ValueError("bad"), KeyError("n")])
-    told = report.told(group, set())
-    assert told.count("ExceptionGroup: all (2 sub-exceptions): the first is ValueError: bad\n") == 1
-    assert told.count("all (2 sub-exceptions)") == 1
 
 
 def test_none_that_open_gave_is_told_of_with_its_call(leftover):
