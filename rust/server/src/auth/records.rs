@@ -348,6 +348,31 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_public_key_that_is_there_already_is_told_with_whose_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let line =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH me";
+        let public = || NewKey {
+            public_key: Some(line.to_owned()),
+            ..new("a", Role::User)
+        };
+        let (there, secret) = add_key(folder, public()).unwrap();
+        assert_eq!(secret, None);
+        let again = add_key(folder, public()).unwrap_err();
+        let id = there.id;
+        assert_eq!(
+            (again.code, again.message),
+            (
+                ErrorCode::InvalidArgument,
+                format!(
+                    "that public key is there already: {id}, \"laptop\" of \"a\" (user); `pie key revoke {id}` takes it away"
+                )
+            )
+        );
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
@@ -374,25 +399,7 @@ pub(super) mod tests {
             }),
             ErrorCode::InvalidArgument
         );
-        let line =
-            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH me";
-        let public = || NewKey {
-            public_key: Some(line.to_owned()),
-            ..new("a", Role::User)
-        };
-        let (there, secret) = add_key(folder, public()).unwrap();
-        assert_eq!(secret, None);
-        let again = add_key(folder, public()).unwrap_err();
-        let id = there.id;
-        assert_eq!(
-            (again.code, again.message),
-            (
-                ErrorCode::InvalidArgument,
-                format!(
-                    "that public key is there already: {id}, \"laptop\" of \"a\" (user); `pie key revoke {id}` takes it away"
-                )
-            )
-        );
+        add_key(folder, new("a", Role::User)).unwrap();
         fs::set_permissions(path(folder), fs::Permissions::from_mode(0o620)).unwrap();
         assert!(list_keys(folder).unwrap_err().message.contains("chmod 600"));
         fs::remove_file(path(folder)).unwrap();
