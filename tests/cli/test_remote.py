@@ -140,6 +140,25 @@ def test_a_program_without_its_version_is_told_the_versions(name: str, said: str
     assert done.stderr.startswith(f"error[invalid-name]: '{name}' names no version; {said}")
 
 
+def test_a_program_of_one_version_is_uninstalled_by_its_name() -> None:
+    about = {"bytes": 10, "installed": 1e9, "digest": "sha256:00"}
+    listed = [{"name": name, "version": version} | about for name, version in (("greet", "2.0"), ("other", "1.0"), ("greets", "2.1"))]
+    removed = []
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("programs"), programs=listed)
+        request = await peer.expect("uninstall")
+        removed.append((request["name"], request["version"]))
+        await peer.answer(request)
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("uninstall", "greet", "--server", address)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "greet@2.0 is uninstalled, the only version of 'greet'\n"
+    assert removed == [("greet", "2.0")]
+
+
 def test_stop_goes_on_after_a_process_that_cannot_be_stopped() -> None:
     stopped, waited = [], []
 

@@ -19,7 +19,7 @@ import pytest
 import pie.client
 from client.fake import PATIENCE_S, Peer, fake_server, scenario
 from pie.client import Event, PieError, connect, sync
-from support.serving import ECHO, SPIN, Served, serving
+from support.serving import ECHO, SPIN, Served, refused, serving
 
 
 @contextmanager
@@ -289,16 +289,20 @@ def test_a_function_that_gets_events_cannot_wait_for_the_client(served: Served, 
 
 @scenario
 async def test_a_name_that_looks_like_a_path_is_told_of_uploading() -> None:
+    refusals = ['"ada" has no program; install it first', '"ada" has no program; install it first; did you mean "tale"?']
+
     async def script(peer: Peer) -> None:
         while True:
-            await peer.refuse(await peer.expect("launch"), "unknown-program", '"ada" has no program; install it first')
+            for refusal in refusals:
+                await peer.refuse(await peer.expect("launch"), "unknown-program", refusal)
 
+    remedy = "it looks like a path: `run(path, input)` uploads and launches it, and `upload(path)` returns what can be launched"
     async with fake_server(script) as address, connect(address, user="ada") as client:
         for name, is_told in (("story.py", True), ("./story", True), ("story", False), ("story@1.0", False)):
-            with pytest.raises(PieError, match="install it first") as caught:
-                await client.launch(name)
-            assert ("`run(path, input)` uploads and launches it" in caught.value.message) is is_told
-            assert caught.value.code == "unknown-program"
+            for refusal, hint in zip(refusals, ("", '; did you mean "tale"?'), strict=True):
+                error = await refused(client.launch(name))
+                assert error.message == (f"'ada' has no program {name!r}; {remedy}{hint}" if is_told else refusal)
+                assert error.code == "unknown-program"
 
 
 @scenario

@@ -204,6 +204,15 @@ for (const text of ['', 'x', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVAT
   });
 }
 
+test('the public half of a key is told as one', async () => {
+  const { publicKey } = KINDS[0][1];
+  for (const text of [`${sshLine(publicKey)} me@home\n`, publicKey.export({ type: 'spki', format: 'pem' })]) {
+    const error = await refused(PrivateKey.parse(text));
+    assert.equal(error.code, 'invalid-argument');
+    assert.match(error.message, /^this is the public half of a key, .*; give the private half, which lies in the file without \.pub$/);
+  }
+});
+
 /** The line of OpenSSH of a public key, from its JWK. */
 function sshLine(publicKey) {
   const jwk = publicKey.export({ format: 'jwk' });

@@ -310,7 +310,7 @@ export class Client {
 
   /**
    * Attaches to a process, running or ended: its events come from the first that nobody has read. Throws PieError
-   * `unknown-process`, `process-attached` while another client reads, or `invalid-argument` for an `afterSeq` beyond
+   * `unknown-process`, `process-attached` while a client is attached, or `invalid-argument` for an `afterSeq` beyond
    * the last event of the process.
    */
   async attach(pid: number, options: AttachOptions = {}): Promise<Process> {

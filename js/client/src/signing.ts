@@ -10,6 +10,8 @@ const OPENSSH_MAGIC = 'openssh-key-v1\0';
 const ED25519_SEED_BYTES = 32;
 // What stands before the seed of an Ed25519 key in PKCS #8 (RFC 8410).
 const PKCS8_ED25519 = Uint8Array.of(0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20);
+// How the public half of a key begins, in a line of OpenSSH, in PEM, and in the format of SSH2.
+const PUBLIC = /^\s*(?:(?:sk-)?(?:ssh|ecdsa)-\w|-{4,5} ?BEGIN [A-Z0-9 ]*PUBLIC KEY)/;
 // What every signed text begins with, so that a signature is good for nothing else.
 const SIGNED_BEFORE = 'pie hello 1';
 
@@ -61,6 +63,11 @@ export class PrivateKey {
    * @throws PieError `invalid-argument` where it is not one.
    */
   static async parse(text: string): Promise<PrivateKey> {
+    if (PUBLIC.test(text)) {
+      const half = 'this is the public half of a key, which the operator of a server adds';
+      const message = `${half}; give the private half, which lies in the file without .pub`;
+      throw new PieError('invalid-argument', message, { argument: 'privateKey' });
+    }
     const [, label, body] = PEM.exec(text) ?? [];
     if (label === undefined || body === undefined) throw unreadable();
     const data = fromBase64(body.replace(/\s+/g, ''));

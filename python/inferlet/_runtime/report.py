@@ -86,11 +86,22 @@ def _message(error: BaseException) -> str:
 
 def _with_hint(message: str, error: BaseException, own_files: Collection[str]) -> str:
     try:
-        advice = hints.hint(error, own_files)
+        advice = _first_cause(error, own_files) if isinstance(error, BaseExceptionGroup) else hints.hint(error, own_files)
     except Exception:
         # The exception is the program's, and may fail at any question: its message stands alone then.
         return message
     return message if advice is None else f"{message}: {advice}"
+
+
+def _first_cause(group: BaseExceptionGroup[BaseException], own_files: Collection[str]) -> str:
+    """Which exception of a group is the first, with what to do about it: the text of the group only counts them."""
+    first: BaseException = group
+    for _ in range(_MAX_FRAMES):
+        if not isinstance(first, BaseExceptionGroup):
+            break
+        first = first.exceptions[0]
+    kind, message = type(first).__name__, _with_hint(_message(first), first, own_files)
+    return f"the first is {kind}: {message}" if message else f"the first is {kind}"
 
 
 _DEFAULT_MESSAGES: dict[type[BaseException], str] = {

@@ -144,7 +144,8 @@ def discard_topic(
     """Drop the messages that wait in the queue of a topic, and print how many those were."""
     from pie.cli.operating import discard
 
-    _ask(Server(server, user, key, private_key), lambda client: discard(client, topic, owner))
+    asking = Server(server, user, key, private_key)
+    _ask(asking, lambda client: discard(client, topic, owner, asking))
 
 
 @connection_app.command("list")
@@ -288,7 +289,12 @@ def install(
 def uninstall(
     program: Annotated[
         str,
-        typer.Argument(metavar="NAME@VERSION", help="An installed program.", show_default=False, autocompletion=complete_installed),
+        typer.Argument(
+            metavar="NAME@VERSION",
+            help="An installed program; NAME is enough for one of one version.",
+            show_default=False,
+            autocompletion=complete_installed,
+        ),
     ],
     owner: OfOption = None,
     server: ServerOption = None,

@@ -93,22 +93,28 @@ async def _tell_what_it_changes(client: Client, installed: str, before: Mapping[
 
 
 async def uninstall(client: Client, program: str, owner: str | None) -> int:
-    """Removes `name@version`, one of `owner` for an operator."""
+    """Removes `name@version`, one of `owner` for an operator; a name alone is that of its one version, which is told."""
     name, at, version = program.partition("@")
     if not at:
-        raise PieError("invalid-name", f"{shortened(program)!r} names no version; {await _versions(client, name, owner)}")
+        version = await _only_version(client, program, owner)
     await client.uninstall(name, version, user=owner)
+    if not at:
+        print(f"{name}@{version} is uninstalled, the only version of {name!r}", file=sys.stderr)
     return 0
 
 
-async def _versions(client: Client, name: str, owner: str | None) -> str:
-    """What to write in place of a name that has no version."""
+async def _only_version(client: Client, name: str, owner: str | None) -> str:
+    """The version of a name that has one. PieError `invalid-name` where there are several, or none."""
     programs = await client.programs(all_users=owner is not None)
-    found = [f"{one.name}@{one.version}" for one in programs if one.name == name and owner in (None, one.user)]
+    found = [one.version for one in programs if one.name == name and owner in (None, one.user)]
+    if len(found) == 1:
+        return found[0]
+    shown = ", ".join(f"{name}@{version}" for version in found[:_MAX_VERSIONS])
     more = f" and {len(found) - _MAX_VERSIONS} more" if len(found) > _MAX_VERSIONS else ""
-    if found:
-        return f"write one that is installed: {', '.join(found[:_MAX_VERSIONS])}{more}"
-    return "and no program of that name is installed (`pie programs` lists those there are)"
+    remedy = f"write one that is installed: {shown}{more}"
+    if not found:
+        remedy = "and no program of that name is installed (`pie programs` lists those there are)"
+    raise PieError("invalid-name", f"{shortened(name)!r} names no version; {remedy}")
 
 
 async def print_programs(client: Client, *, all_users: bool, as_json: bool) -> int:

@@ -10,12 +10,14 @@ import hashlib
 import re
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pie.cli.tables import age, print_json, print_table
+from pie.cli.terminal import warn
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -46,20 +48,36 @@ _records = msgspec.json.Decoder(list[_Record])
 def add(  # noqa: PLR0913  # an option each
     flags: Flags, name: str, *, user: str, scope: str, expires: str | None, public_key: Path | None
 ) -> int:
-    """Adds a key. That of a secret is printed, this once; what else there is to say goes to stderr."""
-    from pie._engine import add_key
+    """Adds a key. That of a secret is printed, this once; what else there is to say goes to stderr.
+
+    A warning tells of another key of that name and user: it may be what was meant, or what the new one is to replace.
+    """
+    from pie._engine import add_key, list_keys
 
     line = None if public_key is None else _read_public(public_key)
     expires_s = None if expires is None else _seconds(expires)
-    text, secret = add_key(_data_dir(flags), name, user, scope=scope, expires_s=expires_s, public_key=line)
+    data_dir = _data_dir(flags)
+    before = _records.decode(list_keys(data_dir))
+    text, secret = add_key(data_dir, name, user, scope=scope, expires_s=expires_s, public_key=line)
     record = _record.decode(text)
     told = f"key {record.id} of {record.user!r} ({record.scope})"
     if secret is None:
         print(f"{told}: {_kind(record)}", file=sys.stderr)
     else:
         print(f"{told}; it is shown this once, so keep it now, as in a file that client.key_file names", file=sys.stderr)
-        print(secret)
+        print(secret, flush=True)
+    _warn_of_others(record, before)
     return 0
+
+
+def _warn_of_others(added: _Record, before: Sequence[_Record]) -> None:
+    """Tells of the last key of the same name and user that is still good."""
+    now = time.time()
+    same = [one for one in before if (one.name, one.user) == (added.name, added.user) and (one.expires is None or one.expires > now)]
+    if same:
+        last = same[-1]
+        about = f"{last.id} ({last.scope}, {_kind(last)}, made {age(now - last.created)} ago)"
+        warn(f"{added.user!r} has another key {added.name!r}, {about}; `pie key revoke {last.id}` takes it away")
 
 
 def show(flags: Flags, *, as_json: bool) -> int:

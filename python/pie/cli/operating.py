@@ -6,10 +6,13 @@ import time
 from typing import TYPE_CHECKING
 
 from pie.cli.tables import age, print_json, print_owned, print_table
+from pie.cli.terminal import warn
+from pie.config.suggest import nearest, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pie.cli.remote import Server
     from pie.client import Client, TopicInfo
 
 _TOPIC_COLUMNS = ("TOPIC", "MESSAGES", "BYTES", "PUSHES", "PULLS", "SUBSCRIPTIONS")
@@ -27,9 +30,23 @@ def _topic_row(one: TopicInfo) -> tuple[str, ...]:
     return (one.topic, *map(str, counts))
 
 
-async def discard(client: Client, topic: str, owner: str | None) -> int:
-    """Drops what waits in the queue of a topic, one of `owner` for an operator, and prints how much that was."""
-    print(await client.discard_topic(topic, user=owner))
+async def discard(client: Client, topic: str, owner: str | None, server: Server) -> int:
+    """Drops what waits in the queue of a topic, one of `owner` for an operator, and prints how much that was.
+
+    A topic is there while something waits in it or for it: of one that is not, a warning tells.
+    """
+    dropped = await client.discard_topic(topic, user=owner)
+    print(dropped, flush=True)
+    if dropped:
+        return 0
+    of_other = owner not in (None, client.user)
+    topics = [one.topic for one in await client.topics(all_users=of_other) if not of_other or one.user == owner]
+    if topic not in topics:
+        near = nearest(topic, topics)
+        hint = "" if near is None else f"; did you mean {near!r}?"
+        listing = "`pie topic list --all-users`" if of_other else "`pie topic list`"
+        user = owner or client.user
+        warn(server.advised(f"{user!r} has no topic {shortened(topic)!r} in use, which {listing} would list{hint}"))
     return 0
 
 

@@ -55,6 +55,21 @@ PrivateKeyOption = Annotated[
 _WEBSOCKET = {"http": "ws", "https": "wss"}
 # A command of a client that a message advises.
 _ADVICE = re.compile(r"`(pie (?:adapter|attach|connection|install|logs|programs|ps|snapshot|stats|stop|topic|uninstall)\b[^`]*)`")
+# What the protocol calls what a command asks for, at the beginning of the error of a role.
+_NEEDING_ROLE = re.compile(r'^"(\w+)"(?= needs the role )')
+_AS_TYPED = {
+    "all_users": "`--all-users`",
+    "attach": "`pie attach`",
+    "delete_adapter": "`pie adapter delete`",
+    "delete_snapshot": "`pie snapshot delete`",
+    "discard_topic": "`pie topic discard`",
+    "disconnect": "`pie connection end`",
+    "install": "`pie install`",
+    "launch": "`pie run`",
+    "terminate": "`pie stop`",
+    "uninstall": "`pie uninstall`",
+    "upload": "to send a program",
+}
 _LAYERS = ("flag", "environment", "file", "default")
 
 
@@ -80,12 +95,12 @@ class Server:
     def advised(self, message: str) -> str:
         """The message, with the `--server` that was given in the commands that it advises.
 
-        A server does not know how it was called.
+        A server does not know how it was called, nor which command asked for what needs another role.
         """
-        if self.url is None:
-            return message
-        option = f" --server {shlex.quote(self.url)}"
-        return _ADVICE.sub(lambda found: f"`{found[1]}{'' if '--server' in found[1] else option}`", message)
+        if self.url is not None:
+            option = f" --server {shlex.quote(self.url)}"
+            message = _ADVICE.sub(lambda found: f"`{found[1]}{'' if '--server' in found[1] else option}`", message)
+        return _NEEDING_ROLE.sub(lambda found: _AS_TYPED.get(found[1], found[0]), message)
 
 
 def credentials(config: Config) -> dict[str, Any]:
@@ -93,7 +108,8 @@ def credentials(config: Config) -> dict[str, Any]:
 
     Of several ways that of the later layer counts, and a key before a private key.
 
-    PieError `invalid-argument` for a file that holds none, and `invalid-config` for two ways in one layer.
+    PieError `invalid-argument` for a file that holds none and a private key without a user, and `invalid-config` for
+    two ways in one layer.
     """
     from pie.client.signing import read_key
 
@@ -111,6 +127,8 @@ def credentials(config: Config) -> dict[str, Any]:
             return {"key": client.key}
         case "key_file":
             return {"key": read_key(Path(client.key_file))}
+    if not client.user:
+        raise PieError("invalid-argument", "a private key says who you are with a user; give --user NAME, too, or set client.user")
     return {"private_key": Path(client.private_key)}
 
 

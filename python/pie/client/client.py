@@ -31,6 +31,9 @@ DEFAULT_ADDRESS = "ws://127.0.0.1:8080"
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:?#\[\]@]+):[0-9]{1,5}(/.*)?")
 MAX_NAME_BYTES = 128
 """Of what an upload is called."""
+_MAX_SHOWN_CHARS = 120
+# What the server takes for meant, at the end of its message.
+_HINT = re.compile(r'; did you mean "[^"]*"\?$')
 _PROGRAM = "a str: NAME@VERSION, or NAME"
 _NO_SUCH_PROGRAM = frozenset({"unknown-program", "invalid-name"})
 """Codes of a launch whose program the server does not know, or does not take for the name of one."""
@@ -334,8 +337,7 @@ class Client:
         except PieError as error:
             if error.code not in _NO_SUCH_PROGRAM or not _is_path(program):
                 raise
-            remedy = "it looks like a path: `run(path, input)` uploads and launches it, and `upload(path)` returns what can be launched"
-            raise PieError(error.code, f"{error.message}; {remedy}", error.details) from None
+            raise PieError(error.code, _told_of_path(self.user, program, error), error.details) from None
 
     async def run(  # noqa: PLR0913  # those of `launch`
         self,
@@ -384,7 +386,7 @@ class Client:
         """Attaches to a process, running or ended: its events come from the first that nobody has read.
 
         Events up to `after_seq` are passed over: what was read on a connection that broke may come again.
-        Raises PieError `unknown-process`, `process-attached` while another client reads, or `invalid-argument` for an
+        Raises PieError `unknown-process`, `process-attached` while a client is attached, or `invalid-argument` for an
         `after_seq` beyond the last event of the process.
         """
         fields = _pid(pid) | ({} if window_bytes is None else {"window_bytes": checks.whole("window_bytes", window_bytes, least=1)})
@@ -534,6 +536,13 @@ class Client:
 def _is_path(program: str) -> bool:
     """Whether a text that names a program looks like a path, and not like what a server calls it."""
     return "/" in program or program in {".", ".."} or program.endswith(ENDINGS)
+
+
+def _told_of_path(user: str, program: str, error: PieError) -> str:
+    """What to do with a path that was launched. The server has a remedy of its own, for those who have no `run`."""
+    hint = _HINT.search(error.message)
+    remedy = "it looks like a path: `run(path, input)` uploads and launches it, and `upload(path)` returns what can be launched"
+    return f"{user!r} has no program {program[:_MAX_SHOWN_CHARS]!r}; {remedy}{hint[0] if hint else ''}"
 
 
 def file_name(path: Path) -> str | None:

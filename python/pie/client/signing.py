@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _KEY = re.compile(r"(pie_[0-9a-f]{12}_[0-9a-f]{64})([0-9a-f]{8})")
 _MAX_FILE_BYTES = 64 << 10
 _OPENSSH = b"-----BEGIN OPENSSH PRIVATE KEY-----"
+# How the public half of a key begins, in a line of OpenSSH, in PEM, and in the format of SSH2.
+_PUBLIC = re.compile(rb"\s*(?:(?:sk-)?(?:ssh|ecdsa)-\w|-{4,5} ?BEGIN [A-Z0-9 ]*PUBLIC KEY)")
 # What every signed text begins with, so that a signature is good for nothing else.
 _SIGNED_BEFORE = "pie hello 1"
 
@@ -61,13 +63,17 @@ class PrivateKey:
         Raises PieError `invalid-argument` where it is none or has a passphrase, `unsupported` where the package
         `cryptography` is missing.
         """
+        data = text.encode() if isinstance(text, str) else text
+        if _PUBLIC.match(data):
+            half = "this is the public half of a key, which the operator of a server adds"
+            message = f"{half}; give the private half, which lies in the file without .pub"
+            raise PieError("invalid-argument", message, {"argument": "private_key"})
         try:
             from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415  # optional, and slow to import
             from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key  # noqa: PLC0415
         except ImportError as error:
             message = "signing needs the package cryptography; install pie-engine[keys], or use an API key"
             raise PieError("unsupported", message) from error
-        data = text.encode() if isinstance(text, str) else text
         try:
             load = load_ssh_private_key if data.lstrip().startswith(_OPENSSH) else load_pem_private_key
             return cls(load(data.strip() + b"\n", password=None))
@@ -115,6 +121,8 @@ def _signer(key: PrivateKeyTypes) -> Callable[[bytes], bytes]:
 
 def _read(path: Path, what: str) -> bytes:
     try:
+        if path.is_dir():
+            raise PieError("invalid-argument", f"{str(path)!r} is a folder; give the file with the {what}")
         if not path.is_file():
             raise PieError("invalid-argument", f"there is no file {str(path)!r} with a {what}; check the path")
         with path.open("rb") as file:

@@ -370,7 +370,7 @@ impl Client {
     /// launch.
     ///
     /// # Errors
-    /// `unknown-process`, `process-attached` while another client reads, and `invalid-argument` for a window of zero or
+    /// `unknown-process`, `process-attached` while a client is attached, and `invalid-argument` for a window of zero or
     /// an `after_seq` beyond the last event of the process.
     pub async fn attach(
         &self,

@@ -39,6 +39,10 @@ impl PrivateKey {
     /// # Errors
     /// `invalid-argument` where it is not one.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        if is_public(text) {
+            let message = "this is the public half of a key, which the operator of a server adds; give the private half, which lies in the file without .pub";
+            return Err(Error::argument("private_key", message));
+        }
         let (label, data) = pem(text).ok_or_else(unreadable)?;
         let random = SystemRandom::new();
         let pair = if label == OPENSSH {
@@ -194,6 +198,14 @@ fn pem(text: &str) -> Option<(&str, Vec<u8>)> {
     Some((label, STANDARD.decode(digits).ok()?))
 }
 
+/// Whether a text begins as the public half of a key does: a line of OpenSSH, PEM, or the format of SSH2.
+fn is_public(text: &str) -> bool {
+    let first = text.trim_start().lines().next().unwrap_or_default();
+    let kinds = ["ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-"];
+    kinds.iter().any(|kind| first.starts_with(kind))
+        || (first.starts_with("----") && first.contains("PUBLIC KEY"))
+}
+
 fn unreadable() -> Error {
     let message = "this is not a private key that can be read; give PKCS #8 without a passphrase, or an Ed25519 key that `ssh-keygen -t ed25519` makes";
     Error::argument("private_key", message)
@@ -273,6 +285,21 @@ mod tests {
             let key = PrivateKey::parse(&pem_of("PRIVATE KEY", written.as_ref())).unwrap();
             assert!(key.public_line().starts_with(kind));
             assert!(!key.sign(b"message").unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn the_public_half_is_told_as_one() {
+        for text in [
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 me@home\n",
+            "\necdsa-sha2-nistp256 AAAA",
+            &pem_of("PUBLIC KEY", b"key"),
+            "---- BEGIN SSH2 PUBLIC KEY ----\nAAAA",
+        ] {
+            let refused = PrivateKey::parse(text).err().unwrap();
+            assert_eq!(refused.code(), "invalid-argument");
+            let told = "this is the public half of a key";
+            assert!(refused.message().starts_with(told), "{refused}");
         }
     }
 

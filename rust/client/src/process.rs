@@ -43,9 +43,10 @@ impl Process {
     }
 
     /// The events that were not read yet, in order; what is not read in time holds the program up, and nobody else.
+    /// They are read in one place: of two [`Events`] the first that reads gets all of them, until it is dropped.
     pub fn events(&self) -> Events {
-        self.stream.begin_reading();
         Events {
+            reader: self.stream.begin_reading(),
             stream: self.stream.clone(),
         }
     }
@@ -123,6 +124,7 @@ impl Process {
 
 /// A reader of the events of a process. Dropping it loses no event that it has not given.
 pub struct Events {
+    reader: u64,
     stream: Arc<Stream>,
 }
 
@@ -131,14 +133,15 @@ impl Events {
     /// nothing.
     ///
     /// # Errors
-    /// `connection-failed` when the connection breaks, `session-closed` after [`Process::detach`].
+    /// `connection-failed` when the connection breaks, `session-closed` after [`Process::detach`], `future-taken` while
+    /// there are other [`Events`] of the process that have begun to read.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
-        self.stream.take().await
+        self.stream.read(self.reader).await
     }
 }
 
 impl Drop for Events {
     fn drop(&mut self) {
-        self.stream.end_reading();
+        self.stream.end_reading(self.reader);
     }
 }

@@ -43,6 +43,10 @@ struct State {
     /// The last event, once it was taken.
     outcome: Option<Outcome>,
     n_readers: usize,
+    /// Readers that there ever were: each has its count for a number.
+    last_reader: u64,
+    /// The one that has begun to read, and has not ended: it gets every event.
+    reading: Option<u64>,
 }
 
 impl Stream {
@@ -156,15 +160,50 @@ impl Stream {
         state.n_readers > 0 && !is_over
     }
 
-    /// Somebody begins to read.
-    pub(crate) fn begin_reading(&self) {
-        lock(&self.state).n_readers += 1;
+    /// Somebody is about to read, by the number that is returned.
+    pub(crate) fn begin_reading(&self) -> u64 {
+        let mut state = lock(&self.state);
+        state.n_readers += 1;
+        state.last_reader += 1;
+        state.last_reader
     }
 
     /// Somebody reads no more.
-    pub(crate) fn end_reading(&self) {
-        lock(&self.state).n_readers -= 1;
+    pub(crate) fn end_reading(&self, reader: u64) {
+        let mut state = lock(&self.state);
+        state.n_readers -= 1;
+        if state.reading == Some(reader) {
+            state.reading = None;
+        }
+        drop(state);
         self.changed.notify_waiters();
+    }
+
+    /// The next event for a reader; none after the last. Of several the first gets all of them, until it has ended. A
+    /// call that is given up has taken nothing.
+    ///
+    /// # Errors
+    /// Those of [`Stream::take`], and `future-taken` while another reader has begun.
+    pub(crate) async fn read(&self, reader: u64) -> Result<Option<Event>, Error> {
+        self.enter(reader)?;
+        self.take().await
+    }
+
+    /// Has a reader get the events. Where nothing more comes, there is nothing to take from another.
+    fn enter(&self, reader: u64) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        let is_over = state.waiting.is_empty() && state.end.is_some();
+        if state.outcome.is_some() || is_over {
+            return Ok(());
+        }
+        if *state.reading.get_or_insert(reader) == reader {
+            return Ok(());
+        }
+        let message = format!(
+            "the events of process {} are read already, by another loop, which gets all of them; read them in one place",
+            self.pid
+        );
+        Err(Error::new(ErrorCode::FutureTaken, message))
     }
 
     fn outcome(&self) -> Option<Outcome> {
@@ -294,18 +333,41 @@ mod tests {
         let (stream, acks) = stream(1000, 0);
         let stream = Arc::new(stream);
         stream.push(stdout(1, 1)).unwrap();
-        stream.begin_reading();
+        let reader = stream.begin_reading();
         let waiting = tokio::spawn({
             let stream = stream.clone();
             async move { stream.ended().await }
         });
         tokio::task::yield_now().await;
         assert!(lock(&acks.0).is_empty());
-        assert_eq!(stream.take().await.unwrap(), Some(stdout(1, 1)));
-        stream.end_reading();
+        assert_eq!(stream.read(reader).await.unwrap(), Some(stdout(1, 1)));
+        stream.end_reading(reader);
         stream.push(stdout(2, 1)).unwrap();
         stream.push(end(3)).unwrap();
         assert!(waiting.await.unwrap().is_ok());
         assert_eq!(lock(&acks.0).len(), 3);
+    }
+
+    #[tokio::test]
+    async fn the_first_reader_gets_every_event_until_it_ends() {
+        let (stream, _) = stream(1000, 0);
+        for event in [stdout(1, 1), stdout(2, 1), stdout(3, 1), end(4)] {
+            stream.push(event).unwrap();
+        }
+        let (older, first, last) = (
+            stream.begin_reading(),
+            stream.begin_reading(),
+            stream.begin_reading(),
+        );
+        assert_eq!(stream.read(first).await.unwrap(), Some(stdout(1, 1)));
+        let refused = stream.read(older).await.unwrap_err();
+        assert_eq!(refused.code(), "future-taken");
+        stream.end_reading(older);
+        assert_eq!(stream.read(first).await.unwrap(), Some(stdout(2, 1)));
+        stream.end_reading(first);
+        assert_eq!(stream.read(last).await.unwrap(), Some(stdout(3, 1)));
+        assert_eq!(stream.read(last).await.unwrap(), Some(end(4)));
+        let after = stream.begin_reading();
+        assert_eq!(stream.read(after).await.unwrap(), None);
     }
 }

@@ -375,6 +375,26 @@ async fn detaching_acknowledges_first_and_leaves_the_rest() {
 }
 
 #[tokio::test]
+async fn of_two_readers_the_first_gets_all_events_and_the_second_is_told_so() {
+    let (_client, mut peer, process) = launched().await;
+    for (seq, text) in [(1, "one"), (2, "two"), (3, "three")] {
+        peer.event(seq, json!({ "kind": "stdout", "text": text }))
+            .await;
+    }
+    let (mut first, mut second) = (process.events(), process.events());
+    assert_eq!(first.next().await.unwrap().unwrap().seq(), 1);
+    let refused = second.next().await.unwrap_err();
+    assert_eq!(refused.code(), "future-taken");
+    assert_eq!(
+        refused.message(),
+        "the events of process 5 are read already, by another loop, which gets all of them; read them in one place"
+    );
+    assert_eq!(first.next().await.unwrap().unwrap().seq(), 2);
+    drop(first);
+    assert_eq!(second.next().await.unwrap().unwrap().seq(), 3);
+}
+
+#[tokio::test]
 async fn an_end_of_the_connection_is_told_to_everybody_who_waits() {
     let unknown = json!({ "id": 999, "ok": {} });
     let full =

@@ -43,6 +43,14 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 /** Functions of classes that are looked for in their instances. */
 const OF_CLASSES: ReadonlySet<string> = new Set(['Adapter.open', 'Context.open', 'Context.take']);
 
+/** What makes an instance of a class whose constructor is not for programs. */
+const MAKERS: Readonly<Record<string, string>> = {
+  Adapter: 'Adapter.create(model, name)',
+  Grammar: 'Grammar.fromJsonSchema(schema)',
+  Model: 'Model.load(name)',
+  Sampler: 'Sampler.topP()',
+};
+
 /** The whole message that stands in place of `message`; undefined where that says enough. */
 export function explained(message: string, frames: string): string | undefined {
   if (message.length > MAX_CHARS) return undefined;
@@ -215,6 +223,19 @@ function notAFunction(place: Place | undefined): string | undefined {
     else if (isNear && !isPlain(owner, begin, place.text)) guess ??= `${whole} is not a function; where ${plainOwner(owner)} is a promise, write \`await\` before the call that gives it`;
   }
   return fallback ?? guess;
+}
+
+/** Names the class that was called as a function, by the source at the place of the error. */
+function withoutNew(place: Place | undefined): string | undefined {
+  if (place === undefined || place.line.length > MAX_CHARS) return undefined;
+  for (const { owner, name, begin } of callees(place)) {
+    const whole = owner === undefined ? name : `${owner}.${name}`;
+    const isClass = /^[A-Z]/.test(name) && typeof known(whole) === 'function';
+    if (!isClass || /\bnew\s+$/.test(place.text.slice(0, begin))) continue;
+    const maker = Object.hasOwn(MAKERS, whole) ? MAKERS[whole] : `new ${whole}(...)`;
+    return `${whole} is a class, which is not called as a function: write \`${maker}\``;
+  }
+  return undefined;
 }
 
 /** Methods of a child, which what it returns does not have. */

@@ -130,12 +130,69 @@ def test_a_key_is_made_used_and_revoked_by_commands(closed: Served, folder: Path
     assert run(folder, "key", "revoke", key_id).stderr.startswith("error[unknown-key]")
 
 
+def test_a_key_is_revoked_by_its_id_and_its_name_says_which_that_is(tmp_path: Path) -> None:
+    key_id = run(tmp_path, "key", "add", "laptop", "--user", "carol").stderr.split()[1]
+    by_name = run(tmp_path, "key", "revoke", "laptop")
+    told = f'a key is revoked by its ID, and "laptop" is the name of {key_id} of "carol"'
+    assert (by_name.returncode, by_name.stderr) == (1, f'error[unknown-key]: there is no key "laptop"; {told}\n')
+    assert run(tmp_path, "key", "revoke", key_id).returncode == 0
+    assert run(tmp_path, "key", "revoke", "laptop").stderr.endswith("`pie key list` lists them\n")
+
+
+def test_a_key_that_is_added_twice_is_told_of_with_the_first(tmp_path: Path) -> None:
+    add = ("key", "add", "laptop", "--user", "carol")
+    first = run(tmp_path, *add)
+    first_id = first.stderr.split()[1]
+    assert "warning" not in first.stderr
+    again = run(tmp_path, *add)
+    assert (again.returncode, again.stdout.startswith("pie_")) == (0, True)
+    assert f"warning: 'carol' has another key 'laptop', {first_id} (user, secret, made " in again.stderr
+    assert f"`pie key revoke {first_id}` takes it away" in again.stderr
+    for other in (("key", "add", "laptop", "--user", "dave"), ("key", "add", "desktop", "--user", "carol")):
+        assert "warning" not in run(tmp_path, *other).stderr
+    public = tmp_path / "id.pub"
+    public.write_text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH me\n")
+    signing = ("key", "add", "ssh", "--user", "carol", "--public-key", str(public))
+    signing_id = run(tmp_path, *signing).stderr.split()[1]
+    refused_again = run(tmp_path, *signing)
+    assert (refused_again.returncode, refused_again.stdout) == (1, "")
+    told = f"that public key is there already: {signing_id}, \"ssh\" of \"carol\" (user); `pie key revoke {signing_id}` takes it away"
+    assert refused_again.stderr == f"error[invalid-argument]: {told}\n"
+
+
+@pytest.mark.parametrize(
+    ("command_line", "what", "role"),
+    [
+        (["stop", "1"], "`pie stop`", "user"),
+        (["attach", "1", "--no-stdin"], "`pie attach`", "user"),
+        (["run", "greet@1"], "`pie run`", "user"),
+        (["uninstall", "greet@1"], "`pie uninstall`", "user"),
+        (["topic", "discard", "jobs"], "`pie topic discard`", "user"),
+        (["snapshot", "delete", "default", "s"], "`pie snapshot delete`", "user"),
+        (["adapter", "delete", "default", "a"], "`pie adapter delete`", "user"),
+        (["connection", "end", "1"], "`pie connection end`", "user"),
+        (["ps", "--all-users"], "`--all-users`", "operator"),
+    ],
+)
+def test_a_command_that_needs_another_role_is_told_as_it_is_typed(
+    closed: Served, folder: Path, keys: dict[str, str], command_line: list[str], what: str, role: str
+) -> None:
+    done = run(folder, *command_line, "--server", closed.url, client__key=keys["read"])
+    told = f'{what} needs the role "{role}", and yours is "read"; ask the operator of the server for a key of that scope'
+    assert (done.returncode, done.stderr) == (1, f"error[not-permitted]: {told}\n")
+
+
 def test_mistakes_are_told_without_the_key(closed: Served, folder: Path, keys: dict[str, str]) -> None:
     damaged = keys["user"][:-1] + ("0" if keys["user"][-1] != "0" else "1")
     for options in (["--key", damaged], ["--key", f"{keys['user']}x"]):
         done = run(folder, "ps", *options, client__url=closed.url)
         assert (done.returncode, done.stderr.split("]")[0]) == (1, "error[invalid-argument")
         assert keys["user"][20:60] not in done.stderr
+    nobody = run(folder, "ps", "--private-key", "/nowhere", client__url=closed.url)
+    told = "a private key says who you are with a user; give --user NAME, too, or set client.user"
+    assert (nobody.returncode, nobody.stderr) == (1, f"error[invalid-argument]: {told}\n")
+    a_folder = run(folder, "ps", "--user", "dora", "--private-key", ".", client__url=closed.url)
+    assert a_folder.stderr == "error[invalid-argument]: '.' is a folder; give the file with the private key\n"
     both = run(folder, "ps", client__url=closed.url, client__key=keys["user"], client__private_key="/nowhere")
     assert both.stderr.startswith("error[invalid-config]")
     for arguments, code in (
@@ -161,6 +218,10 @@ def test_a_signature_opens(closed: Served, folder: Path, tmp_path: Path, kind: l
     assert code_of(closed, user="carol", private_key=PrivateKey.load(tmp_path / "id")) == "authentication-failed"
     done = run(folder, "ps", "--user", "dora", "--private-key", str(tmp_path / "id"), client__url=closed.url)
     assert done.returncode == 0, done.stderr
+    public = run(folder, "ps", "--user", "dora", "--private-key", str(tmp_path / "id.pub"), client__url=closed.url)
+    half = "this is the public half of a key, which the operator of a server adds"
+    told = f"{half}; give the private half, which lies in the file without .pub"
+    assert (public.returncode, public.stderr) == (1, f"error[invalid-argument]: {told}\n")
     assert run(folder, "key", "add", "again", "--user", "x", "--public-key", str(tmp_path / "id")).stderr.startswith(
         "error[invalid-argument]"
     )
@@ -321,8 +382,14 @@ async def test_operators_see_and_end_connections_and_messages(tmp_path: Path) ->
                 listed.stderr
             )
             assert (await done("topic", "list", "--user", "alice")).stdout.split()[-6:] == ["jobs", "3", "300", "0", "0", "0"]
-            assert (await done("topic", "discard", "jobs", "--user", "bob")).stdout == "0\n"
-            assert (await done("topic", "discard", "jobs", "--of", "alice", "--user", "root")).stdout == "3\n"
+            absent = await done("topic", "discard", "jobs", "--user", "bob")
+            told = "warning: 'bob' has no topic 'jobs' in use, which `pie topic list` would list\n"
+            assert (absent.returncode, absent.stdout, absent.stderr) == (0, "0\n", told)
+            near = await done("topic", "discard", "job", "--of", "alice", "--user", "root")
+            told = "'alice' has no topic 'job' in use, which `pie topic list --all-users` would list; did you mean 'jobs'?"
+            assert (near.stdout, near.stderr) == ("0\n", f"warning: {told}\n")
+            discarded = await done("topic", "discard", "jobs", "--of", "alice", "--user", "root")
+            assert (discarded.stdout, discarded.stderr) == ("3\n", "")
             assert await alice.topics() == []
             clients = json.loads((await done("connection", "list", "--json", "--user", "root")).stdout)
             told = [(row["user"], row["role"], row["address"], row["key"]) for row in clients]

@@ -88,7 +88,12 @@ async def test_one_client_reads_and_others_see_the_logs(server: Served, tmp_path
         await install_source(first, tmp_path, ECHO, "echo")
         process = await first.launch("echo")
         assert await anext(process.events()) == Event.Stdout("ready")
-        assert (await refused(second.attach(process.pid))).code == "process-attached"
+        taken = await refused(second.attach(process.pid))
+        assert taken.code == "process-attached"
+        assert f"another client is attached to process {process.pid}" in str(taken)
+        own = await refused(first.attach(process.pid))
+        assert own.code == "process-attached"
+        assert f"this connection is attached to process {process.pid} already; use that process, or detach() it before" in str(own)
         assert (await second.logs(process.pid)).text == "ready"
         [listed] = [entry for entry in await second.list() if entry.pid == process.pid]
         assert (listed.program, listed.state, listed.attached, listed.exit) == ("echo@0.1.0", "running", True, None)

@@ -25,6 +25,8 @@ const MAX_KEYS: usize = 10_000;
 const MAX_FILE_BYTES: u64 = 32 << 20;
 /// The longest life of a key that ends.
 const MAX_EXPIRY_S: u64 = 100 * 366 * 86_400;
+/// Keys of one name that a message names.
+const MAX_SHOWN: usize = 5;
 
 /// A key, without what one comes in by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,8 +111,12 @@ pub fn add_key(data_dir: &Path, new: NewKey) -> Result<(KeyRecord, Option<String
                 .find(|key| key.public_key.as_ref() == Some(line))
         {
             let message = format!(
-                "that public key is there already, as {} of {:?}; revoke it first",
-                same.id, same.user
+                "that public key is there already: {}, {:?} of {:?} ({}); `pie key revoke {}` takes it away",
+                same.id,
+                same.name,
+                same.user,
+                same.scope.name(),
+                same.id
             );
             return Err(Error::new(ErrorCode::InvalidArgument, message));
         }
@@ -155,13 +161,31 @@ pub fn revoke_key(data_dir: &Path, id: &str) -> Result<KeyRecord, Error> {
     changed(data_dir, |keys| {
         match keys.iter().position(|key| key.id == id) {
             Some(at) => Ok(keys.remove(at)),
-            None => {
-                let shown: String = id.chars().take(40).collect();
-                let message = format!("there is no key {shown:?}; `pie key list` lists them");
-                Err(Error::new(ErrorCode::UnknownKey, message))
-            }
+            None => Err(unknown(id, keys)),
         }
     })
+}
+
+/// The error for what is no id of a key. It may be the name of some.
+fn unknown(given: &str, keys: &[KeyRecord]) -> Error {
+    let shown: String = given.chars().take(40).collect();
+    let named: Vec<String> = keys
+        .iter()
+        .filter(|key| key.name == given)
+        .map(|key| format!("{} of {:?}", key.id, key.user))
+        .collect();
+    let remedy = if named.is_empty() {
+        "`pie key list` lists them".to_owned()
+    } else {
+        let more = match named.len().saturating_sub(MAX_SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more, which `pie key list` lists"),
+        };
+        let ids = named[..named.len().min(MAX_SHOWN)].join(", ");
+        format!("a key is revoked by its ID, and {shown:?} is the name of {ids}{more}")
+    };
+    let message = format!("there is no key {shown:?}; {remedy}");
+    Error::new(ErrorCode::UnknownKey, message)
 }
 
 /// Where the keys of a data folder are.
@@ -304,12 +328,48 @@ pub(super) mod tests {
         let text = text.unwrap();
         assert!(!written.contains(&text[20..]), "the secret is not kept");
         assert_eq!(fs::metadata(path(folder)).unwrap().mode() & 0o777, 0o600);
+        let named = revoke_key(folder, "laptop").unwrap_err();
+        assert_eq!(
+            (named.code, named.message),
+            (
+                ErrorCode::UnknownKey,
+                format!(
+                    "there is no key \"laptop\"; a key is revoked by its ID, and \"laptop\" is the name of {} of \"alice\", {} of \"bob\"",
+                    one.id, two.id
+                )
+            )
+        );
         assert_eq!(revoke_key(folder, &one.id).unwrap(), one);
         assert_eq!(
             revoke_key(folder, &one.id).unwrap_err().code,
             ErrorCode::UnknownKey
         );
         assert_eq!(list_keys(folder).unwrap(), [two]);
+    }
+
+    #[test]
+    fn a_public_key_that_is_there_already_is_told_with_whose_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let line =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH me";
+        let public = || NewKey {
+            public_key: Some(line.to_owned()),
+            ..new("a", Role::User)
+        };
+        let (there, secret) = add_key(folder, public()).unwrap();
+        assert_eq!(secret, None);
+        let again = add_key(folder, public()).unwrap_err();
+        let id = there.id;
+        assert_eq!(
+            (again.code, again.message),
+            (
+                ErrorCode::InvalidArgument,
+                format!(
+                    "that public key is there already: {id}, \"laptop\" of \"a\" (user); `pie key revoke {id}` takes it away"
+                )
+            )
+        );
     }
 
     #[test]
@@ -339,14 +399,7 @@ pub(super) mod tests {
             }),
             ErrorCode::InvalidArgument
         );
-        let line =
-            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH me";
-        let public = || NewKey {
-            public_key: Some(line.to_owned()),
-            ..new("a", Role::User)
-        };
-        assert_eq!(add_key(folder, public()).unwrap().1, None);
-        assert_eq!(code(public()), ErrorCode::InvalidArgument);
+        add_key(folder, new("a", Role::User)).unwrap();
         fs::set_permissions(path(folder), fs::Permissions::from_mode(0o620)).unwrap();
         assert!(list_keys(folder).unwrap_err().message.contains("chmod 600"));
         fs::remove_file(path(folder)).unwrap();
@@ -411,5 +464,8 @@ pub(super) mod tests {
             }
         });
         assert_eq!(list_keys(folder.path()).unwrap().len(), 8);
+        let error = revoke_key(folder.path(), "laptop").unwrap_err();
+        let rest = " and 3 more, which `pie key list` lists";
+        assert!(error.message.ends_with(rest), "{error}");
     }
 }

@@ -121,6 +121,11 @@ impl Attachments {
         }
     }
 
+    /// Whether this connection is attached to the process.
+    pub(crate) fn has(&self, pid: u64) -> bool {
+        self.by_process.contains_key(&pid)
+    }
+
     /// Ends an attachment: no event follows. False when there was none.
     pub(crate) fn remove(&mut self, pid: u64) -> bool {
         let Some(attachment) = self.by_process.remove(&pid) else {

@@ -124,8 +124,21 @@ impl Session {
         let reader = self
             .shared
             .processes
-            .attach(&self.user, fields.pid, self.id, read_on)?;
+            .attach(&self.user, fields.pid, self.id, read_on)
+            .map_err(|refused| self.not_attached(fields.pid, refused))?;
         Ok((fields.pid, reader))
+    }
+
+    /// Says of a process to which this connection is attached that it is this one.
+    fn not_attached(&self, pid: u64, refused: Error) -> Error {
+        let is_taken = refused.code == ErrorCode::ProcessAttached;
+        if !is_taken || !lock(&self.attachments).has(pid) {
+            return refused;
+        }
+        let message = format!(
+            "this connection is attached to process {pid} already; use that process, or detach() it before"
+        );
+        Error::new(ErrorCode::ProcessAttached, message)
     }
 
     pub(super) fn detach(&self, request: &mut Request) -> Answer {
