@@ -146,19 +146,6 @@ function notFound(message: string): string | undefined {
   return `${message}; ${calls} found nothing of that name and gave undefined: test it, and make what is missing${namesThereAre(found.at(-1)!)}`;
 }
 
-/** A class of the SDK or of the Web is called as a function: the one that the line names so. */
-function withoutNew(place: Place | undefined): string | undefined {
-  if (place === undefined || place.line.length > MAX_CHARS) return undefined;
-  const called = [...place.line.matchAll(/(?<![\w$.]|\bnew\s+)([A-Z][\w$]*)\s*\(/g)].map(([, name]) => name!);
-  const name = called.find((one) => isClass(exported[one]) || isClass((globalThis as Record<string, unknown>)[one]));
-  return name === undefined ? undefined : `${name} is a class; write \`new ${name}(...)\``;
-}
-
-/** Whether it is a class, whose prototype cannot be replaced as that of a function can. */
-function isClass(value: unknown): boolean {
-  return typeof value === 'function' && Object.getOwnPropertyDescriptor(value, 'prototype')?.writable === false;
-}
-
 /** What a loop or a spread reads is a promise, or is read by `for await`. */
 function notIterable(place: Place | undefined): string | undefined {
   if (place === undefined || place.line.length > MAX_CHARS) return undefined;
