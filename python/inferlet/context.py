@@ -335,7 +335,7 @@ class Context:
         return self._change(_chat.fill, self._raw, role, _arguments.text("text", text))
 
     def _change(self, fill: Callable[_P, None], *arguments: _P.args, **options: _P.kwargs) -> Context:
-        """Fills something in. While the SDK collects step by step it is refused, as the engine does it while it does."""
+        """Fills something in. It is refused while the SDK collects step by step, as it is while the engine does."""
         if self._n_collectors:
             # A context that was released is told so.
             host(self._raw.seq_len)

@@ -93,7 +93,7 @@ async def _tell_what_it_changes(client: Client, installed: str, before: Mapping[
 
 
 async def uninstall(client: Client, program: str, owner: str | None) -> int:
-    """Removes `name@version`, one of `owner` for an operator; a name alone is that of its one version, which is told."""
+    """Removes `name@version`, one of `owner` for an operator. A name alone means its one version, which is told."""
     name, at, version = program.partition("@")
     if not at:
         version = await _only_version(client, program, owner)
