@@ -156,29 +156,29 @@ def test_a_key_that_is_added_twice_is_told_of_with_the_first(tmp_path: Path) -> 
     signing_id = run(tmp_path, *signing).stderr.split()[1]
     refused_again = run(tmp_path, *signing)
     assert (refused_again.returncode, refused_again.stdout) == (1, "")
-    told = f"that public key is there already: {signing_id}, \"ssh\" of \"carol\" (user); `pie key revoke {signing_id}` takes it away"
+    told = f'that public key is there already: {signing_id}, "ssh" of "carol" (user); `pie key revoke {signing_id}` takes it away'
     assert refused_again.stderr == f"error[invalid-argument]: {told}\n"
 
 
 @pytest.mark.parametrize(
-    ("command_line", "what", "role"),
+    ("command_line", "needed"),
     [
-        (["stop", "1"], "`pie stop`", "user"),
-        (["attach", "1", "--no-stdin"], "`pie attach`", "user"),
-        (["run", "greet@1"], "`pie run`", "user"),
-        (["uninstall", "greet@1"], "`pie uninstall`", "user"),
-        (["topic", "discard", "jobs"], "`pie topic discard`", "user"),
-        (["snapshot", "delete", "default", "s"], "`pie snapshot delete`", "user"),
-        (["adapter", "delete", "default", "a"], "`pie adapter delete`", "user"),
-        (["connection", "end", "1"], "`pie connection end`", "user"),
-        (["ps", "--all-users"], "`--all-users`", "operator"),
+        (["stop", "1"], '`pie stop` needs the role "user"'),
+        (["attach", "1", "--no-stdin"], '`pie attach` needs the role "user"'),
+        (["run", "greet@1"], '`pie run` needs the role "user"'),
+        (["uninstall", "greet@1"], '`pie uninstall` needs the role "user"'),
+        (["topic", "discard", "jobs"], '`pie topic discard` needs the role "user"'),
+        (["snapshot", "delete", "default", "s"], '`pie snapshot delete` needs the role "user"'),
+        (["adapter", "delete", "default", "a"], '`pie adapter delete` needs the role "user"'),
+        (["connection", "end", "1"], '`pie connection end` needs the role "user"'),
+        (["ps", "--all-users"], '`--all-users` needs the role "operator"'),
     ],
 )
 def test_a_command_that_needs_another_role_is_told_as_it_is_typed(
-    closed: Served, folder: Path, keys: dict[str, str], command_line: list[str], what: str, role: str
+    closed: Served, folder: Path, keys: dict[str, str], command_line: list[str], needed: str
 ) -> None:
     done = run(folder, *command_line, "--server", closed.url, client__key=keys["read"])
-    told = f'{what} needs the role "{role}", and yours is "read"; ask the operator of the server for a key of that scope'
+    told = f'{needed}, and yours is "read"; ask the operator of the server for a key of that scope'
     assert (done.returncode, done.stderr) == (1, f"error[not-permitted]: {told}\n")
 
 
