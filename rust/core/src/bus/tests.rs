@@ -246,3 +246,17 @@ fn what_is_discarded_is_counted_and_makes_room() {
     let stats = bus.stats();
     assert_eq!((stats.n_pushed, stats.n_pulled, stats.n_dropped), (4, 1, 3));
 }
+
+#[test]
+fn topics_are_listed_in_the_order_of_their_names() {
+    let names = ["m", "b", "z", "a", "k", "c", "y", "d"];
+    let mut bus = Named::new(BusLimits {
+        topics: names.len(),
+        ..LIMITS
+    });
+    for name in names {
+        bus.pull(name, || name).unwrap();
+    }
+    let listed: Vec<String> = bus.topics().into_iter().map(|it| it.name).collect();
+    assert_eq!(listed, ["a", "b", "c", "d", "k", "m", "y", "z"]);
+}
