@@ -453,6 +453,17 @@ def test_what_a_handler_raises_is_told_with_the_lines_of_the_program(tmp_path: P
     assert "http_server.py" not in errors
 
 
+def test_what_a_handler_throws_that_cannot_be_described_is_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "failing.js").write_text("export default { fetch() { throw { stack: { toString: 0 } }; } };\n")
+    with start(["run", "failing.js", "--dummy", "--port", "0"], tmp_path) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().strip().strip("/").rpartition(":")[2])
+        assert [ask(port, "/").status for _ in range(2)] == [500, 500]
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert 'the program threw {"stack":{"toString":0}}, which is not an Error' in errors
+
+
 def test_a_stream_that_fails_is_told_once_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "streaming.py").write_text(
         "from inferlet.http_server import Response\nasync def word(): return 'b'\n"

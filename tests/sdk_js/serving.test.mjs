@@ -71,6 +71,19 @@ test('what a handler throws is told on stderr alone', async () => {
   await end();
 });
 
+test('what a handler throws that nobody can describe gives its request up', async () => {
+  const refusing = () => { throw new Error('no'); };
+  const hidden = new Proxy({}, { get: refusing, getPrototypeOf: refusing });
+  const odd = Object.assign(new Error('odd'), { toString: refusing });
+  for (const thrown of [hidden, odd]) {
+    host.reset();
+    const [, end] = await begin(() => { throw thrown; });
+    assert.match(host.calls.find(([name]) => name === 'write')[2], /the program threw something that cannot be shown/);
+    assert.ok(names().includes('incoming.abandon'));
+    await end();
+  }
+});
+
 test('what is no answer is told with what to return in its place', async () => {
   for (const [given, said] of [
     [undefined, /fetch returned undefined; write `return` in front of/],

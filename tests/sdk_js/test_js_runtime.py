@@ -104,10 +104,37 @@ def test_answers(dummy: Engine, name: str) -> None:
 FAILURES = {
     "a class of its own": ("class Mine extends Error {} throw new Mine('boom');", "Mine", None, "boom"),
     "a text": ("throw 'boom';", "Error", None, 'the program threw "boom" (main.ts:'),
-    "null": ("throw null;", "Error", None, ", which is no Error; write `throw new Error(...)`, or reject with one"),
+    "null": ("throw null;", "Error", None, ", which is not an Error; write `throw new Error(...)`, or reject with one"),
     "nothing": ("await Promise.reject();", "Error", None, "the program threw undefined (main.ts:"),
-    "a text from elsewhere": ("const text = 'boom'; throw text;", "Error", None, 'the program threw "boom", which is no Error'),
-    "an object": ("throw { why: 'lost' };", "Error", None, 'the program threw {"why":"lost"}, which is no Error'),
+    "a text from elsewhere": ("const text = 'boom'; throw text;", "Error", None, 'the program threw "boom", which is not an Error'),
+    "an object": ("throw { why: 'lost' };", "Error", None, 'the program threw {"why":"lost"}, which is not an Error'),
+    "an object whose stack is no text": (
+        "throw { stack: { toString: 0 } };",
+        "Error",
+        None,
+        'the program threw {"stack":{"toString":0}}, which is not an Error',
+    ),
+    "an object that refuses to be read": (
+        "throw { get stack() { throw new Error('no'); } };",
+        "Error",
+        None,
+        "the program threw [object Object], which is not an Error",
+    ),
+    "no number": ("throw NaN;", "Error", None, "the program threw NaN (main.ts:"),
+    "a large number": ("throw 5n;", "Error", None, "the program threw 5 (main.ts:"),
+    "a function": ("throw main;", "Error", None, "the program threw the function main (main.ts:"),
+    "a class of errors": ("class Mine extends Error {} throw Mine;", "Error", None, "the program threw the class Mine (main.ts:"),
+    "a class of errors, to be made": ("class Mine extends Error {} throw Mine;", "Error", None, "not an Error; write `throw new Mine(...)`"),
+    "a class of something else": ("class Mine {} throw Mine;", "Error", None, "write `throw new Error(...)`, or reject with one"),
+    "null beside a call": (
+        "const nothing = null; function nullable(): any {} function f() { throw nothing; } if (input.no) throw nullable(); f();",
+        "Error",
+        None,
+        "the program threw null, which is not an Error",
+    ),
+    "a number beside a longer one": ("const one = 1; if (input.no) throw 12; throw one;", "Error", None, "the program threw 1, which is"),
+    "null in two lines": ("if (input.no) throw null;\nthrow null;", "Error", None, "the program threw null, which is not an Error"),
+    "null beside a comment": ("const nothing = null; // throw null\nthrow nothing;", "Error", None, "the program threw null, which is"),
     "an error of the engine": ("Model.load('nobody');", "InferletError", "unknown-model", "nobody"),
     "a timer that throws": ("setTimeout(() => { throw new RangeError('tick'); }, 1); await sleep(1000);", "RangeError", None, "tick"),
     "a rejection that nobody handled": ("Promise.reject(new TypeError('lost')); return 1;", "TypeError", None, "lost"),
@@ -152,6 +179,16 @@ def test_the_traceback_names_the_lines_of_the_program(dummy: Engine) -> None:
     assert [frame.rsplit(":", 1)[0] for frame in frames] == ["at ask (lib/ask.ts:4", "at main (main.ts:4"]
     assert outcome.text == ""
     assert outcome.traceback.strip() in "".join(outcome.stderr)
+
+
+def test_what_is_thrown_in_another_file_is_told_with_its_line(dummy: Engine) -> None:
+    files = {
+        "main.ts": "import { ask } from './lib/ask';\nexport const main = () => ask();\n",
+        "lib/ask.ts": "\nexport function ask(): never {\n  throw 'boom';\n}\n",
+    }
+    assert 'the program threw "boom" (lib/ask.ts:3), which is' in (run(dummy, project(files)).message or "")
+    twice = files | {"lib/tell.ts": "export function tell(): never {\n  throw 'boom';\n}\n"}
+    assert 'the program threw "boom", which is' in (run(dummy, project(twice)).message or "")
 
 
 @pytest.mark.parametrize("mask", ["[4096]", "'abc' as any"])

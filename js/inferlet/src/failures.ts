@@ -14,11 +14,17 @@ export function tellBy(describe: (thrown: unknown) => string): void {
 }
 
 /**
- * Tells of a failure.
+ * Tells of a failure, whatever was thrown.
  * @internal
  */
 export function tell(thrown: unknown): void {
-  host.write('stderr', `${textOf(thrown).trimEnd()}\n`.toWellFormed());
+  let text: string;
+  try {
+    text = textOf(thrown);
+  } catch {
+    text = 'Error: the program threw something that cannot be shown'; // its message or its stack may throw
+  }
+  host.write('stderr', `${text.trimEnd()}\n`.toWellFormed());
 }
 
 /**
@@ -29,6 +35,14 @@ export function printable(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {
+    return tagOf(value);
+  }
+}
+
+function tagOf(value: unknown): string {
+  try {
     return Object.prototype.toString.call(value);
+  } catch {
+    return '[object Object]'; // a Proxy may refuse to be asked
   }
 }

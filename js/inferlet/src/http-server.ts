@@ -119,7 +119,7 @@ async function* texts(source: AsyncIterable<unknown> | Iterable<unknown>): Async
   }
 }
 
-/** Refuses what no event can be. */
+/** Refuses what cannot be an event. */
 function checkEvent(event: unknown, index: number): void {
   if (event !== undefined) return;
   throw wrongType(`the event ${index} is undefined; give null for nothing, and await what it is read from: (await step.execute()).tokens`);
@@ -170,8 +170,20 @@ async function answer(handler: Handler, incoming: host.IncomingRequestHandle): P
     incoming.finish();
   } catch (error) {
     // Told first: its client goes when it hears that there is no answer, and the server may end the process then.
-    if (!(error instanceof InferletError && error.code === 'client-gone')) tell(error);
-    incoming.abandon();
+    try {
+      if (!isClientGone(error)) tell(error);
+    } finally {
+      incoming.abandon();
+    }
+  }
+}
+
+/** Whether a request ended because its client went. What a handler threw may refuse to be asked, as a Proxy does. */
+function isClientGone(error: unknown): boolean {
+  try {
+    return error instanceof InferletError && error.code === 'client-gone';
+  } catch {
+    return false;
   }
 }
 

@@ -104,7 +104,7 @@ function tellOfTexts(input: object, entry: string, remedy: string): void {
 
 /** Describes what a program threw. */
 export function describe(thrown: unknown): FailureRecord {
-  if (!(thrown instanceof Error)) return describeOther(thrown);
+  if (!isError(thrown)) return describeOther(thrown);
   const kind = kindOf(thrown);
   const code = codeOf(thrown);
   const frames = ownFrames(thrown);
@@ -114,24 +114,32 @@ export function describe(thrown: unknown): FailureRecord {
   return { kind, message: said + note, code, traceback: traceback(thrown, 0, said) };
 }
 
-/** Describes what a program threw that is no error, and so has neither a message nor, most often, a stack. */
-function describeOther(thrown: unknown): FailureRecord {
-  const place = placeOf(thrown);
-  const what = `${printable(thrown)}${place === undefined ? '' : ` (${place})`}`;
-  const message = `the program threw ${what}, which is no Error; write \`throw new Error(...)\`, or reject with one`.toWellFormed();
-  const frames = typeof thrown === 'object' && thrown !== null && 'stack' in thrown ? ownFrames(thrown as Error) : '';
-  return { kind: 'Error', message, code: undefined, traceback: `Error: ${message}\n${frames}` };
+/** Whether something is an Error. A Proxy may refuse to be asked. */
+function isError(thrown: unknown): thrown is Error {
+  try {
+    return thrown instanceof Error;
+  } catch {
+    return false;
+  }
 }
 
-/** The one line of the entry that throws such a value or rejects with it; undefined where there is none, or several. */
-function placeOf(thrown: unknown): string | undefined {
-  const text = called === undefined ? undefined : host.programFile(called.entry);
-  if (called === undefined || text === undefined || (typeof thrown === 'object' && thrown !== null)) return undefined;
-  const written = typeof thrown === 'string' ? [`'${thrown}'`, `"${thrown}"`, `\`${thrown}\``] : [String(thrown)];
-  const starts = written.flatMap((value) => [`throw ${value}`, `reject(${value})`]);
-  if (thrown === undefined) starts.push('reject()');
-  const found = text.split('\n').flatMap((line, index) => (starts.some((start) => line.includes(start)) ? [index + 1] : []));
-  return found.length === 1 ? `${called.entry}:${found[0]}` : undefined;
+let others: { told: (thrown: unknown) => string } | undefined;
+
+/** Describes what a program threw that is not an Error, and so has neither a message nor, most often, a stack. */
+function describeOther(thrown: unknown): FailureRecord {
+  others ??= host.importNow('pie:runtime/thrown.js') as { told: (thrown: unknown) => string };
+  const message = others.told(thrown).toWellFormed();
+  return { kind: 'Error', message, code: undefined, traceback: `Error: ${message}\n${framesOf(thrown)}` };
+}
+
+/** The frames of something that is not an Error; none where it has no stack. */
+function framesOf(thrown: unknown): string {
+  try {
+    const isHolder = typeof thrown === 'object' && thrown !== null;
+    return isHolder && typeof (thrown as Error).stack === 'string' ? ownFrames(thrown as Error) : '';
+  } catch {
+    return ''; // a getter or a Proxy may refuse to be asked
+  }
 }
 
 tellBy((thrown) => describe(thrown).traceback);
