@@ -358,7 +358,7 @@ const FILLING = {
   equip: (ctx) => ctx.equip([]),
   answer: (ctx) => ctx.answer('clock', 5),
 };
-const isBusy = (error) => error instanceof InferletError && error.code === 'context-busy' && error.message.includes('while a generation runs to its end');
+const isBusy = (error) => error instanceof InferletError && error.code === 'context-busy' && error.message.includes('while a collector runs that asks the program; go step by step');
 /** What was filled into contexts. */
 const filled = () => namesOf(host.calls).filter((name) => ['fill', 'cue', 'seal', 'equip', 'answer', 'context.append', 'context.appendText'].includes(name));
 
@@ -386,6 +386,21 @@ for (const [name, fill] of Object.entries(FILLING)) {
     assert.equal(filled().length, 2);
   });
 }
+
+test('[JS-070..071] a collector that begins while the last step of another one is on its way keeps its context', async () => {
+  const ctx = new Context(model);
+  const collect = () => ctx.generate(Sampler.argmax(), { constrain: constraint() }).collectTokens();
+  const first = collect();
+  host.waits[0].settle(undefined, answer([1]));
+  const second = collect();
+  host.steps.next = undefined;
+  assert.deepEqual(await first, ids(1));
+  assert.throws(() => ctx.append([5]), isBusy);
+  host.waits[1].settle(undefined, answer([2]));
+  assert.deepEqual(await second, ids(2));
+  ctx.append([5]);
+  assert.deepEqual(filled(), ['context.append']);
+});
 
 test('[JS-070] a context that was released says so while a collector runs', async () => {
   const ctx = new Context(model);

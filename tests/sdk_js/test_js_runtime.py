@@ -124,7 +124,7 @@ FAILURES = {
     "a large number": ("throw 5n;", "Error", None, "the program threw 5 (main.ts:"),
     "a function": ("throw main;", "Error", None, "the program threw the function main (main.ts:"),
     "a class of errors": ("class Mine extends Error {} throw Mine;", "Error", None, "the program threw the class Mine (main.ts:"),
-    "a class of errors, to be made": ("class Mine extends Error {} throw Mine;", "Error", None, "not an Error; write `throw new Mine(...)`"),
+    "a class of errors, to be made": ("class Mine extends Error {} throw Mine;", "Error", None, "; write `throw new Mine(...)`"),
     "a class of something else": ("class Mine {} throw Mine;", "Error", None, "write `throw new Error(...)`, or reject with one"),
     "null beside a call": (
         "const nothing = null; function nullable(): any {} function f() { throw nothing; } if (input.no) throw nullable(); f();",

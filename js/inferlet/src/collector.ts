@@ -16,25 +16,31 @@ export type Collected = () => Uint32Array;
  * @internal
  */
 export class Collecting {
-  /** The one that runs. One that the program let go of is forgotten. */
-  #collector: WeakRef<Collector> | undefined;
+  /** Those that run: one may begin while the last step of another one is on its way. None is kept alive by it. */
+  #collectors: WeakRef<Collector>[] = [];
 
-  /** A collector begins or goes on. One that comes beside another is refused by the engine. */
+  /** A collector begins or goes on. */
   begin(collector: Collector): void {
-    if (this.#collector?.deref()?.isRunning !== true) this.#collector = new WeakRef(collector);
+    this.#collectors = this.#running().filter((one) => one.deref() !== collector);
+    this.#collectors.push(new WeakRef(collector));
   }
 
   /**
-   * Refuses to fill the context while one runs, in the words of the engine, which sees its steps alone.
+   * Refuses to fill the context while one runs: the engine sees its steps alone.
    * @throws InferletError `context-busy`, `context-released`
    */
   check(context: host.ContextHandle): void {
-    if (this.#collector?.deref()?.isRunning !== true) return;
+    if (this.#collectors.length === 0) return;
+    this.#collectors = this.#running();
+    if (this.#collectors.length === 0) return;
     // A context that was released is told so.
     context.seqLen();
-    const several = 'To generate several at once, fork the context for each of them before the first one begins';
-    const busy = 'the context cannot be appended to while a generation runs to its end; take or drop the result of the pass first';
-    throw new InferletError('context-busy', `${busy}. ${several}`);
+    const busy = 'the context cannot be appended to while a collector runs that asks the program';
+    throw new InferletError('context-busy', `${busy}; go step by step to append between steps, or wait for its end`);
+  }
+
+  #running(): WeakRef<Collector>[] {
+    return this.#collectors.filter((one) => one.deref()?.isRunning === true);
   }
 }
 

@@ -289,7 +289,10 @@ export class Context implements Disposable {
     return new Forward(this.#handle);
   }
 
-  /** Fills something in. While the SDK collects step by step it is refused, as the engine does it while it does. */
+  /**
+   * Fills the context. It is refused while a collector runs step by step, as the engine refuses it while one of its own
+   * runs.
+   */
   #change(fill: (handle: host.ContextHandle) => void): this {
     this.#collecting.check(this.#handle);
     fill(this.#handle);
