@@ -13,13 +13,13 @@ import { inSource, nearest, type Place } from './nearest.js';
 const exported: Readonly<Record<string, unknown>> = sdk;
 
 /** Words of QuickJS, and who knows more. */
-const KNOWN: readonly (readonly [RegExp, (found: RegExpExecArray, place: Place | undefined) => string | undefined])[] = [
+const KNOWN: readonly (readonly [RegExp, (found: RegExpExecArray, place: Place | undefined, frames: string) => string | undefined])[] = [
   [/^(?:[\w$.]+ is )?not a function$/, (_, place) => notAFunction(place)],
   [/^'?([\w$]+)'? is not defined$/, ([, name]) => notDefined(name!)],
   [/^Could not find export '(.+)' in module '(.+)'$/, ([, name, module]) => notExported(name!, module!)],
   [/^cannot read propert(?:y|ies) .*\bundefined$/, ([message], place) => notAwaited(message!, place) ?? notFound(message!)],
   [/^value is not iterable$/, (_, place) => notIterable(place)],
-  [/^(?:class constructors must be invoked with 'new'|must be called with new)$/, (_, place) => withoutNew(place)],
+  [/^(?:class constructors must be invoked with 'new'|must be called with new)$/, (_, place, frames) => withoutNew(place, frames)],
 ];
 
 /** Longer messages and lines are no common mistakes. */
@@ -46,17 +46,35 @@ const OF_CLASSES: ReadonlySet<string> = new Set(['Adapter.open', 'Context.open',
 /** What makes an instance of a class whose constructor is not for programs. */
 const MAKERS: Readonly<Record<string, string>> = {
   Adapter: 'Adapter.create(model, name)',
+  Child: 'runtime.spawn(program, input)',
+  Forward: 'ctx.forward()',
+  GenStep: 'for await (const step of g)',
+  Generator: 'ctx.generate(sampler)',
   Grammar: 'Grammar.fromJsonSchema(schema)',
+  McpSession: 'mcp.connect(name)',
   Model: 'Model.load(name)',
+  Output: 'await step.execute()',
+  ProbeHandle: 'step.probe(index, probe)',
+  SampleHandle: 'pass.sample(indices, sampler)',
   Sampler: 'Sampler.topP()',
+  Subscription: 'messaging.subscribe(topic)',
+  TextStream: 'g.texts()',
+  Tokenizer: 'model.tokenizer()',
 };
+
+/** Names like those of classes that are called without `new`: of the language, and the probes of the SDK. */
+const CALLABLE: ReadonlySet<string> = new Set([
+  'AggregateError', 'Array', 'BigInt', 'Boolean', 'Date', 'Error', 'EvalError', 'Function', 'Number', 'Object', 'RangeError',
+  'ReferenceError', 'RegExp', 'String', 'Symbol', 'SyntaxError', 'TypeError', 'URIError', 'Distribution', 'Embedding', 'Entropy',
+  'Logits', 'Logprob', 'Logprobs',
+]);
 
 /** The whole message that stands in place of `message`; undefined where that says enough. */
 export function explained(message: string, frames: string): string | undefined {
   if (message.length > MAX_CHARS) return undefined;
   for (const [words, explain] of KNOWN) {
     const found = words.exec(message);
-    if (found !== null) return explain(found, inSource(frames));
+    if (found !== null) return explain(found, inSource(frames), frames);
   }
   return undefined;
 }
@@ -213,16 +231,36 @@ function notAFunction(place: Place | undefined): string | undefined {
 }
 
 /** Names the class that was called as a function, by the source at the place of the error. */
-function withoutNew(place: Place | undefined): string | undefined {
+function withoutNew(place: Place | undefined, frames: string): string | undefined {
   if (place === undefined || place.line.length > MAX_CHARS) return undefined;
   for (const { owner, name, begin } of callees(place)) {
     const whole = owner === undefined ? name : `${owner}.${name}`;
-    const isClass = /^[A-Z]/.test(name) && typeof known(whole) === 'function';
-    if (!isClass || /\bnew\s+$/.test(place.text.slice(0, begin))) continue;
-    const maker = Object.hasOwn(MAKERS, whole) ? MAKERS[whole] : `new ${whole}(...)`;
-    return `${whole} is a class, which is not called as a function: write \`${maker}\``;
+    const isOwn = owner === undefined && isOwnClass(name, place.text);
+    if (!isOwn && !isKnownClass(whole, name)) continue;
+    if (/\bnew\s+$/.test(place.text.slice(Math.max(0, begin - MAX_CHARS), begin))) continue;
+    const maker = !isOwn && Object.hasOwn(MAKERS, whole) ? MAKERS[whole]! : `new ${whole}(...)`;
+    return calledWithoutNew(whole, maker);
   }
-  return undefined;
+  // A class of the program refuses the call itself, so that the innermost frame is its own.
+  const refusing = /^\s*at ([\w$]+) \(/.exec(frames)?.[1];
+  return refusing !== undefined && isOwnClass(refusing, place.text) ? calledWithoutNew(refusing, `new ${refusing}(...)`) : undefined;
+}
+
+function calledWithoutNew(name: string, maker: string): string {
+  return `${name} is a class, which is not called as a function: write \`${maker}\``;
+}
+
+/** Whether a name with dots is a class of the SDK or of the language that is not called without `new`. */
+function isKnownClass(whole: string, name: string): boolean {
+  return /^[A-Z]/.test(name) && !CALLABLE.has(whole) && typeof known(whole) === 'function';
+}
+
+/** Whether a source declares a class of this name, or imports what is called so from another file of the program. */
+function isOwnClass(name: string, text: string): boolean {
+  const word = escaped(name);
+  const declared = `\\bclass\\s+${word}\\s*(?:[<{]|extends\\b|implements\\b)|(?<![\\w$.])${word}\\s*=\\s*class\\b`;
+  const imported = `\\bimport\\b[^;'"]*(?<![\\w$])${word}(?![\\w$])[^;'"]*\\bfrom\\s*['"]\\.`;
+  return new RegExp(declared).test(text) || (/^[A-Z]/.test(name) && new RegExp(imported).test(text));
 }
 
 /** Methods of a child, which what it returns does not have. */
