@@ -88,7 +88,7 @@ def test_files_last_between_runs_and_engines(tmp_path: Path, language: str) -> N
 
 
 ERRORS = """
-import { appendFile, mkdir, open, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+import { appendFile, lstat, mkdir, mkdtemp, open, readFile, readdir, readlink, rename, rmdir, stat, writeFile } from 'node:fs/promises';
 
 async function told(call: Promise<unknown>): Promise<unknown[]> {
   try {
@@ -116,6 +116,12 @@ export async function main(): Promise<unknown[]> {
     await told(appendFile('/scratch/f', 'lost', 'latin1' as never)),
     await told(readFile(5 as never)),
     await told(open('/scratch/f', 'q' as never)),
+    await told((stat as any)('/scratch/f', { bigint: true })),
+    await told((lstat as any)('/scratch/f', { bigint: true })),
+    await told((folder.stat as any)({ bigint: true })),
+    await told((rmdir as any)('/scratch/d', { recursive: true })),
+    await told((readlink as any)('/scratch/f', { encodnig: 'utf8' })),
+    await told((mkdtemp as any)('/scratch/t', { encodnig: 'utf8' })),
     await told(writeFile('/scratch/g', 'mine', { mode: 0o600 } as never)),
     await told(readFile('/scratch/f', 'utf8')),
   ];
@@ -141,6 +147,12 @@ def test_errors_of_files_in_javascript_say_what_is_at_fault(kept: tuple[Engine, 
         ("invalid-argument", "the encoding is latin1; give 'utf8', or none for bytes"),
         ("invalid-argument", "a path is a string, not number"),
         ("invalid-argument", "the flag is q; give one of r, r+, w"),
+        ("invalid-argument", "stat() has no option 'bigint'; it takes none, so leave it out"),
+        ("invalid-argument", "lstat() has no option 'bigint'; it takes none, so leave it out"),
+        ("invalid-argument", "stat() has no option 'bigint'; it takes none, so leave it out"),
+        ("invalid-argument", "rmdir() has no option 'recursive'; write `rm(path, { recursive: true })`"),
+        ("invalid-argument", "readlink() has no option 'encodnig'; did you mean 'encoding'?"),
+        ("invalid-argument", "mkdtemp() has no option 'encodnig'; did you mean 'encoding'?"),
     ]
     *errors, mine, text = outcome.value
     assert [(code, message[: len(words)]) for (code, message), (_, words) in zip(errors, expected, strict=True)] == expected

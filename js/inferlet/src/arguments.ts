@@ -245,7 +245,8 @@ export function checkOptions(options: object, names: readonly string[], callee: 
   for (const name of Object.keys(options)) {
     if (names.includes(name)) continue;
     const near = nearest(name, names);
-    const remedy = near === undefined ? `its options are ${names.join(', ')}` : `did you mean '${near}'?`;
+    const there = names.length === 0 ? 'it takes none, so leave it out' : `its options are ${names.join(', ')}`;
+    const remedy = near === undefined ? there : `did you mean '${near}'?`;
     throw wrongType(`${callee} has no option '${name}'; ${remedy}`);
   }
 }

@@ -319,7 +319,8 @@ class FileHandle {
     this.#write(toWritten(data, options, 'appendFile()'), null);
   }
 
-  async stat(): Promise<Stats> {
+  async stat(options?: object): Promise<Stats> {
+    checkNames(options, [], 'stat()');
     return new Stats(call('fstat', this.#path, () => this.#file.stat()));
   }
 
@@ -410,12 +411,14 @@ export async function truncate(path: Path, length = 0): Promise<void> {
   return using_(path, 'r+', (file) => file.truncate(length));
 }
 
-export async function stat(path: Path): Promise<Stats> {
+export async function stat(path: Path, options?: object): Promise<Stats> {
+  checkNames(options, [], 'stat()');
   const text = toPath(path);
   return new Stats(call('stat', text, () => host.statPath(text, true)));
 }
 
-export async function lstat(path: Path): Promise<Stats> {
+export async function lstat(path: Path, options?: object): Promise<Stats> {
+  checkNames(options, [], 'lstat()');
   const text = toPath(path);
   return new Stats(call('lstat', text, () => host.statPath(text, false)));
 }
@@ -486,7 +489,11 @@ export async function readdir(path: Path, options?: Encoding | ReadingFolder): P
   return found;
 }
 
-export async function rmdir(path: Path): Promise<void> {
+export async function rmdir(path: Path, options?: object): Promise<void> {
+  if (typeof options === 'object' && options !== null && 'recursive' in options) {
+    throw wrongType("rmdir() has no option 'recursive'; write `rm(path, { recursive: true })` to remove what is in the folder too");
+  }
+  checkNames(options, [], 'rmdir()');
   const text = toPath(path);
   call('rmdir', text, () => host.removeFolder(text));
 }
@@ -532,12 +539,14 @@ export async function symlink(target: string, path: Path): Promise<void> {
   call('symlink', text, () => host.makeLink(String(target), text));
 }
 
-export async function readlink(path: Path): Promise<string> {
+export async function readlink(path: Path, options?: Encoding | object): Promise<string> {
+  checkNames(options, ['encoding'], 'readlink()');
   const text = toPath(path);
   return call('readlink', text, () => host.readLink(text));
 }
 
-export async function mkdtemp(prefix: string): Promise<string> {
+export async function mkdtemp(prefix: string, options?: Encoding | object): Promise<string> {
+  checkNames(options, ['encoding'], 'mkdtemp()');
   for (;;) {
     const letters = Array.from(host.randomBytes(6), (byte) => 'abcdefghijklmnopqrstuvwxyz012345'[byte & 31]).join('');
     const folder = `${toPath(prefix)}${letters}`;

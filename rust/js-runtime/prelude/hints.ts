@@ -252,7 +252,7 @@ function calledWithoutNew(name: string, maker: string): string {
 
 /** Whether a name with dots is a class of the SDK or of the language that is not called without `new`. */
 function isKnownClass(whole: string, name: string): boolean {
-  return /^[A-Z]/.test(name) && !CALLABLE.has(whole) && typeof known(whole) === 'function';
+  return /^[A-Z]/.test(name) && !CALLABLE.has(name) && typeof known(whole) === 'function';
 }
 
 /** Whether a source declares a class of this name, or imports what is called so from another file of the program. */
