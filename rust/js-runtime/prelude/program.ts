@@ -135,8 +135,8 @@ function describeOther(thrown: unknown): FailureRecord {
 /** The frames of something that is not an Error; none where it has no stack. */
 function framesOf(thrown: unknown): string {
   try {
-    const isHolder = typeof thrown === 'object' && thrown !== null;
-    return isHolder && typeof (thrown as Error).stack === 'string' ? ownFrames(thrown as Error) : '';
+    const isObject = typeof thrown === 'object' && thrown !== null;
+    return isObject && typeof (thrown as Error).stack === 'string' ? ownFrames(thrown as Error) : '';
   } catch {
     return ''; // a getter or a Proxy may refuse to be asked
   }
