@@ -60,6 +60,7 @@ _NEEDING_ROLE = re.compile(r'^"(\w+)"(?= needs the role )')
 _AS_TYPED = {
     "all_users": "`--all-users`",
     "attach": "`pie attach`",
+    "connections": "`pie connection list`",
     "delete_adapter": "`pie adapter delete`",
     "delete_snapshot": "`pie snapshot delete`",
     "discard_topic": "`pie topic discard`",

@@ -170,7 +170,8 @@ def test_a_key_that_is_added_twice_is_told_of_with_the_first(tmp_path: Path) -> 
         (["topic", "discard", "jobs"], '`pie topic discard` needs the role "user"'),
         (["snapshot", "delete", "default", "s"], '`pie snapshot delete` needs the role "user"'),
         (["adapter", "delete", "default", "a"], '`pie adapter delete` needs the role "user"'),
-        (["connection", "end", "1"], '`pie connection end` needs the role "user"'),
+        (["connection", "end", "1"], '`pie connection end` needs the role "operator"'),
+        (["connection", "list"], '`pie connection list` needs the role "operator"'),
         (["ps", "--all-users"], '`--all-users` needs the role "operator"'),
     ],
 )
