@@ -133,8 +133,8 @@ def test_a_key_is_made_used_and_revoked_by_commands(closed: Served, folder: Path
 def test_a_key_is_revoked_by_its_id_and_its_name_says_which_that_is(tmp_path: Path) -> None:
     key_id = run(tmp_path, "key", "add", "laptop", "--user", "carol").stderr.split()[1]
     by_name = run(tmp_path, "key", "revoke", "laptop")
-    told = f'a key is revoked by its ID, and "laptop" is the name of {key_id} of "carol"'
-    assert (by_name.returncode, by_name.stderr) == (1, f'error[unknown-key]: there is no key "laptop"; {told}\n')
+    told = f'"laptop" is the name of a key and not its ID: {key_id} of "carol"; write `pie key revoke {key_id}`'
+    assert (by_name.returncode, by_name.stderr) == (1, f"error[unknown-key]: {told}\n")
     assert run(tmp_path, "key", "revoke", key_id).returncode == 0
     assert run(tmp_path, "key", "revoke", "laptop").stderr.endswith("`pie key list` lists them\n")
 
