@@ -204,6 +204,19 @@ def test_a_list_that_is_refused_to_an_uninstall_is_told_by_what_was_typed(code: 
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error[{code}]: {told}\n")
 
 
+def test_a_topic_is_discarded_where_the_list_of_topics_cannot_be_read() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("discard_topic"), dropped=0)
+        await peer.refuse(await peer.expect("topics"), "internal", "it broke")
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("topic", "discard", "jobs", "--server", address)
+    assert (done.returncode, done.stdout) == (0, "0\n")
+    unknown = "the list of topics, by which a name that is not in use would be told of, cannot be read"
+    assert done.stderr == f"warning: {unknown} ([internal] it broke)\n"
+
+
 def test_stop_goes_on_after_a_process_that_cannot_be_stopped() -> None:
     stopped, waited = [], []
 
