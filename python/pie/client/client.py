@@ -600,7 +600,7 @@ def _identity(user: str | None, key: str | None, private_key: PrivateKey | str |
     if key is not None:
         raise PieError("invalid-argument", "a key and a private key were given; give one of them", {"argument": "private_key"})
     if user is None:
-        raise PieError("invalid-argument", "a private key says who you are with a user; give `user`, too", {"argument": "user"})
+        raise PieError("invalid-argument", "a private key counts together with a user; give `user`, too", {"argument": "user"})
     if not isinstance(private_key, PrivateKey | str | Path):
         raise checks.refused("private_key", private_key, "a PrivateKey, or the path of one")
     return Identity(user, None, private_key if isinstance(private_key, PrivateKey) else PrivateKey.load(private_key))

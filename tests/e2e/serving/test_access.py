@@ -190,7 +190,7 @@ def test_mistakes_are_told_without_the_key(closed: Served, folder: Path, keys: d
         assert (done.returncode, done.stderr.split("]")[0]) == (1, "error[invalid-argument")
         assert keys["user"][20:60] not in done.stderr
     nobody = run(folder, "ps", "--private-key", "/nowhere", client__url=closed.url)
-    told = "a private key says who you are with a user; give --user NAME, too, or set client.user"
+    told = "a private key counts together with a user; add --user NAME, or set client.user"
     assert (nobody.returncode, nobody.stderr) == (1, f"error[invalid-argument]: {told}\n")
     a_folder = run(folder, "ps", "--user", "dora", "--private-key", ".", client__url=closed.url)
     assert a_folder.stderr == "error[invalid-argument]: '.' is a folder; give the file with the private key\n"
