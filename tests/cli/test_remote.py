@@ -159,9 +159,7 @@ def test_a_program_of_one_version_is_uninstalled_by_its_name() -> None:
     assert removed == [("greet", "2.0")]
 
 
-@pytest.mark.parametrize(
-    ("owner", "of_everybody", "removed"), [("alice", None, ("greet", "2.0")), ("bob", True, ("greet", "3.0"))]
-)
+@pytest.mark.parametrize(("owner", "of_everybody", "removed"), [("alice", None, ("greet", "2.0")), ("bob", True, ("greet", "3.0"))])
 def test_a_program_of_a_user_is_uninstalled_by_its_name(owner: str, of_everybody: bool | None, removed: tuple[str, str]) -> None:
     about = {"bytes": 10, "installed": 1e9, "digest": "sha256:00"}
     own = {"name": "greet", "version": "2.0"} | about
