@@ -31,11 +31,11 @@ __all__ = ["Context", "Decoder", "Event", "EventStream", "TokenStream"]
 
 _P = ParamSpec("_P")
 _numbers = itertools.count(1)
-_COLLECTED = (
-    "the context cannot be appended to while a generation runs to its end; take or drop the result of the pass first. To "
-    "generate several at once, fork the context for each of them before the first one begins"
+_BUSY = (
+    "the context cannot be appended to while a collector runs that asks the program; go step by step to append between "
+    "steps, or wait for its end"
 )
-"""Why nothing is filled in while a collector runs, in the words of the engine."""
+"""Why nothing is filled in while a collector runs step by step."""
 told: set[str] = set()
 """The functions whose likely misuse was told of, each once."""
 
@@ -335,11 +335,14 @@ class Context:
         return self._change(_chat.fill, self._raw, role, _arguments.text("text", text))
 
     def _change(self, fill: Callable[_P, None], *arguments: _P.args, **options: _P.kwargs) -> Context:
-        """Fills something in. It is refused while the SDK collects step by step, as it is while the engine does."""
+        """Fills the context.
+
+        It is refused while a collector runs step by step, as the engine refuses it while one of its own runs.
+        """
         if self._n_collectors:
             # A context that was released is told so.
             host(self._raw.seq_len)
-            raise InferletError(ErrorCode.CONTEXT_BUSY, _COLLECTED)
+            raise InferletError(ErrorCode.CONTEXT_BUSY, _BUSY)
         host(fill, *arguments, **options)
         return self
 

@@ -159,6 +159,62 @@ def test_a_program_of_one_version_is_uninstalled_by_its_name() -> None:
     assert removed == [("greet", "2.0")]
 
 
+@pytest.mark.parametrize(("owner", "of_everybody", "removed"), [("alice", None, ("greet", "2.0")), ("bob", True, ("greet", "3.0"))])
+def test_a_program_of_a_user_is_uninstalled_by_its_name(owner: str, of_everybody: bool | None, removed: tuple[str, str]) -> None:
+    about = {"bytes": 10, "installed": 1e9, "digest": "sha256:00"}
+    own = {"name": "greet", "version": "2.0"} | about
+    everybody = [own | {"user": "alice"}, own | {"version": "3.0", "user": "bob"}]
+    asked, uninstalled = [], []
+
+    async def script(peer: Peer) -> None:
+        request = await peer.expect("programs")
+        asked.append(request.get("all_users"))
+        await peer.answer(request, programs=everybody if request.get("all_users") else [own])
+        request = await peer.expect("uninstall")
+        uninstalled.append((request["name"], request["version"], request["user"]))
+        await peer.answer(request)
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("uninstall", "greet", "--of", owner, "--user", "alice", "--server", address)
+    assert done.returncode == 0, done.stderr
+    assert (asked, uninstalled) == ([of_everybody], [(*removed, owner)])
+
+
+@pytest.mark.parametrize(
+    ("code", "refused", "told"),
+    [
+        (
+            "not-permitted",
+            '"all_users" needs the role "operator", and yours is "user"; ask the operator',
+            '`--of` with another user needs the role "operator", and yours is "user"; ask the operator',
+        ),
+        ("internal", '"all_users" broke it', '"all_users" broke it'),
+    ],
+)
+def test_a_list_that_is_refused_to_an_uninstall_is_told_by_what_was_typed(code: str, refused: str, told: str) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.refuse(await peer.expect("programs"), code, refused)
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("uninstall", "greet", "--of", "bob", "--server", address)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error[{code}]: {told}\n")
+
+
+def test_a_topic_is_discarded_where_the_list_of_topics_cannot_be_read() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("discard_topic"), dropped=0)
+        await peer.refuse(await peer.expect("topics"), "internal", "it broke")
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("topic", "discard", "jobs", "--server", address)
+    assert (done.returncode, done.stdout) == (0, "0\n")
+    unknown = "the list of topics, by which a name that is not in use would be told of, cannot be read"
+    assert done.stderr == f"warning: {unknown} ([internal] it broke)\n"
+
+
 def test_stop_goes_on_after_a_process_that_cannot_be_stopped() -> None:
     stopped, waited = [], []
 

@@ -298,10 +298,11 @@ async def test_a_name_that_looks_like_a_path_is_told_of_uploading() -> None:
 
     remedy = "it looks like a path: `run(path, input)` uploads and launches it, and `upload(path)` returns what can be launched"
     async with fake_server(script) as address, connect(address, user="ada") as client:
-        for name, is_told in (("story.py", True), ("./story", True), ("story", False), ("story@1.0", False)):
+        for name, is_told in (("story.py", True), ("./story", True), ("story", False), ("story@1.0", False), (f"./{'x' * 200}", True)):
+            shown = name if len(name) < 80 else f"./{'x' * 78}..."
             for refusal, hint in zip(refusals, ("", '; did you mean "tale"?'), strict=True):
                 error = await refused(client.launch(name))
-                assert error.message == (f"'ada' has no program {name!r}; {remedy}{hint}" if is_told else refusal)
+                assert error.message == (f"'ada' has no program {shown!r}; {remedy}{hint}" if is_told else refusal)
                 assert error.code == "unknown-program"
 
 

@@ -180,6 +180,9 @@ def test_bad_input_has_its_code_and_changes_nothing(
     table.append((case["line"], language, str(code), str(message)))
     assert code == case["code"]
     assert message
+    if "message" in case:
+        # An error of Rust is a text that begins with the code.
+        assert message.removeprefix(f"[{code}] ") == case["message"]
 
 
 @pytest.mark.parametrize("body", ["ctx.release(); ctx.forward()", "ctx.release(); await fwd.input([1]).execute()"])

@@ -244,7 +244,7 @@ def test_a_context_is_not_filled_while_a_collector_runs_that_asks_the_program(en
             FILLING[name](ctx)
 
     g = Generator._create(ctx, ctx._raw, Sampler.argmax(), {"constrain": Filling()})
-    with pytest.raises(InferletError, match="cannot be appended to while a generation runs to its end") as caught:
+    with pytest.raises(InferletError, match="while a collector runs that asks the program; go step by step") as caught:
         run_or_call(getattr(g, collect))
     assert (caught.value.code, n_filled, engine.log[-1]) == ("context-busy", 0, ("drop",))
     # What is filled in while a step of the program's own runs is for the next one.

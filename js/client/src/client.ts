@@ -469,7 +469,7 @@ async function identity({ user, key, privateKey }: ConnectOptions): Promise<Iden
     const argument = { argument: 'privateKey' };
     if (key !== undefined) throw new PieError('invalid-argument', 'a key and a private key were given; give one of them', argument);
     if (user === undefined) {
-      throw new PieError('invalid-argument', 'a private key says who you are with a user; give `user`, too', argument);
+      throw new PieError('invalid-argument', 'a private key counts together with a user; give `user`, too', argument);
     }
   }
   return { user, key: key === undefined ? undefined : await checkedKey(key), privateKey };

@@ -16,6 +16,8 @@ from inferlet.errors import ErrorCode, InferletError
 
 # Frames shown of one exception: deep recursion through several functions is not folded by the formatter.
 _MAX_FRAMES = 32
+# Groups within one another of which the first exception is told.
+_MAX_GROUPS = 32
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,13 @@ def _with_hint(message: str, error: BaseException, own_files: Collection[str]) -
 def _first_cause(group: BaseExceptionGroup[BaseException], own_files: Collection[str]) -> str:
     """Which exception of a group is the first, with what to do about it: the text of the group only counts them."""
     first: BaseException = group
-    for _ in range(_MAX_FRAMES):
+    for _ in range(_MAX_GROUPS):
         if not isinstance(first, BaseExceptionGroup):
             break
         first = first.exceptions[0]
-    kind, message = type(first).__name__, _with_hint(_message(first), first, own_files)
+    kind, message = type(first).__name__, _message(first)
+    if not isinstance(first, BaseExceptionGroup):
+        message = _with_hint(message, first, own_files)
     return f"the first is {kind}: {message}" if message else f"the first is {kind}"
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pie.client import Client
 
 _COLUMNS = ("NAME", "VERSION", "SIZE", "INSTALLED", "DIGEST")
+# What a server calls the list of everybody's in the error of a role.
+_ALL_USERS = '"all_users"'
 # Versions that an error names.
 _MAX_VERSIONS = 8
 
@@ -104,9 +106,20 @@ async def uninstall(client: Client, program: str, owner: str | None) -> int:
 
 
 async def _only_version(client: Client, name: str, owner: str | None) -> str:
-    """The version of a name that has one. PieError `invalid-name` where there are several, or none."""
-    programs = await client.programs(all_users=owner is not None)
-    found = [one.version for one in programs if one.name == name and owner in (None, one.user)]
+    """The version of a name that has one.
+
+    PieError `invalid-name` where there are several, or none, and `not-permitted` where another's are for operators.
+    """
+    of_other = owner not in (None, client.user)
+    try:
+        programs = await client.programs(all_users=of_other)
+    except PieError as error:
+        if error.code != "not-permitted":
+            raise
+        # Whoever typed `--of` did not ask for everybody's programs.
+        message = error.message.replace(_ALL_USERS, "`--of` with another user", 1)
+        raise PieError(error.code, message, error.details) from error
+    found = [one.version for one in programs if one.name == name and (not of_other or one.user == owner)]
     if len(found) == 1:
         return found[0]
     shown = ", ".join(f"{name}@{version}" for version in found[:_MAX_VERSIONS])

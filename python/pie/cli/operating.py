@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pie.cli.tables import age, print_json, print_owned, print_table
 from pie.cli.terminal import warn
 from pie.config.suggest import nearest, shortened
+from pie.errors import PieError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +38,18 @@ async def discard(client: Client, topic: str, owner: str | None, server: Server)
     """
     dropped = await client.discard_topic(topic, user=owner)
     print(dropped, flush=True)
-    if dropped:
-        return 0
+    if not dropped:
+        try:
+            await _tell_of_absent(client, topic, owner, server)
+        except PieError as error:
+            # The topic was discarded, so that the command has not failed.
+            unknown = "the list of topics, by which a name that is not in use would be told of, cannot be read"
+            warn(server.advised(f"{unknown} ([{error.code}] {error.message})"))
+    return 0
+
+
+async def _tell_of_absent(client: Client, topic: str, owner: str | None, server: Server) -> None:
+    """Warns, of a topic that is not in use, that it is not, and what may be meant."""
     of_other = owner not in (None, client.user)
     topics = [one.topic for one in await client.topics(all_users=of_other) if not of_other or one.user == owner]
     if topic not in topics:
@@ -47,7 +58,6 @@ async def discard(client: Client, topic: str, owner: str | None, server: Server)
         listing = "`pie topic list --all-users`" if of_other else "`pie topic list`"
         user = owner or client.user
         warn(server.advised(f"{user!r} has no topic {shortened(topic)!r} in use, which {listing} would list{hint}"))
-    return 0
 
 
 async def print_connections(client: Client, *, as_json: bool) -> int:

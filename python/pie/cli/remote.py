@@ -60,6 +60,7 @@ _NEEDING_ROLE = re.compile(r'^"(\w+)"(?= needs the role )')
 _AS_TYPED = {
     "all_users": "`--all-users`",
     "attach": "`pie attach`",
+    "connections": "`pie connection list`",
     "delete_adapter": "`pie adapter delete`",
     "delete_snapshot": "`pie snapshot delete`",
     "discard_topic": "`pie topic discard`",
@@ -128,7 +129,7 @@ def credentials(config: Config) -> dict[str, Any]:
         case "key_file":
             return {"key": read_key(Path(client.key_file))}
     if not client.user:
-        raise PieError("invalid-argument", "a private key says who you are with a user; give --user NAME, too, or set client.user")
+        raise PieError("invalid-argument", "a private key counts together with a user; add --user NAME, or set client.user")
     return {"private_key": Path(client.private_key)}
 
 

@@ -31,7 +31,6 @@ DEFAULT_ADDRESS = "ws://127.0.0.1:8080"
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:?#\[\]@]+):[0-9]{1,5}(/.*)?")
 MAX_NAME_BYTES = 128
 """Of what an upload is called."""
-_MAX_SHOWN_CHARS = 120
 # What the server takes for meant, at the end of its message.
 _HINT = re.compile(r'; did you mean "[^"]*"\?$')
 _PROGRAM = "a str: NAME@VERSION, or NAME"
@@ -540,9 +539,12 @@ def _is_path(program: str) -> bool:
 
 def _told_of_path(user: str, program: str, error: PieError) -> str:
     """What to do with a path that was launched. The server has a remedy of its own, for those who have no `run`."""
+    # The configuration brings the engine along, which is large.
+    from pie.config.suggest import shortened  # noqa: PLC0415
+
     hint = _HINT.search(error.message)
     remedy = "it looks like a path: `run(path, input)` uploads and launches it, and `upload(path)` returns what can be launched"
-    return f"{user!r} has no program {program[:_MAX_SHOWN_CHARS]!r}; {remedy}{hint[0] if hint else ''}"
+    return f"{user!r} has no program {shortened(program)!r}; {remedy}{hint[0] if hint else ''}"
 
 
 def file_name(path: Path) -> str | None:
@@ -598,7 +600,7 @@ def _identity(user: str | None, key: str | None, private_key: PrivateKey | str |
     if key is not None:
         raise PieError("invalid-argument", "a key and a private key were given; give one of them", {"argument": "private_key"})
     if user is None:
-        raise PieError("invalid-argument", "a private key says who you are with a user; give `user`, too", {"argument": "user"})
+        raise PieError("invalid-argument", "a private key counts together with a user; give `user`, too", {"argument": "user"})
     if not isinstance(private_key, PrivateKey | str | Path):
         raise checks.refused("private_key", private_key, "a PrivateKey, or the path of one")
     return Identity(user, None, private_key if isinstance(private_key, PrivateKey) else PrivateKey.load(private_key))

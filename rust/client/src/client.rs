@@ -563,7 +563,7 @@ fn identity(options: ConnectOptions) -> Result<Identity, Error> {
             return wrong("a key and a private key were given; give one of them");
         }
         if options.user.is_none() {
-            return wrong("a private key says who you are with a user; give `user`, too");
+            return wrong("a private key counts together with a user; give `user`, too");
         }
     }
     Ok(Identity {

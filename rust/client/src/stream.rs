@@ -43,7 +43,7 @@ struct State {
     /// The last event, once it was taken.
     outcome: Option<Outcome>,
     n_readers: usize,
-    /// Readers that there ever were: each has its count for a number.
+    /// How many readers have begun; a reader's number is this count at its beginning.
     last_reader: u64,
     /// The one that has begun to read, and has not ended: it gets every event.
     reading: Option<u64>,
@@ -185,12 +185,12 @@ impl Stream {
     /// # Errors
     /// Those of [`Stream::take`], and `future-taken` while another reader has begun.
     pub(crate) async fn read(&self, reader: u64) -> Result<Option<Event>, Error> {
-        self.enter(reader)?;
+        self.claim(reader)?;
         self.take().await
     }
 
-    /// Has a reader get the events. Where nothing more comes, there is nothing to take from another.
-    fn enter(&self, reader: u64) -> Result<(), Error> {
+    /// Makes a reader the one that gets the events. After the last event every reader may ask.
+    fn claim(&self, reader: u64) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let is_over = state.waiting.is_empty() && state.end.is_some();
         if state.outcome.is_some() || is_over {

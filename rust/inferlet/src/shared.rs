@@ -43,7 +43,7 @@ impl Shared {
     /// Whether the context can be filled now.
     ///
     /// # Errors
-    /// `context-busy` in the words of the engine, `context-released`.
+    /// `context-busy`, `context-released`.
     pub(crate) fn check_filling(&self) -> Result<()> {
         if self.n_collectors.get() == 0 {
             return Ok(());
@@ -52,8 +52,8 @@ impl Shared {
         self.raw.seq_len()?;
         Err(errors::text(
             ErrorCode::ContextBusy,
-            "the context cannot be appended to while a generation runs to its end; take or drop the result of the \
-             pass first. To generate several at once, fork the context for each of them before the first one begins",
+            "the context cannot be appended to while a collector runs that asks the program; go step by step to \
+             append between steps, or wait for its end",
         ))
     }
 }

@@ -133,8 +133,8 @@ def test_a_key_is_made_used_and_revoked_by_commands(closed: Served, folder: Path
 def test_a_key_is_revoked_by_its_id_and_its_name_says_which_that_is(tmp_path: Path) -> None:
     key_id = run(tmp_path, "key", "add", "laptop", "--user", "carol").stderr.split()[1]
     by_name = run(tmp_path, "key", "revoke", "laptop")
-    told = f'a key is revoked by its ID, and "laptop" is the name of {key_id} of "carol"'
-    assert (by_name.returncode, by_name.stderr) == (1, f'error[unknown-key]: there is no key "laptop"; {told}\n')
+    told = f'"laptop" is the name of a key and not its ID: {key_id} of "carol"; write `pie key revoke {key_id}`'
+    assert (by_name.returncode, by_name.stderr) == (1, f"error[unknown-key]: {told}\n")
     assert run(tmp_path, "key", "revoke", key_id).returncode == 0
     assert run(tmp_path, "key", "revoke", "laptop").stderr.endswith("`pie key list` lists them\n")
 
@@ -170,7 +170,8 @@ def test_a_key_that_is_added_twice_is_told_of_with_the_first(tmp_path: Path) -> 
         (["topic", "discard", "jobs"], '`pie topic discard` needs the role "user"'),
         (["snapshot", "delete", "default", "s"], '`pie snapshot delete` needs the role "user"'),
         (["adapter", "delete", "default", "a"], '`pie adapter delete` needs the role "user"'),
-        (["connection", "end", "1"], '`pie connection end` needs the role "user"'),
+        (["connection", "end", "1"], '`pie connection end` needs the role "operator"'),
+        (["connection", "list"], '`pie connection list` needs the role "operator"'),
         (["ps", "--all-users"], '`--all-users` needs the role "operator"'),
     ],
 )
@@ -189,7 +190,7 @@ def test_mistakes_are_told_without_the_key(closed: Served, folder: Path, keys: d
         assert (done.returncode, done.stderr.split("]")[0]) == (1, "error[invalid-argument")
         assert keys["user"][20:60] not in done.stderr
     nobody = run(folder, "ps", "--private-key", "/nowhere", client__url=closed.url)
-    told = "a private key says who you are with a user; give --user NAME, too, or set client.user"
+    told = "a private key counts together with a user; add --user NAME, or set client.user"
     assert (nobody.returncode, nobody.stderr) == (1, f"error[invalid-argument]: {told}\n")
     a_folder = run(folder, "ps", "--user", "dora", "--private-key", ".", client__url=closed.url)
     assert a_folder.stderr == "error[invalid-argument]: '.' is a folder; give the file with the private key\n"

@@ -93,7 +93,7 @@ async def test_one_client_reads_and_others_see_the_logs(server: Served, tmp_path
         assert f"another client is attached to process {process.pid}" in str(taken)
         own = await refused(first.attach(process.pid))
         assert own.code == "process-attached"
-        assert f"this connection is attached to process {process.pid} already; use that process, or detach() it before" in str(own)
+        assert f"this connection is attached to process {process.pid} already; use that process, or detach() from it first" in str(own)
         assert (await second.logs(process.pid)).text == "ready"
         [listed] = [entry for entry in await second.list() if entry.pid == process.pid]
         assert (listed.program, listed.state, listed.attached, listed.exit) == ("echo@0.1.0", "running", True, None)

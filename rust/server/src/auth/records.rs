@@ -166,25 +166,33 @@ pub fn revoke_key(data_dir: &Path, id: &str) -> Result<KeyRecord, Error> {
     })
 }
 
-/// The error for what is no id of a key. It may be the name of some.
+/// The error for a text that is not the ID of a key; it may be the name of one.
 fn unknown(given: &str, keys: &[KeyRecord]) -> Error {
     let shown: String = given.chars().take(40).collect();
-    let named: Vec<String> = keys
-        .iter()
-        .filter(|key| key.name == given)
-        .map(|key| format!("{} of {:?}", key.id, key.user))
-        .collect();
-    let remedy = if named.is_empty() {
-        "`pie key list` lists them".to_owned()
-    } else {
-        let more = match named.len().saturating_sub(MAX_SHOWN) {
-            0 => String::new(),
-            more => format!(" and {more} more, which `pie key list` lists"),
-        };
-        let ids = named[..named.len().min(MAX_SHOWN)].join(", ");
-        format!("a key is revoked by its ID, and {shown:?} is the name of {ids}{more}")
+    let named: Vec<&KeyRecord> = keys.iter().filter(|key| key.name == given).collect();
+    let message = match named.as_slice() {
+        [] => format!("there is no key {shown:?}; `pie key list` lists them"),
+        [key] => format!(
+            "{shown:?} is the name of a key and not its ID: {} of {:?}; write `pie key revoke {}`",
+            key.id, key.user, key.id
+        ),
+        _ => {
+            let more = match named.len().saturating_sub(MAX_SHOWN) {
+                0 => String::new(),
+                more => format!(" and {more} more, which `pie key list` lists"),
+            };
+            let ids: Vec<String> = named
+                .iter()
+                .take(MAX_SHOWN)
+                .map(|key| format!("{} of {:?}", key.id, key.user))
+                .collect();
+            format!(
+                "{shown:?} is the name of {} keys and not their ID: {}{more}; write `pie key revoke ID`",
+                named.len(),
+                ids.join(", ")
+            )
+        }
     };
-    let message = format!("there is no key {shown:?}; {remedy}");
     Error::new(ErrorCode::UnknownKey, message)
 }
 
@@ -334,15 +342,23 @@ pub(super) mod tests {
             (
                 ErrorCode::UnknownKey,
                 format!(
-                    "there is no key \"laptop\"; a key is revoked by its ID, and \"laptop\" is the name of {} of \"alice\", {} of \"bob\"",
+                    "\"laptop\" is the name of 2 keys and not their ID: {} of \"alice\", {} of \"bob\"; write `pie key revoke ID`",
                     one.id, two.id
                 )
             )
         );
         assert_eq!(revoke_key(folder, &one.id).unwrap(), one);
+        let message = |id: &str| revoke_key(folder, id).unwrap_err().message;
+        let told = "is the name of a key and not its ID";
+        let id = &two.id;
         assert_eq!(
-            revoke_key(folder, &one.id).unwrap_err().code,
-            ErrorCode::UnknownKey
+            message("laptop"),
+            format!("\"laptop\" {told}: {id} of \"bob\"; write `pie key revoke {id}`")
+        );
+        let id = &one.id;
+        assert_eq!(
+            message(id),
+            format!("there is no key {id:?}; `pie key list` lists them")
         );
         assert_eq!(list_keys(folder).unwrap(), [two]);
     }
@@ -465,7 +481,7 @@ pub(super) mod tests {
         });
         assert_eq!(list_keys(folder.path()).unwrap().len(), 8);
         let error = revoke_key(folder.path(), "laptop").unwrap_err();
-        let rest = " and 3 more, which `pie key list` lists";
+        let rest = " and 3 more, which `pie key list` lists; write `pie key revoke ID`";
         assert!(error.message.ends_with(rest), "{error}");
     }
 }

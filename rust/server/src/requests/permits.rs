@@ -17,13 +17,17 @@ const LOOKS: [&str; 10] = [
     "stats",
     "detach",
 ];
+/// What is for operators alone, whatever is asked of it.
+const OF_OPERATORS: [&str; 2] = ["connections", "disconnect"];
 
 /// Looks whether a client may ask for this.
 ///
 /// # Errors
 /// `not-permitted`.
 pub(super) fn check(who: &Identity, verb: &str) -> Result<(), Error> {
-    let needed = if LOOKS.contains(&verb) {
+    let needed = if OF_OPERATORS.contains(&verb) {
+        Role::Operator
+    } else if LOOKS.contains(&verb) {
         Role::Read
     } else {
         Role::User
@@ -56,10 +60,33 @@ pub(super) fn everybody(who: &Identity, asked: Option<bool>) -> Result<bool, Err
     }
 }
 
-/// Looks whether a client may see, or do, what is for operators.
-///
-/// # Errors
-/// `not-permitted`.
-pub(super) fn operator(who: &Identity, what: &str) -> Result<(), Error> {
-    who.check(Role::Operator, what)
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_role_that_a_verb_needs() {
+        let of = |role| Identity {
+            user: "alice".to_owned(),
+            role,
+            key: None,
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        };
+        for (verb, needed) in [
+            ("ping", Role::Read),
+            ("launch", Role::User),
+            ("connections", Role::Operator),
+            ("disconnect", Role::Operator),
+        ] {
+            for role in [Role::Read, Role::User, Role::Operator] {
+                let refused = check(&of(role), verb).err().map(|error| error.message);
+                let told = format!("{verb:?} needs the role {:?}, ", needed.name());
+                assert_eq!(refused.is_none(), role >= needed, "{verb}");
+                let is_told = refused.is_none_or(|message| message.starts_with(&told));
+                assert!(is_told, "{verb}");
+            }
+        }
+    }
 }

@@ -136,7 +136,7 @@ impl Session {
             return refused;
         }
         let message = format!(
-            "this connection is attached to process {pid} already; use that process, or detach() it before"
+            "this connection is attached to process {pid} already; use that process, or detach() from it first"
         );
         Error::new(ErrorCode::ProcessAttached, message)
     }
