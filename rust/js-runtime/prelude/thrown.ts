@@ -1,4 +1,4 @@
-/** What to say of something that a program threw and that is not an Error. Loaded where a program throws such a thing. */
+/** What to say of something that a program threw and that is not an Error. Loaded where that happens. */
 
 import * as host from 'pie:host';
 import { printable } from 'pie:inferlet/failures.js';
