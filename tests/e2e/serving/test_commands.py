@@ -197,7 +197,7 @@ async def test_a_program_that_is_called_by_its_file_is_told_of_uploads(server: S
     async with client_of(server) as client:
         error = await refused(client.launch("story.py"))
     assert error.code == "unknown-program"
-    assert "upload the file and launch the digest" in error.message
+    assert "`run(path, input)` uploads and launches it, and `upload(path)` returns what can be launched" in error.message
 
 
 @scenario
