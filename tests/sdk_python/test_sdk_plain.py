@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import pie.engine
-from pie.config import ModelConfig
+from pie.config import EngineConfig, ModelConfig
 from pie.engine import Engine
 from pie.programs import RUNTIMES
 from support.engines import mcp_server, started
@@ -52,29 +52,29 @@ def runtimes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def plain(runtimes: Path) -> Iterator[Engine]:
+def plain(runtimes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """An engine with that runtime, and the dummy driver."""
-    engine = plain_engine(runtimes)
+    engine = plain_engine(runtimes, tmp_path_factory.mktemp("plain"))
     engine.add_model(options=ModelConfig(driver="dummy"))
     with started(engine):
         yield engine
 
 
 @pytest.fixture(scope="module")
-def leisurely(runtimes: Path) -> Iterator[Engine]:
+def leisurely(runtimes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """An engine with that runtime, whose device takes its time."""
-    engine = plain_engine(runtimes)
+    engine = plain_engine(runtimes, tmp_path_factory.mktemp("leisurely"))
     add_leisurely(engine)
     with started(engine):
         yield engine
 
 
-def plain_engine(runtimes: Path) -> Engine:
-    """An engine without a model, with the runtimes of that folder."""
+def plain_engine(runtimes: Path, data: Path) -> Engine:
+    """An engine without a model, with the runtimes of that folder. Its data is its own: another may keep that of all."""
     # For this engine alone: one that others share may be made while it lives.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pie.engine, "RUNTIMES", runtimes)
-        return Engine(mcp={"tests": mcp_server("mcp_server.py")})
+        return Engine(EngineConfig(data_dir=data), mcp={"tests": mcp_server("mcp_server.py")})
 
 
 @pytest.mark.parametrize("name", NAMES)
