@@ -70,7 +70,7 @@ def leisurely(runtimes: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def plain_engine(runtimes: Path, data: Path) -> Engine:
-    """An engine without a model, with the runtimes of that folder. Its data is its own: another may keep that of all."""
+    """An engine without a model, with the runtimes of that folder, and with data that no other engine keeps."""
     # For this engine alone: one that others share may be made while it lives.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pie.engine, "RUNTIMES", runtimes)
