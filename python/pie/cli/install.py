@@ -13,7 +13,7 @@ from pie.bakery.manifest import new_manifest, parse_manifest, read_manifest, wit
 from pie.bakery.project import open_project
 from pie.cli.handlers import check_answers
 from pie.cli.program import made_ready
-from pie.cli.remote import Server, talk
+from pie.cli.remote import Server, listed_of, talk
 from pie.cli.tables import age, print_json, print_table, short_digest, size
 from pie.cli.terminal import warn
 from pie.config.suggest import shortened
@@ -110,16 +110,15 @@ async def _only_version(client: Client, name: str, owner: str | None) -> str:
 
     PieError `invalid-name` where there are several, or none, and `not-permitted` where another's are for operators.
     """
-    of_other = owner not in (None, client.user)
     try:
-        programs = await client.programs(all_users=of_other)
+        programs = await listed_of(owner, client.user, client.programs)
     except PieError as error:
         if error.code != "not-permitted":
             raise
         # Whoever typed `--of` did not ask for everybody's programs.
         message = error.message.replace(_ALL_USERS, "`--of` with another user", 1)
         raise PieError(error.code, message, error.details) from error
-    found = [one.version for one in programs if one.name == name and (not of_other or one.user == owner)]
+    found = [one.version for one in programs if one.name == name]
     if len(found) == 1:
         return found[0]
     shown = ", ".join(f"{name}@{version}" for version in found[:_MAX_VERSIONS])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from pie.cli.remote import is_another, listed_of
 from pie.cli.tables import age, print_json, print_owned, print_table
 from pie.cli.terminal import warn
 from pie.config.suggest import nearest, shortened
@@ -50,12 +51,11 @@ async def discard(client: Client, topic: str, owner: str | None, server: Server)
 
 async def _tell_of_absent(client: Client, topic: str, owner: str | None, server: Server) -> None:
     """Warns, of a topic that is not in use, that it is not, and what may be meant."""
-    of_other = owner not in (None, client.user)
-    topics = [one.topic for one in await client.topics(all_users=of_other) if not of_other or one.user == owner]
+    topics = [one.topic for one in await listed_of(owner, client.user, client.topics)]
     if topic not in topics:
         near = nearest(topic, topics)
         hint = "" if near is None else f"; did you mean {near!r}?"
-        listing = "`pie topic list --all-users`" if of_other else "`pie topic list`"
+        listing = "`pie topic list --all-users`" if is_another(owner, client.user) else "`pie topic list`"
         user = owner or client.user
         warn(server.advised(f"{user!r} has no topic {shortened(topic)!r} in use, which {listing} would list{hint}"))
 

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import typer
 
@@ -18,8 +18,11 @@ from pie.cli.interrupts import cancel_at_interrupt, raised
 from pie.errors import PieError
 
 if TYPE_CHECKING:
+    from pie.cli.tables import Owned
     from pie.client import Client
     from pie.config import Config, Flags
+
+_T = TypeVar("_T", bound="Owned")
 
 ServerOption = Annotated[
     str | None,
@@ -148,6 +151,26 @@ def refuse_server_options(options: Mapping[str, object]) -> None:
         if given is not None:
             message = f"`{option}` only counts with `--server`: it says to a server who asks. Add --server URL, or leave it out"
             raise typer.BadParameter(message, param_hint=option)
+
+
+class _Listing(Protocol[_T]):
+    """A call of a client that lists what is its user's or, for an operator, everybody's."""
+
+    def __call__(self, *, all_users: bool) -> Awaitable[list[_T]]: ...
+
+
+def is_another(owner: str | None, asking: str) -> bool:
+    """Whether `--of` names somebody else than who asks, which is for operators."""
+    return owner not in (None, asking)
+
+
+async def listed_of(owner: str | None, asking: str, listing: _Listing[_T]) -> list[_T]:
+    """What a server lists of `owner`, of who asks without one.
+
+    PieError `not-permitted` where that is somebody else and who asks is no operator.
+    """
+    of_other = is_another(owner, asking)
+    return [one for one in await listing(all_users=of_other) if not of_other or one.user == owner]
 
 
 def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> int:
