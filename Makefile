@@ -31,7 +31,7 @@ test: lint test-rust test-js test-python ## Runs the linters and every test.
 
 lint: build $(STAMPS)/test-requirements js/inferlet/node_modules js/client/node_modules ## Runs the linters and the type checkers.
 	$(CARGO) fmt --check
-	for manifest in rust/js-runtime tools/wit_json examples/rust tests/guests asv_benchmarks/guests; do $(CARGO) fmt --check --manifest-path $$manifest/Cargo.toml --all || exit; done
+	for manifest in rust/js-runtime rust/runtime-builder tools/wit_json examples/rust tests/guests asv_benchmarks/guests; do $(CARGO) fmt --check --manifest-path $$manifest/Cargo.toml --all || exit; done
 	$(CARGO) clippy --release --workspace --all-targets --quiet -- -D warnings
 	$(CARGO) clippy --release --package pie-fuzz --features operations --quiet -- -D warnings
 	$(BIN)/python tools/gen_errors.py --check
@@ -84,14 +84,14 @@ ray: build guests $(STAMPS)/test-requirements ## Tests replicas of an engine on 
 fuzz: setup ## Runs the fuzzers, a minute each; TARGETS=packed runs one, SECONDS=600 longer, KEEP=1 keeps inputs.
 	$(BIN)/python tools/fuzz.py $(TARGETS) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KEEP),--keep)
 
-wheel: runtimes js/inferlet/node_modules ## Builds the wheel, and the npm package of the types, into dist/.
+wheel: build js/inferlet/node_modules ## Builds the wheel, and the npm package of the types, into dist/.
 	$(BIN)/maturin build --release --strip --out dist --interpreter $(BIN)/python
 	cd js/inferlet && npm run --silent build && npm pack --silent --ignore-scripts --pack-destination ../../dist
 	ls -l dist/*.whl dist/inferlet-*.tgz
 
 setup: $(STAMPS)/toolchain ## Makes the tool chain ready.
 
-build: $(STAMPS)/engine ## Builds the engine and the language runtimes into the virtual environment.
+build: $(STAMPS)/prefault ## Builds the engine and the language runtimes into the virtual environment.
 
 runtimes: $(STAMPS)/python-runtime $(STAMPS)/js-runtime $(STAMPS)/sdk
 
@@ -130,7 +130,7 @@ $(STAMPS)/python-runtime: $(WIT) $(shell find python/inferlet -name '*.py') tool
 	$(BIN)/python tools/build_python_runtime.py
 	@touch $@
 
-$(STAMPS)/js-runtime: $(WIT) $(shell find js/inferlet/src rust/js-runtime -type f -not -path '*/target/*' 2>/dev/null) tools/build_js_runtime.py js/inferlet/node_modules $(STAMPS)/toolchain
+$(STAMPS)/js-runtime: $(WIT) $(shell find js/inferlet/src rust/js-runtime rust/runtime-builder -type f -not -path '*/target/*' 2>/dev/null) tools/build_js_runtime.py js/inferlet/node_modules $(STAMPS)/toolchain
 	$(BIN)/python tools/build_js_runtime.py
 	@touch $@
 
@@ -141,6 +141,11 @@ $(STAMPS)/sdk: $(WIT) $(wildcard js/inferlet/testing.*) $(shell find js/inferlet
 $(STAMPS)/engine: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python-runtime $(STAMPS)/js-runtime $(STAMPS)/sdk
 	@echo "Building the engine (minutes the first time)"
 	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+# The runtimes get it when there is an engine to run them.
+$(STAMPS)/prefault: $(STAMPS)/engine tools/prefault.py $(wildcard rust/runtime-builder/src/*.rs)
+	$(BIN)/python tools/prefault.py
 	@touch $@
 
 $(STAMPS)/js-client: $(wildcard js/client/src/*.ts) js/client/tsconfig.json js/client/node_modules

@@ -21,11 +21,14 @@ from tools.toolchain.js_runtime import JS_RUNTIME
 
 SDK = ROOT / "js" / "inferlet"
 CRATE = ROOT / "rust" / "js-runtime"
+BUILDER = ROOT / "rust" / "runtime-builder"
 INPUTS = [
     *((SDK, pattern) for pattern in ("src/*.ts", "globals.d.ts", "tsconfig.json", "package-lock.json")),
-    *((CRATE, pattern) for pattern in ("build.rs", "src/**/*.rs", "prelude/*", "builder/src/*.rs", "**/Cargo.toml", "**/Cargo.lock")),
+    *((CRATE, pattern) for pattern in ("build.rs", "src/**/*.rs", "prelude/*", "Cargo.toml", "Cargo.lock")),
+    *((BUILDER, pattern) for pattern in ("src/*.rs", "Cargo.toml", "Cargo.lock")),
     (ROOT / "wit", "**/*.wit"),
 ]
+CARGO = ("cargo", "build", "--release", "--locked", "--quiet")
 RUNTIME = Artefact(
     target=ROOT / "python" / "pie" / "runtimes" / "javascript.wasm",
     work=ROOT / "build" / "js-runtime",
@@ -49,6 +52,12 @@ def run(*command: str | Path, folder: Path = ROOT, environment: dict[str, str] |
         raise BuildError(f"`{' '.join(words[:4])} ...` ended with exit code {finished.returncode}; its messages stand above")
 
 
+def builder() -> Path:
+    """The host tool of the builds of the language runtimes, which is built where it must."""
+    run(*CARGO, folder=BUILDER, environment={"CARGO_TARGET_DIR": str(target_folder())})
+    return target_folder() / "release" / "pie-runtime-builder"
+
+
 def build() -> Path:
     """Builds the component."""
     try:
@@ -63,18 +72,15 @@ def build() -> Path:
     shutil.rmtree(RUNTIME.work / "modules", ignore_errors=True)
     run(tsc, "-p", CRATE / "prelude", "--outDir", RUNTIME.work / "modules")
 
-    cargo = ("cargo", "build", "--release", "--locked", "--quiet")
-    run(*cargo, folder=CRATE / "builder", environment={"CARGO_TARGET_DIR": str(target_folder())})
-    builder = target_folder() / "release" / "pie-js-runtime-builder"
     builtins = RUNTIME.work / "builtins.bin"
     prelude = RUNTIME.work / "modules" / "rust" / "js-runtime" / "prelude"
-    run(builder, "bytecode", builtins, f"pie:inferlet={SDK / 'dist'}", f"pie:runtime={prelude}")
+    run(builder(), "bytecode", builtins, f"pie:inferlet={SDK / 'dist'}", f"pie:runtime={prelude}")
 
     environment |= {"CARGO_TARGET_DIR": str(target_folder()), "PIE_JS_BUILTINS": str(builtins)}
-    run(*cargo, "--target", JS_RUNTIME, folder=CRATE, environment=environment)
+    run(*CARGO, "--target", JS_RUNTIME, folder=CRATE, environment=environment)
     core = target_folder() / JS_RUNTIME / "release" / "pie_js_runtime.wasm"
     fresh = RUNTIME.work / "javascript.wasm"
-    run(builder, "encode", core, fresh)
+    run(builder(), "encode", core, fresh)
     return fresh
 
 

@@ -159,9 +159,15 @@ TARGETS = {
         ),
     ),
     "js-runtime": Target(
-        ("rust/js-runtime/src/**/*.rs", "rust/js-runtime/builder/src/**/*.rs", "rust/js-runtime/build.rs"),
+        ("rust/js-runtime/src/**/*.rs", "rust/js-runtime/build.rs"),
         (f"{PYTEST} tests/sdk_js", f"{PYTEST} tests/vectors tests/e2e/test_session.py -k typescript"),
         ".venv/bin/python tools/build_js_runtime.py",
+        env={"PYTHONPATH": "python"},
+    ),
+    "runtime-builder": Target(
+        ("rust/runtime-builder/src/**/*.rs",),
+        (f"{PYTEST} tests/sdk_js tests/host/test_prefault.py",),
+        ".venv/bin/python tools/build_js_runtime.py --force && .venv/bin/python tools/prefault.py",
         env={"PYTHONPATH": "python"},
     ),
     # The bindings of the engine, as Python sees them.

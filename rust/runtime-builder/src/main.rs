@@ -1,9 +1,11 @@
-//! Host tool of the JavaScript runtime's build.
+//! Host tool of the builds of the language runtimes.
 //!
 //! `builder bytecode OUT PREFIX=FOLDER...` compiles every `.js` file of the folders as the module `PREFIX/<file>`;
-//! `builder encode CORE OUT` makes a component of a core module, which begins where its `initialize` has ended.
+//! `builder encode CORE OUT` makes a component of a core module, which begins where its `initialize` has ended;
+//! `builder prefault COMPONENT OUT PAGE...` has each instance of a component first write to these pages of its image.
 
 mod initialized;
+mod prefault;
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +27,12 @@ fn main() -> Result<()> {
     {
         ["bytecode", out, folders @ ..] if !folders.is_empty() => bytecode(Path::new(out), folders),
         ["encode", core, out] => encode(Path::new(core), Path::new(out)),
-        _ => bail!("usage: builder bytecode OUT PREFIX=FOLDER... | builder encode CORE OUT"),
+        ["prefault", component, out, pages @ ..] if !pages.is_empty() => {
+            prefault(Path::new(component), Path::new(out), pages)
+        }
+        _ => bail!(
+            "usage: builder bytecode OUT PREFIX=FOLDER... | builder encode CORE OUT | builder prefault COMPONENT OUT PAGE..."
+        ),
     }
 }
 
@@ -119,4 +126,18 @@ fn encode(core: &Path, out: &Path) -> Result<()> {
         .module(&initialized(&module)?)?
         .encode()?;
     fs::write(out, component).with_context(|| format!("cannot write {}", out.display()))
+}
+
+fn prefault(component: &Path, out: &Path, pages: &[&str]) -> Result<()> {
+    let content =
+        fs::read(component).with_context(|| format!("cannot read {}", component.display()))?;
+    let pages: Vec<u64> = pages
+        .iter()
+        .map(|page| {
+            page.parse()
+                .with_context(|| format!("{page:?} is not the number of a page"))
+        })
+        .collect::<Result<_>>()?;
+    let prefaulted = prefault::prefaulted(&content, &pages)?;
+    fs::write(out, prefaulted).with_context(|| format!("cannot write {}", out.display()))
 }
