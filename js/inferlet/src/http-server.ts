@@ -219,15 +219,19 @@ function written(incoming: host.IncomingRequestHandle, part: Uint8Array): Promis
 function requestOf(incoming: host.IncomingRequestHandle, signal: Signal): Request {
   const { method, url, headers, remoteAddress } = incoming.head();
   const pairs = headers.map(({ name, value }): [string, string] => [name, value]);
-  const body = new ReadableStream({
+  const body = METHODS_WITHOUT_BODY.includes(method) ? null : bodyOf(incoming);
+  const request = new Request(url, { method, headers: pairs, signal, body });
+  return Object.assign(request, { remoteAddress });
+}
+
+function bodyOf(incoming: host.IncomingRequestHandle): ReadableStream {
+  return new ReadableStream({
     async pull(controller) {
       const part = await new Promise<Uint8Array | undefined>((resolve, reject) => void incoming.read(settling(resolve, reject)));
       if (part === undefined) controller.close();
       else controller.enqueue(part);
     },
   });
-  const request = new Request(url, { method, headers: pairs, signal, body: METHODS_WITHOUT_BODY.includes(method) ? null : body });
-  return Object.assign(request, { remoteAddress });
 }
 
 function settling<T>(resolve: (value: T) => void, reject: (reason: unknown) => void): host.Settle<T> {

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import componentize_py_runtime
 from componentize_py_types import Ok
-from wit_world.imports import chat, context, futures, generation, model, poll, sampling, source, tokenizer
+from wit_world.imports import chat, context, futures, generation, http, http_server, model, poll, sampling, source, tokenizer
 
 from inferlet._runtime import stdio
 
@@ -28,7 +28,12 @@ _FUTURES = (
     generation.FutureOutput,
     generation.FutureTokens,
     generation.FutureText,
+    http.FuturePart,
+    http.FutureWritten,
+    http_server.FutureRequest,
 )
+_HEADERS = [http.Header("host", "localhost:8000"), http.Header("content-type", "application/json")]
+_HEAD = http_server.RequestHead("POST", "http://localhost:8000/ask?q=1", _HEADERS, "127.0.0.1:40000")
 
 
 class FakedEngine:
@@ -37,8 +42,14 @@ class FakedEngine:
     def __init__(self) -> None:
         self.files: Mapping[str, bytes] = {}
         self.entry = "main.py"
+        self.n_requests = 0
+        """How many requests by HTTP come."""
+        self.status = 0
+        """That of the last answer to one; 0 until it is complete."""
         self._numbers = itertools.count(1)
         self._values: weakref.WeakKeyDictionary[object, object] = weakref.WeakKeyDictionary()
+        self._parts: list[bytes] = []
+        self._statuses: list[int] = []
         self._steps: weakref.WeakKeyDictionary[object, Iterator[int]] = weakref.WeakKeyDictionary()
         self._answers: dict[str, Callable[..., object]] = {
             "files": lambda: [source.File(path, content) for path, content in self.files.items()],
@@ -69,6 +80,17 @@ class FakedEngine:
             "Generator.collect_tokens": lambda generator: self._future(generation.FutureTokens, [1, 2]),
             "Generator.collect_text": lambda generator: self._future(generation.FutureText, "text"),
             "Generator.finish_reason": lambda generator: generation.FinishReason.LENGTH,
+            "is_serving": lambda: self.n_requests > 0,
+            "next_request": lambda: self._future(http_server.FutureRequest, self._request()),
+            "IncomingRequest.head": lambda request: _HEAD,
+            "IncomingRequest.read": lambda request: self._future(http.FuturePart, self._parts.pop() if self._parts else None),
+            "IncomingRequest.respond": lambda request, status, headers: self._statuses.append(status),
+            "IncomingRequest.write_part": lambda request, part: self._future(http.FutureWritten, None),
+            "IncomingRequest.finish": lambda request: self._finish(),
+            "IncomingRequest.abandon": lambda request: None,
+            "IncomingRequest.gone": lambda request: self._handle(http_server.FutureGone),
+            "FutureGone.pollable": lambda future: self._handle(poll.Pollable),
+            "FutureGone.get": lambda future: Ok(None) if self.status else None,
             "Decoder.create": lambda model: self._handle(chat.Decoder),
             "Decoder.feed": lambda decoder, tokens: chat.Event_Delta("d"),
         }
@@ -97,6 +119,16 @@ class FakedEngine:
         generator = self._handle(generation.Generator)
         self._steps[generator] = iter(range(_STEPS))
         return generator
+
+    def _request(self) -> http_server.IncomingRequest | None:
+        if self.n_requests == 0:
+            return None
+        self.n_requests -= 1
+        self._parts, self.status = [b'{"n": 1}'], 0
+        return self._handle(http_server.IncomingRequest)
+
+    def _finish(self) -> None:
+        self.status = self._statuses.pop()
 
     def _handle(self, kind: type[_H]) -> _H:
         """A handle as componentize-py makes them."""

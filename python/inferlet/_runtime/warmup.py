@@ -65,6 +65,14 @@ async def main(input):
     session.send("message")
     return {"answer": await session.receive()}
 """
+_SERVED = b"""
+from inferlet.http_server import Request, Response
+
+async def fetch(request: Request) -> Response:
+    sent = await request.json()
+    kind = request.headers["content-type"]
+    return Response.json({"path": request.path, "query": request.query, "sent": sent, "kind": kind}, status=201)
+"""
 _SCRIPT = b"def broken():\n    return 1 / 0\n\nbroken()\n"
 
 
@@ -80,6 +88,7 @@ def rehearse(run: Callable[[str], str]) -> None:
         for launch in range(_LAUNCHES):
             _succeed(engine, run, _PROGRAM)
             _succeed(engine, run, _LEAST)
+            _serve(engine, run)
             _fail(engine, run, _SCRIPT, "ZeroDivisionError")
             if launch % 4 == 1:
                 _fail(engine, run, _PROGRAM, "ValueError")
@@ -101,11 +110,13 @@ def _gather_code(engine: FakedEngine, run: Callable[[str], str]) -> None:
     """
     # The first launch does what is only done once.
     _succeed(engine, run, _PROGRAM)
+    _serve(engine, run)
     hot_code.renew()
     _succeed(engine, run, _LEAST)
     heap.fill_holes()
     gathered = hot_code.renew()
     _succeed(engine, run, _PROGRAM)
+    _serve(engine, run)
     hot_code.renew(kept=gathered)
 
 
@@ -113,6 +124,13 @@ def _succeed(engine: FakedEngine, run: Callable[[str], str], program: bytes) -> 
     outcome = _launch(engine, run, program, '"x"')
     if '"answer"' not in outcome:
         raise RuntimeError(f"a rehearsal went wrong: {outcome}")
+
+
+def _serve(engine: FakedEngine, run: Callable[[str], str]) -> None:
+    engine.n_requests = 1
+    outcome = _launch(engine, run, _SERVED, "null")
+    if (outcome, engine.status) != ("null", 201):
+        raise RuntimeError(f"a rehearsal of a request went wrong: {outcome}")
 
 
 def _fail(engine: FakedEngine, run: Callable[[str], str], program: bytes, kind: str) -> None:

@@ -1,38 +1,23 @@
 /**
- * The globals of a program beside those of the language itself. What few programs use is loaded at its first use.
+ * The globals of a program beside those of the language itself.
  * This runs when the component is built, so that nothing here calls the engine before a program does.
  * Absent: `Intl`, `Worker`, `process` and the modules of Node but `node:fs/promises`.
  */
 
 import * as host from 'pie:host';
+import { Blob, File, FormData, Headers, ReadableStream, Request, Response, fetch } from 'pie:inferlet/fetch.js';
+import { URL, URLSearchParams } from 'pie:inferlet/url.js';
+import { AbortController, AbortSignal } from './abort.js';
+import { atob, btoa } from './base64.js';
+import { structuredClone } from './clone.js';
 import { console } from './console.js';
 import { crypto } from './crypto.js';
+import { DOMException } from './dom-exception.js';
+import { CustomEvent, Event, EventTarget } from './events.js';
 import { TextDecoder, TextEncoder } from './text.js';
 
 function define(target: object, name: string | symbol, value: unknown): void {
   Object.defineProperty(target, name, { value, writable: true, configurable: true });
-}
-
-/** Globals whose module runs when one of them is first read. It is loaded once: the classes of it belong together. */
-function defineLazily(module: string, names: readonly string[]): void {
-  const load = (): Record<string, unknown> => {
-    const found = host.importNow(module) as Record<string, unknown>;
-    // What the program has put in the place of one stays.
-    for (const name of names) if (waiting.has(name)) define(globalThis, name, found[name]);
-    for (const name of names) waiting.delete(name);
-    return found;
-  };
-  const waiting = new Set(names);
-  for (const name of names) {
-    Object.defineProperty(globalThis, name, {
-      get: () => load()[name],
-      set(value: unknown) {
-        waiting.delete(name);
-        define(globalThis, name, value);
-      },
-      configurable: true,
-    });
-  }
 }
 
 /** A timer that calls once, and has not yet. */
@@ -83,8 +68,27 @@ const globals: Record<string, unknown> = {
       return value;
     },
   },
-  TextEncoder,
+  AbortController,
+  AbortSignal,
+  Blob,
+  CustomEvent,
+  DOMException,
+  Event,
+  EventTarget,
+  File,
+  FormData,
+  Headers,
+  ReadableStream,
+  Request,
+  Response,
   TextDecoder,
+  TextEncoder,
+  URL,
+  URLSearchParams,
+  atob,
+  btoa,
+  fetch,
+  structuredClone,
 };
 
 for (const [name, value] of Object.entries(globals)) define(globalThis, name, value);
@@ -94,16 +98,3 @@ define(Promise.prototype, Symbol.toPrimitive, () => {
   throw Object.assign(new TypeError(message), { code: 'invalid-argument' });
 });
 define(Math, 'random', () => host.randomUnit());
-defineLazily('pie:runtime/web.js', [
-  'AbortController',
-  'AbortSignal',
-  'CustomEvent',
-  'DOMException',
-  'Event',
-  'EventTarget',
-  'atob',
-  'btoa',
-  'structuredClone',
-]);
-defineLazily('pie:runtime/addresses.js', ['URL', 'URLSearchParams']);
-defineLazily('pie:inferlet/fetch.js', ['Blob', 'File', 'FormData', 'Headers', 'ReadableStream', 'Request', 'Response', 'fetch']);

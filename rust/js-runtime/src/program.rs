@@ -28,9 +28,6 @@ const CHECK_MODULE: &str = "pie:check";
 /// The module that halts.
 const HALT_MODULE: &str = "pie:runtime/halt.js";
 
-/// The module of the SDK that answers requests by HTTP.
-const SERVER_MODULE: &str = "pie:inferlet/http-server.js";
-
 /// The module that knows what to do about common mistakes.
 const HINTS_MODULE: &str = "pie:runtime/hints.js";
 
@@ -114,6 +111,7 @@ struct Ready {
     describe: Persistent<Function<'static>>,
     to_answer: Persistent<Function<'static>>,
     doubt: Persistent<Function<'static>>,
+    serve: Persistent<Function<'static>>,
 }
 
 thread_local! {
@@ -146,15 +144,16 @@ impl Ready {
             },
         )));
         let context = Context::full(&runtime)?;
-        let (describe, to_answer, doubt) = context.with(|ctx| {
+        let (describe, to_answer, doubt, serve) = context.with(|ctx| {
             ctx.store_userdata(EventLoop::default())
                 .map_err(|_| Error::Unknown)?;
-            builtins::import_now(&ctx, modules::SDK)?;
-            let support = Support::load(&ctx)?;
+            let sdk = builtins::import_now(&ctx, modules::SDK)?;
+            let support = Support::load(&ctx, &sdk)?;
             Ok::<_, Error>((
                 Persistent::save(&ctx, support.describe),
                 Persistent::save(&ctx, support.to_answer),
                 Persistent::save(&ctx, support.doubt),
+                Persistent::save(&ctx, support.serve),
             ))
         })?;
         runtime.run_gc();
@@ -168,6 +167,7 @@ impl Ready {
             describe,
             to_answer,
             doubt,
+            serve,
         })
     }
 
@@ -180,6 +180,7 @@ impl Ready {
             describe: restored(&self.describe)?,
             to_answer: restored(&self.to_answer)?,
             doubt: restored(&self.doubt)?,
+            serve: restored(&self.serve)?,
         })
     }
 }
@@ -316,15 +317,18 @@ struct Support<'js> {
     to_answer: Function<'js>,
     /// `doubt(entry, main, input) -> a warning, or undefined`
     doubt: Function<'js>,
+    /// `serve(handler)` of the SDK, which answers requests by HTTP
+    serve: Function<'js>,
 }
 
 impl<'js> Support<'js> {
-    fn load(ctx: &Ctx<'js>) -> rquickjs::Result<Self> {
+    fn load(ctx: &Ctx<'js>, sdk: &Object<'js>) -> rquickjs::Result<Self> {
         let module = builtins::import_now(ctx, RUNTIME_MODULE)?;
         Ok(Self {
             describe: module.get("describe")?,
             to_answer: module.get("toAnswer")?,
             doubt: module.get("doubt")?,
+            serve: sdk.get::<_, Object>("httpServer")?.get("serve")?,
         })
     }
 
@@ -346,9 +350,7 @@ impl<'js> Support<'js> {
         let loading = rquickjs::Module::import(ctx, entry)?;
         let module = Object::from_js(ctx, self.wait(ctx, loading)?)?;
         let answer: Value = match serving(&module)? {
-            Some(handler) => builtins::import_now(ctx, SERVER_MODULE)?
-                .get::<_, Function>("serve")?
-                .call((handler,))?,
+            Some(handler) => self.serve.call((handler,))?,
             None => {
                 warn(ctx, rounded(ctx, input));
                 self.call_main(ctx, entry, &module, value)?

@@ -43,7 +43,7 @@ impl<B: Binder> ProgramStore<B> {
         let compilation = Compilation::new(config.clone(), engine, binder)?;
         let data_dir = config.data_dir.as_deref();
         Ok(Self {
-            compiled: Cache::new(config.max_programs, config.memory_bytes / IMAGES_PART),
+            compiled: Cache::new(config.max_programs, config.memory_bytes() / IMAGES_PART),
             failures: Failures::default(),
             kept: data_dir.map(|data_dir| Arc::new(KeptRuntimes::new(data_dir))),
             stripper: Stripper::new(

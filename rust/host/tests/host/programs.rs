@@ -186,6 +186,14 @@ fn a_compiled_program_is_found_on_disk_by_the_next_host() {
 }
 
 #[test]
+fn a_host_without_settings_keeps_what_it_has_compiled() {
+    let host = Host::new(HostConfig::default()).unwrap();
+    let component = Component::new(component_bytes());
+    host.compile(&component).unwrap().wait().unwrap();
+    assert!(host.is_compiled(&component));
+}
+
+#[test]
 fn programs_beyond_the_bound_are_compiled_again() {
     let host = host_with(|config| config.max_programs = 2);
     let programs: Vec<Program> = (0..4)
