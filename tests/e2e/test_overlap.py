@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from e2e.test_same_answer import wait_until
 from pie.engine import Engine
 from support.launching import LANGUAGES, Outcome, finish, load_interpreter
 from support.observing import Recorder
@@ -38,9 +39,12 @@ COLLECTED = {"ops": [*COLLECT["ops"], {"op": "collect_text", "gen": "g"}, {"op":
 def test_two_generators_awaited_together_share_batches(language: str) -> None:
     recorder = Recorder()
     with Engine() as engine:
-        engine.add_model(observe=recorder)
+        model = engine.add_model(observe=recorder)
+        process = engine.launch(load_interpreter(language), input=TOGETHER)
+        # Nothing runs until both are asked for: otherwise a slow program asks for the second when the first is over.
+        wait_until(lambda: model.stats()["n_requests"] == 2)
         engine.start()
-        outcome = finish(engine.launch(load_interpreter(language), input=TOGETHER))
+        outcome = finish(process)
     assert outcome.code is None, outcome.message
     first, second = recorder.traces.values()
     shared = set(first.batch_ids) & set(second.batch_ids)

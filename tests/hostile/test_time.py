@@ -8,6 +8,7 @@ given a price: it sleeps for each token.
 from __future__ import annotations
 
 import statistics
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -63,6 +64,9 @@ class Recording:
         self._token_s = token_s
         self.capabilities = self._dummy.capabilities
         self.batches: list[Seen] = []
+        self.goes_on = threading.Event()
+        """While it is not set, the batch that runs does not end."""
+        self.goes_on.set()
         self._canary: int | None = None
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
@@ -74,6 +78,7 @@ class Recording:
         counts = Counter({context: starts[idx + 1] - starts[idx] for idx, context in enumerate(contexts)})
         drawing = {contexts[sum(start <= token for start in starts) - 1] for token in batch.row_token.tolist()}
         self.batches.append(Seen(counts, self._canary if self._canary in counts else None, self._canary in drawing))
+        self.goes_on.wait()
         time.sleep(self._token_s * len(tokens))
         return self._dummy.run(batch)
 
@@ -103,7 +108,17 @@ def greedy(engine: Engine, model: Model, n_processes: int, n_prompt: int, n_draw
 
 def canary(engine: Engine) -> Outcome:
     """Twelve tokens behind a short prompt, of a user that has nothing else."""
-    outcome = finish(engine.launch(load_interpreter("rust"), input=ops(CANARY, N_DRAWN), username="one"))
+    return drawn(launch_canary(engine))
+
+
+def launch_canary(engine: Engine) -> Process:
+    """The program that draws them."""
+    return engine.launch(load_interpreter("rust"), input=ops(CANARY, N_DRAWN), username="one")
+
+
+def drawn(process: Process) -> Outcome:
+    """What it has drawn at its end."""
+    outcome = finish(process)
     assert outcome.code is None, outcome.message
     return outcome
 
@@ -137,8 +152,13 @@ def beside(window: list[Seen]) -> list[int]:
 @pytest.mark.parametrize(("n_processes", "n_prompt", "n_drawn"), [A_PROMPT, PROMPTS, GENERATIONS])
 def test_whatever_batches_cost_everybody_has_a_part_of_each(alone: list[int], n_processes: int, n_prompt: int, n_drawn: int) -> None:
     with serving(token_s=0.0, shared_step_s=SHORTEST_S) as (engine, model, driver):
+        # The canary comes while the others have all before them, however long its launch takes.
+        driver.goes_on.clear()
         others = greedy(engine, model, n_processes, n_prompt, n_drawn)
-        assert canary(engine).value[-1] == alone
+        process = launch_canary(engine)
+        wait_until(lambda: model.stats()["n_requests"] == n_processes + 1)
+        driver.goes_on.set()
+        assert drawn(process).value[-1] == alone
         assert not any(process.ended for process in others)
     window = of_canary(driver)
     assert min(beside(window)) >= 1, "the others stood still"
