@@ -11,7 +11,7 @@ pub(crate) mod ticker;
 pub(crate) mod trim;
 
 use pie_core::ErrorCode;
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::{Error, HostConfig};
 
@@ -28,10 +28,11 @@ const HOST_STACK_BYTES: usize = 1 << 20;
 /// Bytes at the top of a native stack that stay when its program has ended, wiped; the rest is given back to the
 /// system. The stacks of most programs are shallower.
 const KEPT_STACK_BYTES: usize = 16 << 10;
-/// Bytes of a memory and of a table that stay when its program has ended, as they were before it began: as much as a
-/// small program writes to. The next one in their place finds the pages there, and the processors need not be told that
-/// they are gone. What is kept belongs to nobody, and is at most this for as many programs as ever lived at once.
-const KEPT_MEMORY_BYTES: usize = 32 << 10;
+/// Bytes of a table that stay when its program has ended, wiped: as much as a small program uses. The next one in its
+/// place finds the page there, and the processors need not be told that it is gone.
+///
+/// Nothing of a memory stays. wasmtime would find the pages that were written to by `PAGEMAP_SCAN`, and passes over one
+/// that is swapped out or being moved at that moment: the next program would read what another has left there.
 const KEPT_TABLE_BYTES: usize = 4 << 10;
 /// A memory image up to this size is mapped copy-on-write even where it has holes; the snapshot of the Python runtime
 /// is 30 MB.
@@ -42,26 +43,6 @@ const DENSE_IMAGE_BYTES: u64 = 256 << 20;
 /// Instances come from a pool: memory, tables and stacks are reserved once and mapped afresh for each instance, so that
 /// a launch costs microseconds and nothing of one instance is left for the next.
 pub(crate) fn wasm_engine(config: &HostConfig) -> Result<Engine, Error> {
-    // Where the system does not tell which pages of a memory were written to, the lowest would be kept, of which a
-    // program uses few.
-    engine(config, Enabled::Yes, KEPT_MEMORY_BYTES)
-        .or_else(|_| engine(config, Enabled::No, 0))
-        .map_err(|error| {
-            Error::new(
-                ErrorCode::InvalidConfig,
-                format!(
-                    "the sandbox cannot be set up with max_processes = {} and stack_bytes = {}: {error:#}",
-                    config.max_processes, config.stack_bytes
-                ),
-            )
-        })
-}
-
-fn engine(
-    config: &HostConfig,
-    finds_written_pages: Enabled,
-    kept_memory_bytes: usize,
-) -> wasmtime::Result<Engine> {
     let n_processes = config.max_processes;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(n_processes)
@@ -70,9 +51,7 @@ fn engine(
         .total_tables(n_processes.saturating_mul(TABLES))
         .total_stacks(n_processes)
         .async_stack_keep_resident(KEPT_STACK_BYTES)
-        .linear_memory_keep_resident(kept_memory_bytes)
         .table_keep_resident(KEPT_TABLE_BYTES)
-        .pagemap_scan(finds_written_pages)
         .max_unused_warm_slots(n_processes.saturating_mul(MEMORIES))
         .max_core_instances_per_component(CORE_INSTANCES)
         .max_memories_per_component(MEMORIES)
@@ -92,5 +71,10 @@ fn engine(
         .async_stack_size(config.stack_bytes + HOST_STACK_BYTES)
         .async_stack_zeroing(true)
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
-    Engine::new(&wasm)
+    Engine::new(&wasm).map_err(|error| {
+        Error::new(
+            ErrorCode::InvalidConfig,
+            format!("the sandbox cannot be set up with max_processes = {n_processes} and stack_bytes = {}: {error:#}", config.stack_bytes),
+        )
+    })
 }
