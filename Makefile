@@ -19,7 +19,7 @@ CARGO := cargo
 RUST_SOURCES := $(shell find rust -name '*.rs' -not -path '*/target/*' -o -name Cargo.toml -path 'rust/*') Cargo.toml Cargo.lock
 WIT := $(shell find wit -name '*.wit')
 
-.PHONY: help run test lint bench gpu ray fuzz wheel clean setup build runtimes guests lock test-rust test-python test-js
+.PHONY: help run test lint bench gpu ray fuzz wheel clean setup build guests lock test-rust test-python test-js
 
 help: ## Lists the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -93,8 +93,6 @@ setup: $(STAMPS)/toolchain ## Makes the tool chain ready.
 
 build: $(STAMPS)/prefault ## Builds the engine and the language runtimes into the virtual environment.
 
-runtimes: $(STAMPS)/python-runtime $(STAMPS)/js-runtime $(STAMPS)/sdk
-
 guests: setup ## Builds the Rust examples and the programs of the tests.
 	$(BIN)/python tools/build_guests.py
 
@@ -143,8 +141,8 @@ $(STAMPS)/engine: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python-runtime $(STAM
 	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@touch $@
 
-# The runtimes get it when there is an engine to run them.
-$(STAMPS)/prefault: $(STAMPS)/engine tools/prefault.py $(wildcard rust/runtime-builder/src/*.rs)
+# An engine has to run the runtimes for it, so it comes behind the engine.
+$(STAMPS)/prefault: $(STAMPS)/engine tools/prefault.py
 	$(BIN)/python tools/prefault.py
 	@touch $@
 

@@ -166,8 +166,8 @@ TARGETS = {
     ),
     "runtime-builder": Target(
         ("rust/runtime-builder/src/**/*.rs",),
-        (f"{PYTEST} tests/sdk_js tests/host/test_prefault.py",),
-        ".venv/bin/python tools/build_js_runtime.py --force && .venv/bin/python tools/prefault.py",
+        (f".venv/bin/python tools/prefault.py --force && {PYTEST} tests/host/test_prefault.py tests/sdk_js",),
+        ".venv/bin/python tools/build_js_runtime.py --force",
         env={"PYTHONPATH": "python"},
     ),
     # The bindings of the engine, as Python sees them.

@@ -1,12 +1,16 @@
-"""Has each instance of a language runtime first write to those pages of its memory that every program writes to.
+"""Has instances of the language runtimes first write to those pages of their memory that programs write to anyway.
 
-`rust/runtime-builder` says why. Which pages those are the engine that has been built shows: it launches a program, and
-Linux tells which pages of the image of the memory it has as its own by then. Elsewhere the runtimes stay as they are:
-programs run as well, and launches take longer where many begin at once.
+`rust/runtime-builder` says what that saves. The engine that has been built shows which pages those are: it launches a
+program, and Linux tells which pages of the image of its memory are its own by then. This is for Linux on x86-64.
+Elsewhere the runtimes stay plain: programs run as well, and launches that begin at once take longer.
 """
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import os
+import platform
 import struct
 import subprocess
 import sys
@@ -17,12 +21,15 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools.artefact import ROOT, BuildError
-from tools.build_js_runtime import builder
+from tools.build_js_runtime import BUILDER, builder
 
 if TYPE_CHECKING:
     from pie.programs import Language
 
 RUNTIMES = ROOT / "python" / "pie" / "runtimes"
+WORK = ROOT / "build" / "prefault"
+"""Holds the plain runtimes, and digests of what the others were made of."""
+INPUTS = (Path(__file__).resolve(), *sorted((BUILDER / "src").glob("*.rs")))
 MARK = b"pie-prefault"
 """Stands in a runtime that is done, before the number of its pages (uint32, little-endian)."""
 PROGRAMS: dict[Language, tuple[str, str]] = {
@@ -64,19 +71,28 @@ async def main(system="Be brief.", max_tokens=64):
 """,
     ),
 }
-"""The program of each language whose pages are looked at while it waits for its first message: one as most are."""
-N_PROGRAMS = 3
-"""A page is taken that each of so many has written to."""
+"""A program as most are, in each language. Its pages are looked at while it waits for its first message."""
+N_PROGRAMS = 4
+"""Programs that run at once: a page is taken that each of them has written to."""
 PAGE_BYTES = 4096
 # Of an entry of /proc/self/pagemap: there is a page, and it is that of a file.
 _PRESENT, _OF_FILE = 1 << 63, 1 << 61
 
 
-def written_pages(language: Language) -> set[int]:
-    """The pages of the image of the runtime's memory that every program writes to, counted from its first.
+def tells_pages() -> bool:
+    """Whether this is a machine for which it is done, and the system tells which pages a process has."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64") or os.sysconf("SC_PAGE_SIZE") != PAGE_BYTES:
+        return False
+    try:
+        _pagemap(0, 1)
+        Path("/proc/self/maps").read_bytes()
+    except OSError:
+        return False
+    return True
 
-    Raises OSError where the system does not tell.
-    """
+
+def written_pages(language: Language) -> set[int]:
+    """The pages of the image of the runtime's memory that programs have written to, counted from its first."""
     from pie.config import EngineConfig  # noqa: PLC0415 - the engine has been built when this is asked
     from pie.engine import Engine  # noqa: PLC0415
     from pie.events import Event  # noqa: PLC0415
@@ -84,66 +100,83 @@ def written_pages(language: Language) -> set[int]:
 
     file, text = PROGRAMS[language]
     source = Source(language, ((file, text.encode()),), file)
-    with tempfile.TemporaryDirectory() as folder:
-        engine = Engine(EngineConfig(cache_dir=Path(folder) / "cache", data_dir=Path(folder) / "data", max_processes=N_PROGRAMS + 1))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        engine = Engine(EngineConfig(cache_dir=folder / "cache", data_dir=folder / "data", max_processes=N_PROGRAMS))
         with engine:
-            # The first one of an engine finds other things in its place than the later ones.
-            programs = [engine.launch(source, input={}) for _ in range(N_PROGRAMS + 1)]
+            programs = [engine.launch(source, input={}) for _ in range(N_PROGRAMS)]
             for program in programs:
                 event = program.next_event(300.0)
                 if event != Event.Stdout("here"):
                     raise BuildError(f"a {language} program that waits gave {event}")
-            written = [pages for pages in _own_pages(Path(folder)) if pages]
-    if len(written) <= N_PROGRAMS:
-        raise BuildError(f"{len(programs)} programs run, and {len(written)} images of a memory were found")
+            written = [pages for pages in _own_pages(folder) if pages]
+    if len(written) < N_PROGRAMS:
+        raise BuildError(f"{N_PROGRAMS} programs run, and {len(written)} images of a memory were found")
     return reduce(set.intersection, written)
 
 
 def _own_pages(folder: Path) -> list[set[int]]:
     """For each image that is mapped from a file of `folder`, its pages that are no longer those of the file."""
-    lines = [line.split() for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()]
-    images = [line for line in lines if line[-1].startswith(str(folder)) and line[1] == "rw-p"]
+    lines = [line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()]
+    images = [line for line in lines if line[1] == "rw-p" and line[-1].startswith(f"{folder}/")]
     first = min((int(line[2], 16) for line in images), default=0)
     found = []
-    with Path("/proc/self/pagemap").open("rb") as pagemap:
-        for addresses, _, offset, *_ in images:
-            start, end = (int(address, 16) // PAGE_BYTES for address in addresses.split("-"))
-            pagemap.seek(8 * start)
-            entries = struct.unpack(f"<{end - start}Q", pagemap.read(8 * (end - start)))
-            before = (int(offset, 16) - first) // PAGE_BYTES
-            found.append({before + idx for idx, entry in enumerate(entries) if entry & _PRESENT and not entry & _OF_FILE})
+    for addresses, _, offset, *_ in images:
+        start, end = (int(address, 16) // PAGE_BYTES for address in addresses.split("-"))
+        before = (int(offset, 16) - first) // PAGE_BYTES
+        entries = _pagemap(start, end - start)
+        found.append({before + idx for idx, entry in enumerate(entries) if entry & _PRESENT and not entry & _OF_FILE})
     return found
 
 
+def _pagemap(first: int, n_pages: int) -> tuple[int, ...]:
+    """What Linux says of so many pages of this process."""
+    with Path("/proc/self/pagemap").open("rb") as pagemap:
+        pagemap.seek(8 * first)
+        return struct.unpack(f"<{n_pages}Q", pagemap.read(8 * n_pages))
+
+
 def n_marked(runtime: Path) -> int:
-    """How many pages an instance of the runtime writes to first; 0 where it is not done."""
+    """How many pages an instance of the runtime writes to first; 0 for a plain one."""
     content = runtime.read_bytes()
     at = content.find(MARK)
     return 0 if at < 0 else int.from_bytes(content[at + len(MARK) : at + len(MARK) + 4], "little")
 
 
-def prefault(language: Language) -> None:
-    """Does so for the runtime of a language, unless it is done."""
-    runtime = RUNTIMES / f"{language}.wasm"
-    if n_marked(runtime) > 0:
-        print(f"{runtime.relative_to(ROOT)} is current")
+def prefault(language: Language, *, force: bool = False) -> None:
+    """Makes the runtime of a language one whose instances write first, unless that was done with the same tools."""
+    runtime, plain, stamp = RUNTIMES / f"{language}.wasm", WORK / f"{language}.wasm", WORK / f"{language}.sha256"
+    name = runtime.relative_to(ROOT)
+    WORK.mkdir(parents=True, exist_ok=True)
+    if n_marked(runtime) == 0:
+        plain.write_bytes(runtime.read_bytes())
+    elif not plain.exists():
+        raise BuildError(f"{name} is done already, and {plain.relative_to(ROOT)} is gone, of which it was made; run `make clean build`")
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (plain, *INPUTS))).hexdigest()
+    if not force and n_marked(runtime) > 0 and stamp.exists() and stamp.read_text(encoding="ascii") == digest:
+        print(f"{name} is current")
         return
-    try:
-        pages = written_pages(language)
-    except OSError as error:
-        print(f"{runtime.relative_to(ROOT)} stays as it is: the system does not tell which pages programs write to ({error})")
-        return
-    fresh = runtime.with_suffix(".fresh")
-    done = subprocess.run([builder(), "prefault", runtime, fresh, *map(str, sorted(pages))], check=False)
+    # Pages are those of a plain one, and so it is what stays where something goes wrong.
+    runtime.write_bytes(plain.read_bytes())
+    pages = written_pages(language)
+    fresh = WORK / f"{language}.fresh"
+    done = subprocess.run([builder(), "prefault", plain, fresh, *map(str, sorted(pages))], check=False)
     if done.returncode != 0:
-        raise BuildError(f"the pages of {runtime.name} could not be written first; the message stands above")
+        raise BuildError(f"{name} stays plain; the message above says why")
     fresh.replace(runtime)
-    print(f"{runtime.relative_to(ROOT)}: {len(pages)} pages are written first")
+    stamp.write_text(digest, encoding="ascii")
+    print(f"{name}: {len(pages)} pages are written first")
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Has instances of the language runtimes first write to the pages that programs write to.")
+    parser.add_argument("--force", action="store_true", help="do it again although nothing changed")
+    arguments = parser.parse_args()
+    if not tells_pages():
+        print("The runtimes stay plain: this is not Linux on x86-64, or /proc/self/pagemap cannot be read")
+        sys.exit()
     try:
         for each in PROGRAMS:
-            prefault(each)
+            prefault(each, force=arguments.force)
     except BuildError as error:
         sys.exit(str(error))

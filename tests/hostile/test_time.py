@@ -64,9 +64,8 @@ class Recording:
         self._token_s = token_s
         self.capabilities = self._dummy.capabilities
         self.batches: list[Seen] = []
-        self.goes_on = threading.Event()
-        """While it is not set, the batch that runs does not end."""
-        self.goes_on.set()
+        self._goes_on = threading.Event()
+        self._goes_on.set()
         self._canary: int | None = None
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
@@ -78,9 +77,18 @@ class Recording:
         counts = Counter({context: starts[idx + 1] - starts[idx] for idx, context in enumerate(contexts)})
         drawing = {contexts[sum(start <= token for start in starts) - 1] for token in batch.row_token.tolist()}
         self.batches.append(Seen(counts, self._canary if self._canary in counts else None, self._canary in drawing))
-        self.goes_on.wait()
+        self._goes_on.wait()
         time.sleep(self._token_s * len(tokens))
         return self._dummy.run(batch)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Meanwhile no batch ends."""
+        self._goes_on.clear()
+        try:
+            yield
+        finally:
+            self._goes_on.set()
 
     def close(self) -> None:
         """Frees the memory."""
@@ -153,11 +161,10 @@ def beside(window: list[Seen]) -> list[int]:
 def test_whatever_batches_cost_everybody_has_a_part_of_each(alone: list[int], n_processes: int, n_prompt: int, n_drawn: int) -> None:
     with serving(token_s=0.0, shared_step_s=SHORTEST_S) as (engine, model, driver):
         # The canary comes while the others have all before them, however long its launch takes.
-        driver.goes_on.clear()
-        others = greedy(engine, model, n_processes, n_prompt, n_drawn)
-        process = launch_canary(engine)
-        wait_until(lambda: model.stats()["n_requests"] == n_processes + 1)
-        driver.goes_on.set()
+        with driver.held():
+            others = greedy(engine, model, n_processes, n_prompt, n_drawn)
+            process = launch_canary(engine)
+            wait_until(lambda: model.stats()["n_requests"] == n_processes + 1)
         assert drawn(process).value[-1] == alone
         assert not any(process.ended for process in others)
     window = of_canary(driver)

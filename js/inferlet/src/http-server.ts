@@ -44,7 +44,7 @@ export interface ServerEvent {
 const STRIDE_BYTES = 64 << 10;
 const METHODS_WITHOUT_BODY = ['GET', 'HEAD'];
 
-/** Of the runtime, which loads it at its first use. */
+/** Of the runtime, which defines it after this module has run. */
 declare const AbortController: new () => { readonly signal: Signal; abort(reason?: unknown): void };
 
 /** Whether this program was launched to answer requests. */

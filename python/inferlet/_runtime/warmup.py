@@ -9,6 +9,7 @@ import itertools
 import linecache
 import re
 import sys
+import urllib.parse
 from asyncio import events
 from collections.abc import Callable
 
@@ -100,6 +101,7 @@ def rehearse(run: Callable[[str], str]) -> None:
     inferlet.context._numbers = itertools.count(1)
     linecache.clearcache()
     re.purge()
+    urllib.parse.urlsplit.cache_clear()  # type: ignore[attr-defined]  # it is an lru_cache
     events.set_event_loop(None)
 
 

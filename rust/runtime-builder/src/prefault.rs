@@ -1,10 +1,9 @@
 //! Has each instance of a component write to pages of its memory before anything reads them.
 //!
-//! An instance begins with an image of its memory, which all share until they write. A page that is read first and then
-//! written costs 20 us where two processors run the engine: the read maps the shared page (and its neighbours), and the
-//! write takes that mapping back, for which the kernel interrupts every processor that may still use it. A page that is
-//! written first costs less than 1 us. So a start function writes to each page that every program writes to, and
-//! changes nothing there.
+//! An instance begins with an image of its memory, which all share until they write. The first read of a page maps the
+//! shared one, with its neighbours. A write after that takes the mapping back, for which the kernel interrupts every
+//! processor that may still use it: 20 us on a virtual machine of two. A page that is written first costs less than
+//! 2 us. So a start function writes to each page that programs write to anyway, and changes nothing there.
 
 use std::ops::Range;
 
@@ -15,16 +14,18 @@ use wasm_encoder::{
     GlobalType, MemArg, Module, ModuleSection, RawSection, SectionId, StartSection, TypeSection,
     ValType,
 };
-use wasmparser::{Chunk, Data, DataKind, Operator, Parser, Payload, TypeRef};
+use wasmparser::{
+    Chunk, Data, DataKind, Operator, Parser, Payload, TypeRef, Validator, WasmFeatures,
+};
 
-/// Bytes of a page of the system: where its pages are larger, some are written to more than once.
+/// Bytes of a page of the system on the machines for which this is done.
 const PAGE_BYTES: u64 = 4096;
 
 /// The custom section of a module that has the start function; it holds how many pages that writes to, in four bytes.
 const MARK: &str = "pie-prefault";
 
 /// The component, each instance of which first writes to these pages of the image of its memory. They count from the
-/// page on which the first byte of the image stands.
+/// page on which the first byte stands that is not zero, as the image of wasmtime does.
 ///
 /// # Errors
 /// Where none of its modules, or more than one, has a memory with an image; where that module starts with a function
@@ -54,10 +55,10 @@ pub(crate) fn prefaulted(component: &[u8], pages: &[u64]) -> Result<Vec<u8>> {
             out.section(&RawSection { id, data });
             continue;
         };
-        match Written::of(data, pages)? {
-            Some(mut written) => {
+        match Prefaulting::of(data, pages)? {
+            Some(mut prefaulting) => {
                 let mut module = Module::new();
-                written
+                prefaulting
                     .parse_core_module(&mut module, Parser::new(0), data)
                     .map_err(|error| anyhow!("{error}"))?;
                 out.section(&ModuleSection(&module));
@@ -71,11 +72,15 @@ pub(crate) fn prefaulted(component: &[u8], pages: &[u64]) -> Result<Vec<u8>> {
     if n_written != 1 {
         bail!("{n_written} modules of the component have a memory with an image; one must");
     }
-    Ok(out.finish())
+    let component = out.finish();
+    Validator::new_with_features(WasmFeatures::all())
+        .validate_all(&component)
+        .context("what was made of the component is none")?;
+    Ok(component)
 }
 
-/// The module whose instances write to the pages, by the indices that what is added gets.
-struct Written {
+/// Adds the start function to a module, by the indices that what is added gets.
+struct Prefaulting {
     addresses: Vec<u64>,
     type_index: u32,
     function_index: u32,
@@ -84,7 +89,7 @@ struct Written {
     starts: bool,
 }
 
-impl Written {
+impl Prefaulting {
     /// None where the module has no memory of its own, or no image in it.
     fn of(module: &[u8], pages: &[u64]) -> Result<Option<Self>> {
         let (mut n_types, mut n_functions, mut n_globals, mut n_memories) = (0, 0, 0, 0);
@@ -111,10 +116,14 @@ impl Written {
                 Payload::DataSection(section) => {
                     for data in section {
                         let data = data?;
-                        let Some(start) = address(&data)? else {
+                        let Some(address) = address(&data)? else {
                             continue;
                         };
-                        let end = start + data.data.len() as u64;
+                        let Some(n_zeros) = data.data.iter().position(|byte| *byte != 0) else {
+                            continue;
+                        };
+                        let (start, end) =
+                            (address + n_zeros as u64, address + data.data.len() as u64);
                         image = Some(image.map_or(start..end, |image| {
                             image.start.min(start)..image.end.max(end)
                         }));
@@ -174,7 +183,7 @@ impl Written {
     }
 }
 
-impl Reencode for Written {
+impl Reencode for Prefaulting {
     type Error = std::convert::Infallible;
 
     fn parse_type_section(
