@@ -11,6 +11,7 @@
 //! of image and stack in one turn. It is exact for pages of one size, so a server has no others ([`super::pages`]).
 //! Pages that are only read count too, and memory that the allocator of the host gave back and took again counts twice.
 //! So what is met never counts beyond everything that the program could touch.
+//! A page of each table that an earlier instance left, wiped, is not met again.
 
 use std::sync::Mutex;
 
