@@ -222,7 +222,9 @@ def test_a_client_that_goes_ends_the_work_on_its_answer(tmp_path: Path, language
         connection.close()
         response.close()
         assert opened.ask("/gone").body == b"it has"
-        assert opened.pages() == 0
+        # A batch that runs keeps its pages until it is done, for which each answer gives it time.
+        while opened.pages() > 0:
+            assert opened.ask("/count").status == 200
 
 
 @MODES
