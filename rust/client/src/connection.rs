@@ -53,9 +53,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Begins to read and to write.
     pub(crate) fn begin(socket: Socket, hello: Hello) -> Arc<Self> {
-        let open_requests = hello.limits.open_requests;
-        let max_posts = RESERVED_REQUESTS.min(open_requests / 2);
-        let n_places = (open_requests - max_posts).clamp(1, Semaphore::MAX_PERMITS);
+        let (n_places, max_posts) = shares(hello.limits.open_requests);
         let places = Arc::new(Semaphore::new(n_places));
         let (frames, queued) = mpsc::channel(QUEUED_FRAMES);
         let mcp = McpServers::new(frames.downgrade(), hello.limits.frame_bytes);
@@ -380,6 +378,13 @@ fn broken(error: &tungstenite::Error) -> Error {
     }
 }
 
+/// How many requests may wait for an answer, and how many posts, of those that the server leaves open at once.
+fn shares(open_requests: usize) -> (usize, usize) {
+    let max_posts = RESERVED_REQUESTS.min(open_requests / 2);
+    let n_places = (open_requests - max_posts).clamp(1, Semaphore::MAX_PERMITS);
+    (n_places, max_posts)
+}
+
 /// Why the connection ended.
 fn closed(frame: Option<&CloseFrame>) -> Error {
     let Some(CloseFrame { code, reason }) = frame else {
@@ -402,4 +407,55 @@ fn closed(frame: Option<&CloseFrame>) -> Error {
         ErrorCode::ConnectionFailed,
         format!("the server closed the connection ({said}); {REMEDY}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_posts_share_what_the_server_leaves_open() {
+        for (open_requests, shared) in [
+            (0, (1, 0)),
+            (1, (1, 0)),
+            (2, (1, 1)),
+            (64, (64 - RESERVED_REQUESTS, RESERVED_REQUESTS)),
+            (usize::MAX, (Semaphore::MAX_PERMITS, RESERVED_REQUESTS)),
+        ] {
+            assert_eq!(shares(open_requests), shared, "{open_requests}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_connection_says_what_the_server_said() {
+        for (code, reason, said) in [
+            (1011, "", "the server closed the connection (1011); "),
+            (
+                1001,
+                "it stops",
+                "the server closed the connection (1001: it stops); ",
+            ),
+            // Another reason of the same code is no revoked key.
+            (
+                1008,
+                "slow",
+                "the server closed the connection (1008: slow); ",
+            ),
+        ] {
+            let error = closed(Some(&CloseFrame {
+                code: code.into(),
+                reason: reason.into(),
+            }));
+            assert_eq!(error.code(), ErrorCode::ConnectionFailed.as_str());
+            assert_eq!(error.message(), format!("{said}{REMEDY}"));
+        }
+        let gone = closed(Some(&CloseFrame {
+            code: CloseCode::Policy,
+            reason: KEY_GONE.into(),
+        }));
+        assert_eq!(gone.code(), ErrorCode::AuthenticationFailed.as_str());
+        let broken = closed(None);
+        assert_eq!(broken.code(), ErrorCode::ConnectionFailed.as_str());
+        assert!(broken.message().contains("broke"), "{}", broken.message());
+    }
 }
