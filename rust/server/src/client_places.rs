@@ -444,6 +444,19 @@ mod tests {
     }
 
     #[test]
+    fn bounds_of_one_let_one_in() {
+        let places = places(10, 1, 1);
+        let _held = enter(&places, "a", 1).unwrap();
+        for (user, address, bound) in [
+            ("a", 2, "max_user_connections"),
+            ("b", 1, "max_address_connections"),
+        ] {
+            let message = enter(&places, user, address).err().unwrap();
+            assert!(message.contains(bound), "{message}");
+        }
+    }
+
+    #[test]
     fn whoever_holds_the_most_gives_way_at_a_full_address() {
         let places = places(10, 3, 4);
         let mut greedy: Vec<Entered> = (0..3).map(|_| enter(&places, "a", 1).unwrap()).collect();
