@@ -405,10 +405,13 @@ mod tests {
     struct Looking {
         ending: OnceLock<Arc<ProcessEnding>>,
         was_told_first: AtomicBool,
+        n_lines: AtomicU64,
     }
 
     impl Observer for Looking {
-        fn stderr(&self, _: u64, _: &str) {}
+        fn stderr(&self, _: u64, _: &str) {
+            self.n_lines.fetch_add(1, Ordering::Relaxed);
+        }
 
         fn ended(&self, _: u64, _: &Event) {
             let is_first = self.ending.get().is_none_or(|ending| !ending.is_settled());
@@ -423,6 +426,20 @@ mod tests {
         observer.ending.set(ending.clone()).unwrap();
         process.record().ended(Event::Return("1".to_owned()));
         assert!(ending.is_settled() && observer.was_told_first.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_program_is_warned_of_each_mistake_once() {
+        let observer = Arc::new(Looking::default());
+        let (process, _ending) = detached_child(&Budget::new(16 << 20, None), observer.clone());
+        for (mistake, n_lines) in [
+            (Mistake::OnlyInstructions, 1),
+            (Mistake::OnlyInstructions, 1),
+            (Mistake::ChildNotAwaited, 2),
+        ] {
+            process.record().warn(mistake);
+            assert_eq!(observer.n_lines.load(Ordering::Relaxed), n_lines);
+        }
     }
 
     #[test]
