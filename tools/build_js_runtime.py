@@ -25,14 +25,14 @@ BUILDER = ROOT / "rust" / "runtime-builder"
 INPUTS = [
     *((SDK, pattern) for pattern in ("src/*.ts", "globals.d.ts", "tsconfig.json", "package-lock.json")),
     *((CRATE, pattern) for pattern in ("build.rs", "src/**/*.rs", "prelude/*", "Cargo.toml", "Cargo.lock")),
-    *((BUILDER, pattern) for pattern in ("src/*.rs", "Cargo.toml", "Cargo.lock")),
     (ROOT / "wit", "**/*.wit"),
 ]
+BUILDER_INPUTS = [path for pattern in ("src/*.rs", "Cargo.toml", "Cargo.lock") for path in sorted(BUILDER.glob(pattern))]
 CARGO = ("cargo", "build", "--release", "--locked", "--quiet")
 RUNTIME = Artefact(
     target=ROOT / "python" / "pie" / "runtimes" / "javascript.wasm",
     work=ROOT / "build" / "js-runtime",
-    inputs=(*(path for folder, pattern in INPUTS for path in folder.glob(pattern)), Path(__file__).resolve()),
+    inputs=(*(path for folder, pattern in INPUTS for path in folder.glob(pattern)), *BUILDER_INPUTS, Path(__file__).resolve()),
     takes="two minutes the first time",
 )
 

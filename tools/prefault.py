@@ -17,19 +17,19 @@ import sys
 import tempfile
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from pie.config import EngineConfig
+from pie.engine import Engine
+from pie.events import Event
+from pie.programs import Language, Source
 from tools.artefact import ROOT, BuildError
-from tools.build_js_runtime import BUILDER, builder
-
-if TYPE_CHECKING:
-    from pie.programs import Language
+from tools.build_js_runtime import BUILDER_INPUTS, builder
 
 RUNTIMES = ROOT / "python" / "pie" / "runtimes"
 WORK = ROOT / "build" / "prefault"
 """Holds the plain runtimes, and digests of what the others were made of."""
-INPUTS = (Path(__file__).resolve(), *sorted((BUILDER / "src").glob("*.rs")))
+INPUTS = (Path(__file__).resolve(), *BUILDER_INPUTS)
 MARK = b"pie-prefault"
 """Stands in a runtime that is done, before the number of its pages (uint32, little-endian)."""
 PROGRAMS: dict[Language, tuple[str, str]] = {
@@ -93,11 +93,6 @@ def tells_pages() -> bool:
 
 def written_pages(language: Language) -> set[int]:
     """The pages of the image of the runtime's memory that programs have written to, counted from its first."""
-    from pie.config import EngineConfig  # noqa: PLC0415 - the engine has been built when this is asked
-    from pie.engine import Engine  # noqa: PLC0415
-    from pie.events import Event  # noqa: PLC0415
-    from pie.programs import Source  # noqa: PLC0415
-
     file, text = PROGRAMS[language]
     source = Source(language, ((file, text.encode()),), file)
     with tempfile.TemporaryDirectory() as name:
@@ -148,12 +143,13 @@ def prefault(language: Language, *, force: bool = False) -> None:
     runtime, plain, stamp = RUNTIMES / f"{language}.wasm", WORK / f"{language}.wasm", WORK / f"{language}.sha256"
     name = runtime.relative_to(ROOT)
     WORK.mkdir(parents=True, exist_ok=True)
-    if n_marked(runtime) == 0:
+    is_done = n_marked(runtime) > 0
+    if not is_done:
         plain.write_bytes(runtime.read_bytes())
     elif not plain.exists():
         raise BuildError(f"{name} is done already, and {plain.relative_to(ROOT)} is gone, of which it was made; run `make clean build`")
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in (plain, *INPUTS))).hexdigest()
-    if not force and n_marked(runtime) > 0 and stamp.exists() and stamp.read_text(encoding="ascii") == digest:
+    if is_done and not force and stamp.exists() and stamp.read_text(encoding="ascii") == digest:
         print(f"{name} is current")
         return
     # Pages are those of a plain one, and so it is what stays where something goes wrong.

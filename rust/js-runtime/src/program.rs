@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use rquickjs::promise::MaybePromise;
-use rquickjs::{Context, Ctx, Error, FromJs, Function, Object, Persistent, Runtime, Value};
+use rquickjs::{
+    Context, Ctx, Error, FromJs, Function, JsLifetime, Object, Persistent, Runtime, Value,
+};
 
 use crate::bindings::exports::pie::inferlet::run::Failure;
 use crate::bindings::pie::core::{http_server, runtime as engine};
@@ -108,10 +110,7 @@ fn start(input: &str) -> Result<String, Failure> {
 struct Ready {
     runtime: Runtime,
     context: Context,
-    describe: Persistent<Function<'static>>,
-    to_answer: Persistent<Function<'static>>,
-    doubt: Persistent<Function<'static>>,
-    serve: Persistent<Function<'static>>,
+    support: Persistent<Support<'static>>,
 }
 
 thread_local! {
@@ -144,17 +143,12 @@ impl Ready {
             },
         )));
         let context = Context::full(&runtime)?;
-        let (describe, to_answer, doubt, serve) = context.with(|ctx| {
+        let support = context.with(|ctx| {
             ctx.store_userdata(EventLoop::default())
                 .map_err(|_| Error::Unknown)?;
             let sdk = builtins::import_now(&ctx, modules::SDK)?;
             let support = Support::load(&ctx, &sdk)?;
-            Ok::<_, Error>((
-                Persistent::save(&ctx, support.describe),
-                Persistent::save(&ctx, support.to_answer),
-                Persistent::save(&ctx, support.doubt),
-                Persistent::save(&ctx, support.serve),
-            ))
+            Ok::<_, Error>(Persistent::save(&ctx, support))
         })?;
         runtime.run_gc();
         // A collection writes to every object, and so takes the pages from those that all instances share: the next one
@@ -164,23 +158,7 @@ impl Ready {
         Ok(Self {
             runtime,
             context,
-            describe,
-            to_answer,
-            doubt,
-            serve,
-        })
-    }
-
-    /// The functions of the runtime, in its context.
-    fn support<'js>(&self, ctx: &Ctx<'js>) -> Result<Support<'js>, Failure> {
-        let restored = |function: &Persistent<Function<'static>>| {
-            function.clone().restore(ctx).map_err(failure::internal)
-        };
-        Ok(Support {
-            describe: restored(&self.describe)?,
-            to_answer: restored(&self.to_answer)?,
-            doubt: restored(&self.doubt)?,
-            serve: restored(&self.serve)?,
+            support,
         })
     }
 }
@@ -199,7 +177,11 @@ fn within<T>(
     let (resolver, loader) = modules::loader(program);
     ready.runtime.set_loader(resolver, loader);
     let answer = ready.context.with(|ctx| {
-        let support = ready.support(&ctx)?;
+        let support = ready
+            .support
+            .clone()
+            .restore(&ctx)
+            .map_err(failure::internal)?;
         work(&ctx, &support, &entry)
     });
     // The engine throws the whole instance away; taking the heap apart first would only delay the answer.
@@ -310,6 +292,7 @@ fn serving<'js>(module: &Object<'js>) -> rquickjs::Result<Option<Object<'js>>> {
 }
 
 /// The functions of the runtime that are JavaScript.
+#[derive(Clone, JsLifetime)]
 struct Support<'js> {
     /// `describe(thrown) -> { kind, message, code, traceback }`
     describe: Function<'js>,

@@ -15,7 +15,8 @@ use wasm_encoder::{
     ValType,
 };
 use wasmparser::{
-    Chunk, Data, DataKind, Operator, Parser, Payload, TypeRef, Validator, WasmFeatures,
+    Chunk, Data, DataKind, DataSectionReader, Operator, Parser, Payload, TypeRef, Validator,
+    WasmFeatures,
 };
 
 /// Bytes of a page of the system on the machines for which this is done.
@@ -93,7 +94,7 @@ impl Prefaulting {
     /// None where the module has no memory of its own, or no image in it.
     fn of(module: &[u8], pages: &[u64]) -> Result<Option<Self>> {
         let (mut n_types, mut n_functions, mut n_globals, mut n_memories) = (0, 0, 0, 0);
-        let mut image: Option<Range<u64>> = None;
+        let mut image = None;
         for payload in Parser::new(0).parse_all(module) {
             match payload? {
                 Payload::TypeSection(section) => {
@@ -113,22 +114,7 @@ impl Prefaulting {
                 Payload::FunctionSection(section) => n_functions += section.count(),
                 Payload::GlobalSection(section) => n_globals += section.count(),
                 Payload::MemorySection(section) => n_memories += section.count(),
-                Payload::DataSection(section) => {
-                    for data in section {
-                        let data = data?;
-                        let Some(address) = address(&data)? else {
-                            continue;
-                        };
-                        let Some(n_zeros) = data.data.iter().position(|byte| *byte != 0) else {
-                            continue;
-                        };
-                        let (start, end) =
-                            (address + n_zeros as u64, address + data.data.len() as u64);
-                        image = Some(image.map_or(start..end, |image| {
-                            image.start.min(start)..image.end.max(end)
-                        }));
-                    }
-                }
+                Payload::DataSection(section) => image = image_of(section)?,
                 Payload::StartSection { .. } if n_memories > 0 => {
                     bail!("the module with the memory starts with a function already");
                 }
@@ -234,10 +220,9 @@ impl Reencode for Prefaulting {
     fn intersperse_section_hook(
         &mut self,
         module: &mut Module,
-        after: Option<SectionId>,
+        _after: Option<SectionId>,
         before: Option<SectionId>,
     ) -> Result<(), Error> {
-        let _ = after;
         match before {
             // The start section stands before each of these.
             Some(SectionId::Element | SectionId::DataCount | SectionId::Code) if !self.starts => {
@@ -257,6 +242,22 @@ impl Reencode for Prefaulting {
         }
         Ok(())
     }
+}
+
+/// The addresses from the first byte that is not zero to the end of the last segment that has one; none without such.
+fn image_of(section: DataSectionReader<'_>) -> Result<Option<Range<u64>>> {
+    let mut image: Option<Range<u64>> = None;
+    for data in section {
+        let data = data?;
+        let n_zeros = data.data.iter().position(|byte| *byte != 0);
+        if let (Some(address), Some(n_zeros)) = (address(&data)?, n_zeros) {
+            let (start, end) = (address + n_zeros as u64, address + data.data.len() as u64);
+            image = Some(image.map_or(start..end, |image| {
+                image.start.min(start)..image.end.max(end)
+            }));
+        }
+    }
+    Ok(image)
 }
 
 /// Where an active segment is put; none for a passive one.
