@@ -34,6 +34,7 @@ PARTS: dict[str, Callable[[Place], Iterator[Row]]] = {
     "invariance": right.invariance,
     "following": right.following,
     "speed": speed.speed,
+    "prompts": speed.prompts,
     "idle": speed.idle,
     "shared": shared.shared,
     "host": hosting.host,

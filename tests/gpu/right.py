@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from gpu.place import SMALL, Place, Row, judged
+from oracle.sampler import Sampler
 from pie.backends.cuda.calls import Calls, fastest_linear
 from pie.backends.cuda.drawing import Drawing
 from pie.backends.cuda.machine import ThisMachine, check_machine
@@ -22,12 +23,15 @@ from pie.backends.cuda.sampling import TorchArithmetic
 from pie.backends.cuda.signatures import VERSIONS
 from pie.backends.cuda.staging import Staging
 from pie.models.loader import read_config
-from support.arenas import Feed, batch
+from support.arenas import Draw, Feed, batch
 from support.conformance import RowsOf
 from support.launching import ROOT
 from support.random_rows import random_rows
 
 PAGE_SIZE = 16
+AT_RANDOM, FILTERED = Sampler(temperature=1.0), Sampler(temperature=0.8, top_k=40, top_p=0.9)
+FOLLOWED = {"the greatest": [Sampler()], "at random": [AT_RANDOM, Sampler()], "by top-k and top-p too": [AT_RANDOM, FILTERED]}
+"""How the sequences draw, in turns."""
 
 
 def machine(place: Place) -> Iterator[Row]:
@@ -100,13 +104,25 @@ def drawing(place: Place) -> Iterator[Row]:
 
 
 def conformance(place: Place) -> Iterator[Row]:
-    """The test that every driver is asked by, in float32, which runs without FlashInfer: copies, streams, failures."""
-    opening = f"gpu.opening:{'on_gpu' if place.is_gpu else 'on_cpu'}"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/backends/test_conformance.py", "--driver", opening]
-    chosen = [] if place.is_gpu else ["-k", "declares or follow"]
-    done = subprocess.run([*command, *chosen], cwd=ROOT, capture_output=True, text=True, check=False)
-    print(done.stdout[-20_000:], done.stderr[-5000:])
-    yield judged("the conformance test", done.stdout.strip().splitlines()[-1], is_right=done.returncode == 0)
+    """The test that every driver is asked by: in bfloat16 by FlashInfer and graphs, in float32 without either."""
+    for how in ("", "_in_float32"):
+        opening = f"gpu.opening:{'on_gpu' if place.is_gpu else 'on_cpu'}{how}"
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "tests/backends/test_conformance.py",
+            "--driver",
+            opening,
+        ]
+        chosen = [] if place.is_gpu else ["-k", "declares or follow"]
+        done = subprocess.run([*command, *chosen], cwd=ROOT, capture_output=True, text=True, check=False)
+        print(done.stdout[-20_000:], done.stderr[-5000:])
+        what = f"the conformance test{how.replace('_', ' ')}"
+        yield judged(what, done.stdout.strip().splitlines()[-1], is_right=done.returncode == 0)
 
 
 def parity(place: Place) -> Iterator[Row]:
@@ -147,6 +163,7 @@ def invariance(place: Place) -> Iterator[Row]:
     ]
     n_each = -(-length // PAGE_SIZE)
     folder, sizes = place.model("small", SMALL), {"n_pages": n_seqs * n_each, "max_batch_tokens": 1024}
+    yield hiding_nothing(place, folder)
     for graph_seqs in (0, 64):
         solo, mixed = (RowsOf(place.driver(folder, graph_seqs=graph_seqs, **sizes)) for _ in range(2))
         alone = [
@@ -175,25 +192,51 @@ def invariance(place: Place) -> Iterator[Row]:
         yield judged(what, f"{n_other} of {n_rows}", is_right=n_other == 0)
 
 
+def hiding_nothing(place: Place, folder: Path) -> Row:
+    """Masks that hide nothing, alone and beside some that do."""
+    driver, text, n = RowsOf(place.driver(folder, n_pages=4)), list(range(40)), 40
+    answers = []
+    for masks in ({}, {slot: [0, slot + 1] for slot in range(n)}, {slot: [0, n] if slot % 3 else [1, slot] for slot in range(2, n)}):
+        rows = driver.run(batch([Feed(text, range(4), rows=range(n), masks=masks)], page_size=PAGE_SIZE)).copy()
+        answers.append(rows)
+    driver.close()
+    # Behind the first mask that hides something, all rows are others.
+    n_other = int((answers[1] != answers[0]).any(axis=1).sum()) + int((answers[2][:3] != answers[0][:3]).any(axis=1).sum())
+    return judged("rows with other bits under masks that hide nothing", f"{n_other} of {n + 3}", is_right=n_other == 0)
+
+
 def following(place: Place) -> Iterator[Row]:
-    """Batches that follow each other on the device give the tokens that come where the host tells each."""
+    """Batches that follow each other on the device give the tokens that come where the host tells each.
+
+    All draws are the greatest token, or at random, or half of those with top-k and top-p; graphs draw each kind.
+    Between those steps others run, whose memory a graph must not read from.
+    """
     n_seqs, n_steps = 32, 40 if place.is_gpu else 4
-    options = {"n_pages": 6 * n_seqs, "max_batch_tokens": 256}
+    options = {"n_pages": 8 * n_seqs, "max_batch_tokens": 256}
     folder = place.model("small", SMALL)
-    launching, telling = place.driver(folder, **options), place.driver(folder, **options)
     pages = [range(6 * seq, 6 * seq + 6) for seq in range(n_seqs)]
-    prompts = batch([Feed([5, 6, seq], pages[seq], rows=[2]) for seq in range(n_seqs)], page_size=PAGE_SIZE, batch_id=1)
-    answers, found = [launching.launch(prompts)], []
-    for step in range(n_steps):
-        feeds = [Feed([0], pages[seq], start=3 + step, rows=[0], follows=seq) for seq in range(n_seqs)]
-        answers.append(launching.launch(batch(feeds, page_size=PAGE_SIZE, batch_id=step + 2, before=step + 1)))
-        found.append(answers.pop(0)().tokens.tolist())
-    found.append(answers.pop()().tokens.tolist())
-    expected = [telling.run(prompts).tokens.tolist()]
-    for step in range(n_steps):
-        feeds = [replace(Feed([0], pages[seq], start=3 + step, rows=[0]), tokens=[token]) for seq, token in enumerate(expected[-1])]
-        expected.append(telling.run(batch(feeds, page_size=PAGE_SIZE)).tokens.tolist())
-    n_other = sum(a != b for mine, yours in zip(found, expected, strict=True) for a, b in zip(mine, yours, strict=True))
-    yield judged("tokens that differ where batches follow", f"{n_other} of {n_seqs * (n_steps + 1)}", is_right=n_other == 0)
-    launching.close()
-    telling.close()
+    other = Feed(list(range(100)), range(6 * n_seqs, 6 * n_seqs + 7), rows=[99])
+    for kind, samplers in FOLLOWED.items():
+        launching, telling = place.driver(folder, **options), place.driver(folder, **options)
+        draws = [[Draw(samplers[seq % len(samplers)], seed=seq)] for seq in range(n_seqs)]
+        first = [Feed([5, 6, seq], pages[seq], rows=[2], draws=draws[seq]) for seq in range(n_seqs)]
+        prompts = batch(first, page_size=PAGE_SIZE, batch_id=1)
+        answers, found, n_batches = [launching.launch(prompts)], [], 1
+        for step in range(n_steps):
+            feeds = [Feed([0], pages[seq], start=3 + step, rows=[0], follows=seq, draws=draws[seq]) for seq in range(n_seqs)]
+            if step % 4 == 3:
+                # A prompt in the middle: the batch is launched kernel by kernel.
+                feeds.append(other)
+            n_batches += 1
+            answers.append(launching.launch(batch(feeds, page_size=PAGE_SIZE, batch_id=n_batches, before=n_batches - 1)))
+            found.append(answers.pop(0)().tokens.tolist()[:n_seqs])
+        found.append(answers.pop()().tokens.tolist()[:n_seqs])
+        expected = [telling.run(prompts).tokens.tolist()]
+        for step in range(n_steps):
+            feeds = [Feed([token], pages[seq], start=3 + step, rows=[0], draws=draws[seq]) for seq, token in enumerate(expected[-1])]
+            expected.append(telling.run(batch(feeds, page_size=PAGE_SIZE)).tokens.tolist())
+        n_other = sum(a != b for mine, yours in zip(found, expected, strict=True) for a, b in zip(mine, yours, strict=True))
+        what = f"tokens that differ where batches follow, {kind}"
+        yield judged(what, f"{n_other} of {n_seqs * (n_steps + 1)}", is_right=n_other == 0)
+        launching.close()
+        telling.close()

@@ -12,7 +12,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -153,8 +152,9 @@ def speed(place: Place) -> Iterator[Row]:
     for width in widths:
         n_pages = width * -(-(PROMPT + n_steps + 8) // PAGE_SIZE)
         bare = BareLoop(place, model, width, n_steps)
-        sizes = {"n_pages": n_pages, "max_batch_tokens": max(512, width), "graph_seqs": width, "graph_bytes": 4 << 30}
+        sizes = {"n_pages": n_pages, "max_batch_tokens": max(512, width), "graph_seqs": width, "graph_bytes": 4 << 30, "graph_s": 300.0}
         fixed, free = (place.driver(model, deterministic=deterministic, **sizes) for deterministic in (True, False))
+        yield from graphed(place, (fixed, free), width)
         times: dict[str, list[float]] = {"bare": [], "fixed": [], "free": []}
         for _ in range(ROUNDS):
             times["bare"].append(bare.run(n_steps))
@@ -175,6 +175,44 @@ def speed(place: Place) -> Iterator[Row]:
             yield judged("share of the bandwidth at 1", f"{share:.0%}", is_right=share >= 0.6)
 
 
+def graphed(place: Place, drivers: Sequence[CudaDriver], width: int) -> Iterator[Row]:
+    """A row that is wrong where batches of that width have no graph, so that what is measured is not what is meant."""
+    if place.is_gpu and not all(width in driver.graph_sizes for driver in drivers):
+        yield judged(f"graphs of {width} sequences", "not captured", is_right=False)
+
+
+def prompts(place: Place) -> Iterator[Row]:
+    """G4 of prompts: what fixed bits cost where a prompt is computed in chunks, and rows of 16 queries are the tile."""
+    model = place.model("shape-06b", SHAPE_06B) if place.is_gpu else place.model("small", SMALL)
+    for length in (512, 2048, 8192) if place.is_gpu else (32,):
+        sizes = {"n_pages": length // PAGE_SIZE, "max_batch_tokens": min(2048, length), "graph_seqs": 0}
+        fixed, free = (place.driver(model, deterministic=deterministic, **sizes) for deterministic in (True, False))
+        times = [[prefill(driver, length, min(2048, length)) for driver in (fixed, free)] for _ in range(ROUNDS)]
+        cost = statistics.median(mine / theirs for mine, theirs in times)
+        found = f"{cost - 1:.0%} ({1e3 * min(mine for mine, _ in times):.1f} ms)"
+        yield (judged if place.is_gpu else _unjudged)(f"cost of fixed bits, a prompt of {length} tokens", found, is_right=cost <= 1.10)
+        fixed.close()
+        free.close()
+
+
+def prefill(driver: CudaDriver, length: int, chunk: int) -> float:
+    """Seconds of a prompt in chunks, the last of which wants a row."""
+    steps = [
+        batch(
+            [Feed([1 + slot % 100 for slot in range(start, start + chunk)], range(length // PAGE_SIZE), start=start,
+                  rows=[chunk - 1] if start + chunk == length else [])],
+            page_size=PAGE_SIZE, batch_id=index + 1, before=index,
+        )
+        for index, start in enumerate(range(0, length, chunk))
+    ]  # fmt: skip
+    start_s = time.perf_counter()
+    if len(steps) == 1:
+        driver.run(steps[0])
+    else:
+        run_steps(driver, steps)
+    return time.perf_counter() - start_s
+
+
 def _unjudged(what: str, found: str, *, is_right: bool) -> Row:
     """A row whose figure says nothing of a GPU."""
     return (what, found, "not run on a GPU")
@@ -192,25 +230,29 @@ def _bandwidth(place: Place) -> float:
     return 2 * source.numel() / min(times)
 
 
-class TimedDevice(CudaDevice):
-    """Takes the time at the beginning and the end of each batch, on the device."""
+class TimedGraphs(GraphRecorder):
+    """Takes the time before and behind each replay, on the device.
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
+    What the host does until it launches the graph is not in between: the device waits for it, and that is asked.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device)
+        self._of = device
         self.times: list[tuple[Any, Any]] = []
 
-    def computing(self) -> AbstractContextManager[Any]:
-        return self._timed()
+    def record(self, body: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+        launch, output = super().record(body)
 
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        events: Any = torch.cuda.Event
-        start, end = events(enable_timing=True), events(enable_timing=True)
-        with super().computing():
-            start.record(torch.cuda.current_stream(self.name))
-            yield
-            end.record(torch.cuda.current_stream(self.name))
-        self.times.append((start, end))
+        def timed() -> None:
+            events: Any = torch.cuda.Event
+            start, end = events(enable_timing=True), events(enable_timing=True)
+            start.record(torch.cuda.current_stream(self._of))
+            launch()
+            end.record(torch.cuda.current_stream(self._of))
+            self.times.append((start, end))
+
+        return timed, output
 
 
 def idle(place: Place) -> Iterator[Row]:
@@ -221,12 +263,17 @@ def idle(place: Place) -> Iterator[Row]:
     model, n_steps = place.model("shape-06b", SHAPE_06B), 200
     for width in (1, 64, 512):
         n_pages = width * -(-(PROMPT + n_steps + 8) // PAGE_SIZE)
-        device = TimedDevice(place.device)
-        options = CudaOptions(device=place.device, n_pages=n_pages, swap_bytes=0, graph_seqs=width, max_batch_tokens=max(512, width))
-        driver = CudaDriver(load_checkpoint(model), options, parts=Parts(device, place.calls(), GraphRecorder(device.name)))
-        device.times.clear()
+        device = CudaDevice(place.device)
+        graphs = TimedGraphs(device.name)
+        options = CudaOptions(
+            device=place.device, n_pages=n_pages, swap_bytes=0, graph_seqs=width, graph_bytes=4 << 30, graph_s=300.0,
+            max_batch_tokens=max(512, width),
+        )  # fmt: skip
+        driver = CudaDriver(load_checkpoint(model), options, parts=Parts(device, place.calls(), graphs))
+        yield from graphed(place, [driver], width)
+        graphs.times.clear()
         decode(driver, width, n_steps)
-        pairs = device.times[n_steps // 4 :]
+        pairs = graphs.times[n_steps // 4 :]
         gaps = [end.elapsed_time(start) for (_, end), (start, _) in pairwise(pairs)]
         whole = pairs[0][0].elapsed_time(pairs[-1][1])
         share = sum(max(0.0, gap) for gap in gaps) / whole

@@ -22,7 +22,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place("cpu", tmp_path_factory.mktemp("models"))
 
 
-@pytest.mark.parametrize("part", ["machine", "kernels", "drawing", "parity", "invariance", "following", "speed", "idle", "shared"])
+@pytest.mark.parametrize(
+    "part", ["machine", "kernels", "drawing", "parity", "invariance", "following", "speed", "prompts", "idle", "shared"]
+)
 def test_a_part_finds_all_as_it_should_be(place: Place, part: str) -> None:
     rows = list(gpu.PARTS[part](place))
     print("\n".join(" | ".join(row) for row in rows))

@@ -35,8 +35,35 @@ MAX_TOKENS = 128
 MAX_POSITIONS = 512
 
 OPTIONS: dict[str, Any] = {"page_size": PAGE_SIZE, "n_pages": N_PAGES, "max_batch_tokens": MAX_TOKENS}
-_SPREAD = 1e-4
-"""How far a row may be from the truth, in standard deviations of its logits."""
+
+
+@dataclass(frozen=True)
+class AskedOf:
+    """What a driver of one's own is asked of, where `asked_of` says so of the function that opens it."""
+
+    model: Mapping[str, Any] = field(default_factory=lambda: {"dtype": "F32"})
+    """What `write_checkpoint` writes: the dtype of the weights, and fields of the config."""
+    element_bytes: int = 4
+    """Bytes of a number among the keys and values."""
+    spread: float = 1e-4
+    """How far a row may be from the truth, in standard deviations of its logits."""
+
+
+def asked_of(what: AskedOf) -> Callable[[Callable[..., Driver]], Callable[..., Driver]]:
+    """Has a driver that cannot compute in float32 be asked of another model."""
+
+    def mark(opens: Callable[..., Driver]) -> Callable[..., Driver]:
+        vars(opens)["asked_of"] = what
+        return opens
+
+    return mark
+
+
+def what_of(name: str) -> AskedOf:
+    """What the driver of that name is asked of."""
+    module, _, function = name.removeprefix(ISOLATED).partition(":")
+    found: AskedOf = getattr(getattr(import_module(module), function), "asked_of", AskedOf()) if function else AskedOf()
+    return found
 
 
 @dataclass(frozen=True)
@@ -148,9 +175,9 @@ def _rows(answer: Answer) -> np.ndarray:
     return answer.logits if isinstance(answer, Drawn) else answer
 
 
-def close(found: np.ndarray, expected: np.ndarray) -> bool:
+def close(found: np.ndarray, expected: np.ndarray, spread: float = AskedOf().spread) -> bool:
     """Whether rows are equal but for rounding."""
-    return found.shape == expected.shape and bool(np.abs(found - expected).max() < _SPREAD * expected.std())
+    return found.shape == expected.shape and bool(np.abs(found - expected).max() < spread * expected.std())
 
 
 def subject(name: str, folder: Path, library: Path) -> Subject:
@@ -167,7 +194,8 @@ def subject(name: str, folder: Path, library: Path) -> Subject:
         unwritten = Feed([1, 2], [20, 21], start=9, rows=[0])
         states = partial(_dummy_values, dummy_state)
         return Subject(name, partial(DummyDriver, "m", **sizes), _dummy_truth, states, np.array_equal, bit_exact=True, failing=unwritten)
-    options: dict[str, Any] = OPTIONS | {"swap_bytes": N_HOST_PAGES * page_bytes(folder)}
+    what = what_of(name)
+    options: dict[str, Any] = OPTIONS | {"swap_bytes": N_HOST_PAGES * page_bytes(folder) * what.element_bytes // 4}
     if name == "cpu":
         opens: Callable[[], Driver] = partial(open_driver, "cpu", folder, CpuOptions(**options, n_threads=2, library=library))
     elif name == "cuda":
@@ -187,7 +215,7 @@ def subject(name: str, folder: Path, library: Path) -> Subject:
         opens,
         partial(_decoder_truth, decoder),
         partial(_decoder_states, decoder),
-        close,
+        partial(close, spread=what.spread),
         bit_exact=name != "reference",
         failing=adapted,
     )

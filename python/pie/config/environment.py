@@ -42,6 +42,11 @@ VARIABLES = (
     ),
     Variable("CARGO_TARGET_DIR", "The folder under which cargo builds Rust programs; `pie-build/target` in the cache folder if not given."),
     Variable("LD_LIBRARY_PATH", "Where shared libraries lie; workers that read programs get it, and nothing else of the environment."),
+    Variable("CC", "The C compiler by which kernels are launched on a GPU; gcc or clang if not given."),
+    Variable(
+        "CUDA_HOME", "The folder of the CUDA toolkit, by whose `nvcc` FlashInfer compiles its kernels; `nvcc` on the path if not given."
+    ),
+    Variable("CUDA_PATH", "Another name of `CUDA_HOME`, which wins over it."),
     Variable("HF_HUB_CACHE", "The cache of Hugging Face, in which `pie model list` looks; `hub` in `$HF_HOME` if not given."),
     Variable("HF_HOME", "The folder in which that cache lies; `huggingface` in `$XDG_CACHE_HOME`, or in `~/.cache`, if not given."),
     Variable("HOME", "The user's own folder, which `~` stands for at the beginning of a path."),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,8 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from oracle.sampler import Sampler
 from pie.backends.base import Drawn, FailedSequencesError
-from pie.backends.cuda import CudaDriver, CudaOptions
+from pie.backends.cuda import CudaDriver, CudaOptions, decoding
 from pie.backends.cuda.calls import standin_calls
+from pie.backends.cuda.graphs import GraphRecorder
 from pie.backends.cuda.share import Parts
 from pie.models.loader import load_checkpoint
 from support.arenas import Draw, Feed, batch
@@ -95,6 +99,57 @@ def test_the_tokens_are_those_without_graphs(folder: Path, kind: str, *, determi
     assert graphs.n_replays >= 24 * (1 if kind == "greedy" else 2) - 10
     if kind != "greedy":
         assert found != tokens(opened(folder, None), steps(SAMPLERS[:1], 24))
+
+
+@pytest.mark.parametrize("most", [0, 2 * 160])
+def test_a_graph_ranks_few_rows_in_vain(folder: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Where more of its rows have neither top-k nor top-p, tokens are drawn beside the graph, and are the same ones."""
+    monkeypatch.setattr(decoding, "RANKED_IN_VAIN", most)
+    batches = [
+        batch(
+            [Feed([9], range(N_EACH * seq, N_EACH * (seq + 1)), rows=[0], draws=[Draw(SAMPLERS[3 if seq < n_filtered else 1], seed=seq)])
+             for seq in range(4)],
+            page_size=PAGE_SIZE,
+            batch_id=1,
+        )
+        for n_filtered in range(5)
+    ]  # fmt: skip
+    graphs = RecordingGraphs()
+    with_graphs, without = opened(folder, graphs), opened(folder, None)
+    n_replays = []
+    for asked in batches:
+        n_before = graphs.n_replays
+        assert with_graphs.run(asked).tokens.tolist() == without.run(asked).tokens.tolist()
+        n_replays.append(graphs.n_replays - n_before)
+    assert n_replays == [2, 1, 2 if most else 1, 2 if most else 1, 2]
+
+
+def test_what_a_graph_reads_is_kept_while_it_may_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no longer. What is captured says where its inputs lie, so that others must not get that memory."""
+    replayed = []
+
+    class Graph:
+        def replay(self) -> None:
+            replayed.append(self)
+
+    standins = {
+        "graph_pool_handle": lambda: None,
+        "Stream": lambda _device: None,
+        "CUDAGraph": Graph,
+        "graph": lambda *_args, **_how: nullcontext(),
+    }
+    for name, standin in standins.items():
+        monkeypatch.setattr(torch.cuda, name, standin)
+    rows = torch.arange(3)
+    kept = weakref.ref(rows)
+    launch, (output,) = GraphRecorder(None).record(partial(lambda read: (read + 1,), rows))
+    assert output.tolist() == [1, 2, 3]
+    del rows
+    launch()
+    assert len(replayed) == 1
+    assert kept() is not None
+    del launch
+    assert kept() is None
 
 
 def test_rows_that_ask_for_more_are_drawn_from_beside_a_graph(folder: Path) -> None:

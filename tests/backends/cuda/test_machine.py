@@ -34,6 +34,10 @@ class Standin:
     is_of: tuple[int, int] = (9, 0)
     versions: dict[str, str] = field(default_factory=lambda: {"flashinfer-python": "0.7.2.post1", "xgrammar": "0.2.8"})
     takes: dict[str, Sequence[str]] = field(default_factory=lambda: dict(PARAMETERS))
+    broken: str = ""
+    """What importing the packages raises."""
+    has_c: bool = True
+    has_kernels: bool = True
 
     def toolkit(self) -> str | None:
         return self.cuda
@@ -51,7 +55,15 @@ class Standin:
         return self.versions.get(package)
 
     def parameters(self, function: str) -> Sequence[str] | None:
+        if self.broken:
+            raise ImportError(self.broken)
         return self.takes.get(function)
+
+    def compiles_c(self) -> bool:
+        return self.has_c
+
+    def has_attention(self) -> bool:
+        return self.has_kernels
 
 
 ATTENTION = "flashinfer.BatchPrefillWithPagedKVCacheWrapper.plan"
@@ -72,6 +84,11 @@ LACKS = {
     "flashinfer.rmsnorm is not there in the version that is installed": Standin(
         takes={name: parameters for name, parameters in PARAMETERS.items() if name != "flashinfer.rmsnorm"}
     ),
+    "flashinfer is installed and cannot be imported (libtvm_ffi.so: undefined symbol); install it again": Standin(
+        broken="libtvm_ffi.so: undefined symbol\nand much more"
+    ),
+    "there is no C compiler, which Triton needs to launch its kernels; install gcc or clang": Standin(has_c=False),
+    "there is no nvcc, by which FlashInfer compiles its kernels at first use; install the CUDA toolkit": Standin(has_kernels=False),
     f"{ATTENTION} has no disable_split_kv in the version that is installed": Standin(takes=OLD_ATTENTION),
 }
 
@@ -159,6 +176,48 @@ def test_head_sizes_that_flashinfer_lacks_are_named(tmp_path: Path) -> None:
     with pytest.raises(PieError, match=r"the model has heads of 48, and FlashInfer serves 64, 128, 256; set dtype = \"float32\""):
         check_machine(Standin(), "cuda:0", spec, "bfloat16")
     check_machine(Standin(), "cuda:0", spec, "float32")
+
+
+def test_compilers_are_looked_for_where_the_libraries_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`CC` and `CUDA_HOME` come before the path, and FlashInfer's compiled kernels before all."""
+    here, empty, tools = machine.ThisMachine(), tmp_path / "empty", tmp_path / "cuda" / "bin"
+    monkeypatch.setattr(machine.util, "find_spec", lambda _name: None)
+    for folder in (empty, tools):
+        folder.mkdir(parents=True)
+    for name in ("CC", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("gcc", "nvcc"):
+        (tools / name).write_text("#!/bin/sh\n")
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(empty))
+    assert not here.compiles_c()
+    monkeypatch.setenv("CC", "tcc")
+    assert here.compiles_c()
+    monkeypatch.setenv("CUDA_HOME", str(empty))
+    assert not here.has_attention()
+    monkeypatch.setenv("CUDA_HOME", str(tools.parent))
+    assert here.has_attention()
+    for name in ("CC", "CUDA_HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PATH", str(tools))
+    assert here.compiles_c()
+    assert here.has_attention()
+    monkeypatch.setenv("CUDA_HOME", str(empty))
+    monkeypatch.setattr(machine.util, "find_spec", lambda name: name == "flashinfer_jit_cache" or None)
+    assert here.has_attention()
+
+
+def test_pages_are_those_of_who_computes_alike(folder: Path) -> None:
+    """Free bits are not fixed ones, though the model, the device and the libraries are the same."""
+    makers = []
+    for deterministic in (True, True, False):
+        driver = CudaDriver(load_checkpoint(folder), CudaOptions(device="cpu", n_pages=8, deterministic=deterministic))
+        makers.append(driver.capabilities.pages_made_by)
+        driver.close()
+    assert makers[0] == makers[1]
+    assert makers[2].removesuffix("free bits") == makers[0].removesuffix("fixed bits")
+    assert makers[2] != makers[0]
+    assert f"torch {torch.__version__}" in makers[0]
 
 
 def test_this_machine_is_looked_at() -> None:

@@ -86,7 +86,6 @@ def test_each_token_is_in_one_piece_and_sees_what_it_shall(n_most: int | None) -
         spans = check(asked, LIMITS)
         causal, masked = cut(asked, spans, n_most)
         of_causal, of_masked = ({} if some is None else seen_slots(asked, some) for some in (causal, masked))
-        assert set(of_masked) == {token for token in range(asked.n_tokens) if mask_of(asked, token)}
         assert set(of_causal) == set(range(asked.n_tokens)) - set(of_masked)
         for some in (causal, masked):
             assert some is None or n_most is None or np.diff(some.qo_indptr).max() <= n_most
@@ -99,7 +98,30 @@ def test_each_token_is_in_one_piece_and_sees_what_it_shall(n_most: int | None) -
                 if runs:
                     allowed = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
                     slots = [slot for slot in slots if slot < len(allowed) and allowed[slot]]
-                assert (of_masked if runs else of_causal)[token] == [(pages[slot // PAGE_SIZE], slot % PAGE_SIZE) for slot in slots]
+                # A mask that hides nothing is none.
+                seen = (of_masked if len(slots) <= own else of_causal)[token]
+                assert seen == [(pages[slot // PAGE_SIZE], slot % PAGE_SIZE) for slot in slots]
+
+
+@pytest.mark.parametrize("n_most", [None, 1, 4])
+def test_a_mask_that_hides_nothing_is_none(n_most: int | None) -> None:
+    """Whether it ends at the token's own slot or behind it: the pieces are those of the batch without it."""
+    for seed in range(50):
+        random = Random(seed)
+        feeds, without = [], []
+        for seq in range(random.randint(1, 3)):
+            start, n = random.randint(0, 9), random.randint(1, 9)
+            pages = range(16 * seq, 16 * seq + 16)
+            hiding = {token: [1, start + token] for token in range(n) if start + token > 1 and random.random() < 0.3}
+            seen = {token: [0, random.randint(start + token + 1, start + n)] for token in range(n) if random.random() < 0.7}
+            feeds.append(Feed([1] * n, pages, start=start, masks=seen | hiding))
+            without.append(Feed([1] * n, pages, start=start, masks=hiding))
+        asked, plain = (batch(some, page_size=PAGE_SIZE) for some in (feeds, without))
+        for some, other in zip(cut(asked, check(asked, LIMITS), n_most), cut(plain, check(plain, LIMITS), n_most), strict=True):
+            assert (some is None) == (other is None)
+            if some is not None and other is not None:
+                assert seen_slots(asked, some) == seen_slots(plain, other)
+                assert some.qo_indptr.tolist() == other.qo_indptr.tolist()
 
 
 class Noting(standin_calls().attention):  # type: ignore[misc]

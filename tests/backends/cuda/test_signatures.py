@@ -18,11 +18,12 @@ import torch
 from pie.backends.cuda import CudaDriver, CudaOptions
 from pie.backends.cuda.calls import Calls, standin_calls
 from pie.backends.cuda.share import Parts
-from pie.backends.cuda.signatures import PARAMETERS, VERSIONS
+from pie.backends.cuda.signatures import PARAMETERS
 from pie.models.loader import load_checkpoint
 from support.arenas import Draw, Feed, batch
 from support.checkpoints import write_checkpoint
 from support.recording import RecordingDevice, RecordingGraphs
+from tools.cuda_signatures import differences
 
 TABLE = json.loads((Path(__file__).parent / "signatures.json").read_text())
 ATTENTION = "flashinfer.BatchPrefillWithPagedKVCacheWrapper"
@@ -94,10 +95,22 @@ def test_every_call_fits_and_every_parameter_is_recorded(folder: Path) -> None:
     assert {function: set(names) for function, names in PARAMETERS.items()} == bound.given
 
 
-def test_the_versions_that_were_recorded_are_served() -> None:
-    for package, (least, below) in VERSIONS.items():
-        found = tuple(int(part) for part in TABLE["versions"][package].split(".")[:3])
-        assert tuple(map(int, least.split("."))) <= found < tuple(map(int, below.split(".")))
+@pytest.mark.parametrize(
+    ("versions", "wrong"),
+    [
+        ({}, []),
+        ({"xgrammar": "0.2.9", "flashinfer-python": "0.7.10.post2"}, []),
+        ({"xgrammar": "0.3.0"}, ["xgrammar 0.3.0 is not served"]),
+        ({"flashinfer-python": "0.7.1"}, ["flashinfer-python 0.7.1 is not served"]),
+    ],
+)
+def test_installed_packages_may_be_of_every_version_that_is_served(versions: dict[str, str], wrong: list[str]) -> None:
+    assert differences(TABLE, {**TABLE, "versions": TABLE["versions"] | versions}) == wrong
+
+
+def test_installed_packages_have_the_signatures_that_were_recorded() -> None:
+    other = {**TABLE["calls"], "flashinfer.rmsnorm": TABLE["calls"]["flashinfer.rmsnorm"][:-1]}
+    assert differences(TABLE, {**TABLE, "calls": other}) == ["flashinfer.rmsnorm has other parameters"]
 
 
 def test_a_call_that_does_not_fit_is_noticed() -> None:

@@ -37,6 +37,11 @@ from pie.models.spec import Attention
 
 _TEMPERATURE, _TOP_K, _TOP_P, _MIN_P, _SEED_LOW, _SEED_HIGH, _POSITION = range(1, SAMPLER_WORDS)
 _WORD = 0xFFFFFFFF
+RANKED_IN_VAIN = 1 << 22
+"""The most logits that a graph ranks in rows that nobody wants ranked.
+
+An estimate: a GPU takes half a millisecond for them, which is what it costs the host to draw kernel by kernel.
+"""
 
 
 class Parts(NamedTuple):
@@ -137,15 +142,23 @@ class Decoding:
         return size if size is not None and self._arena.holds(n_indices, size) else None
 
     def draws(self, plain: Plain, size: int) -> bool:
-        """Whether the tokens of a batch are drawn by a graph."""
-        return not plain.is_random or self._draws[plain.is_filtered].has(size)
+        """Whether the tokens of a batch are drawn by a graph.
+
+        The one for top-k and top-p ranks the vocabulary for all rows of its size. Where few have those, they are drawn
+        kernel by kernel.
+        """
+        if not plain.is_random:
+            return True
+        if plain.n_filtered and (size - plain.n_filtered) * self._logits.shape[1] > RANKED_IN_VAIN:
+            return False
+        return self._draws[plain.n_filtered > 0].has(size)
 
     def run(self, plain: Plain, size: int) -> TokensOnHost:
         """Launches a plain batch; says where its tokens will lie."""
         sampler = plain.sampler if plain.is_random else None
         self._replay(_decode(plain, sampler), size)
         if plain.is_random:
-            self._draws[plain.is_filtered].replay(size)
+            self._draws[plain.n_filtered > 0].replay(size)
         return self._back.fetch(size)
 
     def forward(self, decode: Decode, size: int) -> Forward:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch import Tensor
 from pie.backends.checks import I64
 from pie.backends.cuda.calls import Calls
 from pie.backends.cuda.plain import SAMPLER_WORDS
-from pie.backends.cuda.rows import Rows, is_filtered, mask_words
+from pie.backends.cuda.rows import Rows, filtered, mask_words
 from pie.backends.cuda.sampling import NOTHING, Draws, draw, drawable, greatest
 from pie.backends.cuda.staging import Staging
 from pie.batch import Batch
@@ -100,7 +101,10 @@ class Drawing:
 
 @dataclass(frozen=True, eq=False)
 class RandomRows:
-    """Rows that tokens are drawn from at random, all with token masks or none; N of them, D draws."""
+    """Rows that tokens are drawn from at random, all or none with token masks, all or none with top-k or top-p.
+
+    N of them, D draws.
+    """
 
     is_masked: bool
     row: I64
@@ -142,21 +146,24 @@ class RandomRows:
 
 
 def random_groups(batch: Batch, rows: Rows) -> list[RandomRows]:
-    """The rows that tokens are drawn from at random: those without token masks, then those with masks."""
+    """The rows that tokens are drawn from at random, by whether they have token masks, and top-k or top-p.
+
+    Those two rank the whole vocabulary, which costs more than all else: a row that has neither is left out of that.
+    """
     if not len(rows.random):
         return []
     sampler = batch.array("row_sampler").reshape(-1, SAMPLER_WORDS)
     place_of = np.full(rows.n_rows, -1)
     place_of[rows.masked] = np.arange(len(rows.masked))
-    has_mask, firsts, groups = place_of[rows.random] >= 0, np.cumsum(rows.n_draws) - rows.n_draws, []
-    for is_masked in (False, True):
-        own = rows.random[has_mask == is_masked]
+    has_mask, has_filter = place_of[rows.random] >= 0, filtered(sampler[rows.random])
+    firsts, groups = np.cumsum(rows.n_draws) - rows.n_draws, []
+    for is_masked, is_filtered in product((False, True), repeat=2):
+        own = rows.random[(has_mask == is_masked) & (has_filter == is_filtered)]
         if not len(own):
             continue
         counts = rows.n_draws[own]
         owner = np.repeat(np.arange(len(own)), counts)
         nth = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        mine = sampler[own]
         groups.append(
             RandomRows(
                 is_masked=is_masked,
@@ -165,9 +172,9 @@ def random_groups(batch: Batch, rows: Rows) -> list[RandomRows]:
                 owner=owner,
                 nth=nth,
                 n_draws=counts.tolist(),
-                sampler=mine,
+                sampler=sampler[own],
                 slot=batch.row_slot[own],
-                is_filtered=is_filtered(mine),
+                is_filtered=is_filtered,
             )
         )
     return groups

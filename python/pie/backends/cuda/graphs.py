@@ -6,6 +6,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -23,7 +24,10 @@ class Recorder(Protocol):
     """Records what is launched. A stand-in of this class shows the order of calls."""
 
     def record(self, body: Callable[[], _Output]) -> tuple[Callable[[], None], _Output]:
-        """What launches all of `body` again, and its outputs, which each replay writes anew."""
+        """What launches all of `body` again, and its outputs, which each replay writes anew.
+
+        A graph reads from where the tensors of `body` lie, so whatever launches it keeps `body`.
+        """
 
 
 class GraphRecorder:
@@ -43,7 +47,12 @@ class GraphRecorder:
         )
         with recording:
             output = body()
-        return graph.replay, output
+        return partial(_replay, graph, body), output
+
+
+def _replay(graph: Any, _kept: Callable[[], Any]) -> None:
+    """Launches a graph, and keeps the memory of what it reads from being given to others."""
+    graph.replay()
 
 
 def sizes(n_most: int) -> Iterator[int]:

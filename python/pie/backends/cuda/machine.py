@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import shutil
 from collections.abc import Sequence
-from importlib import import_module, metadata
+from importlib import import_module, metadata, util
+from pathlib import Path
 from typing import Protocol
 
 import torch
 
-from pie.backends.cuda.signatures import PARAMETERS, VERSIONS
+from pie.backends.cuda.device import first_line
+from pie.backends.cuda.signatures import PARAMETERS, VERSIONS, is_served, numbers_of
+from pie.config.environment import environment
 from pie.errors import PieError
 from pie.models.spec import DecoderSpec
 
@@ -39,7 +43,13 @@ class Machine(Protocol):
         """The version of an installed package; None: it is not installed."""
 
     def parameters(self, function: str) -> Sequence[str] | None:
-        """The parameters of `package.function`; None: there is none."""
+        """The parameters of `package.function`; None: there is none. ImportError where the package is broken."""
+
+    def compiles_c(self) -> bool:
+        """Whether there is a compiler for what Triton launches its kernels by."""
+
+    def has_attention(self) -> bool:
+        """Whether there is a compiler of CUDA for FlashInfer's kernels, or they are compiled already."""
 
 
 def check_machine(machine: Machine, device: str, spec: DecoderSpec, dtype: str) -> None:
@@ -51,7 +61,7 @@ def check_machine(machine: Machine, device: str, spec: DecoderSpec, dtype: str) 
     newest = machine.driver()
     if newest is None:
         raise _lacks(f'there is no NVIDIA driver, so {device} cannot be used; install one, or set driver = "cpu"')
-    if _numbers(newest) < _numbers(toolkit)[:1]:
+    if numbers_of(newest) < numbers_of(toolkit)[:1]:
         raise _lacks(f"the NVIDIA driver serves CUDA {newest}, and torch needs {toolkit}; install a newer driver")
     n_devices = machine.n_devices()
     if n_devices == 0:
@@ -79,16 +89,29 @@ def _check_packages(machine: Machine) -> None:
         found = machine.version(package)
         if found is None:
             raise _lacks(f"{package} is not installed, which the cuda back end needs: pip install 'pie-engine[cuda]'")
-        if not _numbers(least) <= _numbers(found) < _numbers(below):
+        if not is_served(package, found):
             raise _lacks(f"{package} is of version {found}; {least} and later below {below} are served: pip install 'pie-engine[cuda]'")
     for function, needed in PARAMETERS.items():
-        found_parameters = machine.parameters(function)
+        try:
+            found_parameters = machine.parameters(function)
+        except (ImportError, OSError, RuntimeError) as error:
+            package = function.partition(".")[0]
+            raise _lacks(
+                f"{package} is installed and cannot be imported ({first_line(error)}); install it again: pip install 'pie-engine[cuda]'"
+            ) from error
         lacking = sorted(set(needed) - set(found_parameters or ()))
         if found_parameters is None or lacking:
             what = "is not there" if found_parameters is None else f"has no {', '.join(lacking)}"
             raise _lacks(
                 f"{function} {what} in the version that is installed; install the one that is served: pip install 'pie-engine[cuda]'"
             )
+    if not machine.compiles_c():
+        raise _lacks("there is no C compiler, which Triton needs to launch its kernels; install gcc or clang, or name one in CC")
+    if not machine.has_attention():
+        raise _lacks(
+            "there is no nvcc, by which FlashInfer compiles its kernels at first use; install the CUDA toolkit (and say in "
+            "CUDA_HOME where it lies), or flashinfer-jit-cache, which has them compiled"
+        )
 
 
 def _index(device: str) -> int:
@@ -97,16 +120,6 @@ def _index(device: str) -> int:
     if kind != "cuda" or not (number or "0").isdecimal():
         raise PieError("invalid-argument", f"device is {device!r}; give cuda:0, cuda:1 and so on, or cpu", {"option": "device"})
     return int(number or 0)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """The numbers of a version, as far as they go: (0, 7, 2) of `0.7.2.post1`."""
-    numbers = []
-    for part in version.partition("+")[0].split("."):
-        if not part.isdecimal():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
 
 
 def _lacks(message: str, option: str | None = None) -> PieError:
@@ -149,6 +162,20 @@ class ThisMachine:
     def parameters(self, function: str) -> Sequence[str] | None:
         """See `Machine`."""
         return installed_parameters(function)
+
+    def compiles_c(self) -> bool:
+        """See `Machine`."""
+        return bool(environment().get("CC") or shutil.which("gcc") or shutil.which("clang"))
+
+    def has_attention(self) -> bool:
+        """See `Machine`."""
+        if util.find_spec("flashinfer_jit_cache") is not None:
+            return True
+        variables = environment()
+        named = variables.get("CUDA_HOME") or variables.get("CUDA_PATH")
+        if named is None and shutil.which("nvcc"):
+            return True
+        return (Path(named or "/usr/local/cuda") / "bin" / "nvcc").exists()
 
 
 def installed_parameters(function: str) -> Sequence[str] | None:

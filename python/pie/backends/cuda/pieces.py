@@ -3,7 +3,8 @@
 FlashInfer lays its threads out by the average number of queries of a sequence, so that a token's sums are made in
 another order where its neighbours are more. A batch is therefore cut into pieces of so few tokens that it chooses the
 least tile of queries for each of them, alone or together. Tokens with attention masks have pieces of their own, for
-which FlashInfer has another kernel: what a token is computed by depends on itself alone.
+which FlashInfer has another kernel: what a token is computed by depends on itself alone. A mask that hides nothing is
+none, so that its token has the bits that it would have without.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ class Cut(NamedTuple):
     """The pieces of a batch."""
 
     causal: Pieces | None
-    """Of tokens without masks; None: there is none."""
+    """Of tokens without masks that hide anything; None: there is none."""
     masked: Pieces | None
-    """Of tokens with masks; None: there is none."""
+    """Of tokens with such masks; None: there is none."""
 
 
 class _Runs(NamedTuple):
@@ -76,12 +77,12 @@ def tokens_of_piece(attention: Attention) -> int:
 def cut(batch: Batch, spans: Spans, n_most: int | None) -> Cut:
     """Cuts the sequences into pieces of at most `n_most` tokens; None: one piece each, or one for each run of masks."""
     starts, ends = batch.qo_indptr[:-1].astype(np.int64), batch.qo_indptr[1:].astype(np.int64)
-    if not len(batch.mask_runs):
+    is_masked = _hidden_from(batch, spans)
+    if not is_masked.any():
         if n_most is None or spans.n_new.max() <= n_most:
             lasts = _i32(batch.kv_last_page_len)
             return Cut(Pieces(_i32(batch.qo_indptr), _i32(batch.kv_indptr), _i32(batch.kv_indices), lasts), None)
         return Cut(_pieces(batch, spans, _shortened(_Runs(starts, ends, np.arange(batch.n_seqs)), n_most)), None)
-    is_masked = batch.mask_indptr[1:] != batch.mask_indptr[:-1]
     is_first = np.concatenate([[True], is_masked[1:] != is_masked[:-1]])
     is_first[starts] = True
     first = np.flatnonzero(is_first)
@@ -91,6 +92,19 @@ def cut(batch: Batch, spans: Spans, n_most: int | None) -> Cut:
     if of_masks.all():
         return Cut(None, _pieces(batch, spans, pieces, has_masks=True))
     return Cut(_some(batch, spans, pieces, ~of_masks), _some(batch, spans, pieces, of_masks, has_masks=True))
+
+
+def _hidden_from(batch: Batch, spans: Spans) -> Flags:
+    """Which tokens have a mask that hides a slot from them, [T]: one that hides none is as good as none."""
+    if not len(batch.mask_runs):
+        return np.zeros(batch.n_tokens, np.bool_)
+    starts, n_runs = batch.mask_indptr[:-1], np.diff(batch.mask_indptr)
+    own = np.repeat(spans.first_slot - batch.qo_indptr[:-1], spans.n_new) + np.arange(batch.n_tokens)
+    hides = n_runs > 0
+    many = np.flatnonzero(n_runs > 1)
+    forbidden, allowed = (batch.mask_runs[starts[many] + np.uint32(nth)] for nth in (0, 1))
+    hides[many] = (forbidden != 0) | (allowed <= own[many])
+    return hides
 
 
 def _shortened(runs: _Runs, n_most: int) -> _Runs:

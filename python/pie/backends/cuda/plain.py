@@ -73,8 +73,8 @@ class Plain(NamedTuple):
     row_slot: U32
     is_random: bool
     """Whether a token is drawn at random."""
-    is_filtered: bool
-    """Whether one of those is drawn with top-k or top-p."""
+    n_filtered: int
+    """How many are drawn at random with top-k or top-p."""
 
 
 class PlainBatches:
@@ -138,7 +138,7 @@ class PlainBatches:
         if kv_indptr[0] != 0 or kv_indptr[n] != n_indices or not rises.all():
             return None
         kv_indices, sampler, follows = array("kv_indices", n_indices), array("row_sampler", SAMPLER_WORDS * n), array("seq_follows", n)
-        is_random, is_filtered = _randomness(sampler)
+        is_random, n_filtered = _randomness(sampler)
         return Plain(
             n_seqs=n,
             tokens=array("tokens", n),
@@ -152,7 +152,7 @@ class PlainBatches:
             sampler=sampler,
             row_slot=array("row_slot", n),
             is_random=is_random,
-            is_filtered=is_filtered,
+            n_filtered=n_filtered,
         )
 
     def _is_within(self, plain: Plain) -> bool:
@@ -172,14 +172,14 @@ class PlainBatches:
         return n_uses == plain.n_seqs
 
 
-def _randomness(sampler: U32) -> tuple[bool, bool]:
-    """Whether a row is drawn from at random, and whether one of those has top-k or top-p."""
+def _randomness(sampler: U32) -> tuple[bool, int]:
+    """Whether a row is drawn from at random, and how many of those have top-k or top-p."""
     rows = sampler.reshape(-1, SAMPLER_WORDS)
     # The sign of a zero does not count.
     temperature: npt.NDArray[np.uint32] = rows[:, _TEMPERATURE] << np.uint32(1)
     if not temperature.any():
-        return False, False
+        return False, 0
     top_k = rows[:, _TOP_K]
     is_random = (temperature != 0) & (top_k != 1)
     is_filtered = is_random & ((top_k != 0) | (rows[:, _TOP_P] < _ONE))
-    return bool(is_random.any()), bool(is_filtered.any())
+    return bool(is_random.any()), int(np.count_nonzero(is_filtered))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pie.backends.base import DriverError
-from pie.backends.checks import I64, indptr, lengths
+from pie.backends.checks import I64, Flags, indptr, lengths
 from pie.batch import Batch
 from pie.batch_layout import KEEP_DRAWS, KEEP_EMBEDDING
 
@@ -82,9 +82,10 @@ def check_rows(batch: Batch, vocab_size: int) -> Rows:
     return Rows(n_rows, n_draws, random, kept, np.flatnonzero(keep[kept] == KEEP_EMBEDDING), masked)
 
 
-def is_filtered(sampler: npt.NDArray[np.uint32]) -> bool:
-    """Whether any of these rows, [N, 8] of `row_sampler`, has top-k or top-p."""
-    return bool(((sampler[:, _TOP_K] != 0) | (sampler[:, _TOP_P] < _ONE)).any())
+def filtered(sampler: npt.NDArray[np.uint32]) -> Flags:
+    """Which of these rows, [N, 8] of `row_sampler`, have top-k or top-p."""
+    found: Flags = (sampler[:, _TOP_K] != 0) | (sampler[:, _TOP_P] < _ONE)
+    return found
 
 
 def mask_words(batch: Batch, rows: Rows, vocab_size: int) -> I32:

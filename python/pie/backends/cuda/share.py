@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import metadata
 
 import torch
 
@@ -27,7 +28,7 @@ from pie.models.spec import DtypeName
 
 _DTYPES: dict[DtypeName, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 
-_PAGES_VERSION = 1
+_PAGES_VERSION = 2
 """Raised with every change of how keys and values are computed or laid out."""
 
 
@@ -98,14 +99,24 @@ class Plan:
             return Launcher(step, self.limits), measured
         heads = spec.attention
         maker = made_by("cuda", _PAGES_VERSION, self.dtype, spec.n_layers, heads.n_kv_heads, heads.head_dim)
-        kind = torch.cuda.get_device_name(device.name) if device.name.type == "cuda" else "cpu"
-        return Launcher(step, self.limits), replace(measured, page_bytes=n_bytes, pages_made_by=f"{maker} {kind}")
+        computed = _computed_by(device.name, deterministic=self.options.deterministic)
+        return Launcher(step, self.limits), replace(measured, page_bytes=n_bytes, pages_made_by=f"{maker} {computed}")
 
 
 def device_of(first: str, rank: int) -> str:
     """The device of a rank, where `first` is that of the first."""
     kind, _, number = first.partition(":")
     return first if kind != "cuda" or not (number or "0").isdecimal() else f"cuda:{int(number or 0) + rank}"
+
+
+def _computed_by(device: torch.device, *, deterministic: bool) -> str:
+    """What the bits of pages depend on beside the model: the device, libraries, whether a batch may change them."""
+    kind = "cpu"
+    libraries = [f"torch {torch.__version__}"]
+    if device.type == "cuda":
+        kind = torch.cuda.get_device_name(device)
+        libraries += [f"{package} {metadata.version(package)}" for package in ("triton", "flashinfer-python")]
+    return ", ".join((kind, *libraries, "fixed bits" if deterministic else "free bits"))
 
 
 @contextmanager

@@ -8,6 +8,23 @@ from types import MappingProxyType
 VERSIONS: Mapping[str, tuple[str, str]] = MappingProxyType({"flashinfer-python": ("0.7.2", "0.8"), "xgrammar": ("0.2.8", "0.3")})
 """By package, the least version, and the one below which they are."""
 
+
+def is_served(package: str, version: str) -> bool:
+    """Whether this version of a package of `VERSIONS` is."""
+    least, below = VERSIONS[package]
+    return numbers_of(least) <= numbers_of(version) < numbers_of(below)
+
+
+def numbers_of(version: str) -> tuple[int, ...]:
+    """The numbers of a version, as far as they go: (0, 7, 2) of `0.7.2.post1`."""
+    numbers = []
+    for part in version.partition("+")[0].split("."):
+        if not part.isdecimal():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+
 _ATTENTION = "flashinfer.BatchPrefillWithPagedKVCacheWrapper"
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
