@@ -13,6 +13,7 @@ from pathlib import Path
 from pie.config import ModelConfig
 from pie.errors import PieError
 from pie.models.loader import read_config, weight_files
+from pie.models.spec import page_bytes
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
@@ -56,7 +57,7 @@ def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None)
     raise PieError(
         "invalid-config",
         f"the models need at least {_gib(sum(needs.values()))} of memory ({listed}), and there are {_gib(memory_bytes)}; "
-        "lower model.NAME.kv_bytes, or serve fewer models",
+        "lower model.NAME.kv_bytes or n_pages, or serve fewer models",
         {"needed_bytes": sum(needs.values()), "memory_bytes": memory_bytes},
     )
 
@@ -77,8 +78,8 @@ def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int
             raise PieError(
                 "invalid-config",
                 f"the models take {_gib(taken)}, swap and drivers included, and the engine itself {_gib(own)}: of the {_gib(machine)} of "
-                f"this machine less than the {_gib(_LEAST_BYTES)} are left that users need; lower model.NAME.kv_bytes or swap_bytes, or "
-                "serve on a larger machine",
+                f"this machine less than the {_gib(_LEAST_BYTES)} are left that users need; lower model.NAME.kv_bytes, n_pages or "
+                "swap_bytes, or serve on a larger machine",
                 {"models_bytes": taken, "engine_bytes": own, "machine_bytes": machine},
             )
         return max(left // 4 * 3, _LEAST_BYTES)
@@ -86,8 +87,8 @@ def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int
         raise PieError(
             "invalid-config",
             f"engine.memory_bytes = {configured} ({_gib(configured)}), what the models take ({_gib(taken)}, swap and drivers included) "
-            f"and the engine itself ({_gib(own)}) are more than the {_gib(machine)} of this machine; lower it, or model.NAME.kv_bytes or "
-            "swap_bytes; 0 takes what there is",
+            f"and the engine itself ({_gib(own)}) are more than the {_gib(machine)} of this machine; lower it, or model.NAME.kv_bytes, "
+            "n_pages or swap_bytes; 0 takes what there is",
             {"memory_bytes": configured, "models_bytes": taken, "engine_bytes": own, "machine_bytes": machine},
         )
     return configured
@@ -96,7 +97,7 @@ def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int
 def _swap_bytes(model: ModelConfig) -> int:
     if model.driver == "dummy":
         return 0
-    return model.swap_bytes or min(0 if model.n_pages else model.kv_bytes, _SWAP_BYTES)
+    return model.swap_bytes or min(_pages_bytes(model), _SWAP_BYTES)
 
 
 def driver_bytes(model: ModelConfig) -> int:
@@ -137,7 +138,19 @@ def needed_bytes(model: ModelConfig) -> int:
         weights = sum(path.stat().st_size for path in weight_files(model.folder))
     except (OSError, PieError):
         weights = 0  # a folder that cannot be read is reported when the model is loaded
-    return weights + (0 if model.n_pages else model.kv_bytes)
+    return weights + _pages_bytes(model)
+
+
+def _pages_bytes(model: ModelConfig) -> int:
+    """Keys and values of all pages; where their number is stated, at least so much."""
+    if not model.n_pages:
+        return model.kv_bytes
+    try:
+        spec = read_config(model.folder)
+    except (OSError, PieError):
+        return 0  # as above
+    # What `auto` is depends on the weights, which are not read for this.
+    return model.n_pages * page_bytes(spec, "float32" if model.dtype == "float32" else "bfloat16", model.page_size)
 
 
 def machine_bytes(groups: Path = _GROUPS, own: Path = _OWN_GROUPS) -> int:

@@ -9,7 +9,7 @@ import pytest
 from pie.config import EMBEDDED_FOLDER, ModelConfig
 from pie.config.tree import DriverName
 from pie.errors import PieError
-from pie.memory import driver_bytes, machine_bytes, needed_bytes, users_bytes
+from pie.memory import check_memory, driver_bytes, machine_bytes, needed_bytes, users_bytes
 
 GIB = 1 << 30
 ADAPTERS = 128 << 20
@@ -95,6 +95,19 @@ def test_what_lies_on_a_gpu_is_not_of_this_machine() -> None:
     machine = 24 * GIB
     # What its driver takes of this machine is little against that.
     assert users_bytes((on_gpu,), machine=machine) - users_bytes((on_host,), machine=machine) > 6 * GIB // 4 * 3
+
+
+def test_pages_by_number_count_as_their_bytes_do() -> None:
+    """A page of the embedded model has 64 KiB in 16 bits, and twice that in float32."""
+    plain = needed_bytes(ModelConfig(n_pages=1))
+    assert needed_bytes(ModelConfig(n_pages=4097)) - plain == 4096 << 16
+    assert needed_bytes(ModelConfig(n_pages=4097, dtype="float32")) - plain == (4097 << 17) - (1 << 16)
+    by_number, by_bytes = (
+        users_bytes([model], machine=16 * GIB) for model in (ModelConfig(n_pages=1 << 16), ModelConfig(kv_bytes=4 * GIB))
+    )
+    assert by_number == by_bytes
+    with pytest.raises(PieError, match=r"need at least 64\.\d\d GiB .* lower model\.NAME\.kv_bytes or n_pages"):
+        check_memory([ModelConfig(name="a", n_pages=1 << 20)], 16 * GIB)
 
 
 def test_rows_that_wait_for_masks_are_counted_as_far_as_they_may_wait() -> None:

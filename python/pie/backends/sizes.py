@@ -5,10 +5,9 @@ from __future__ import annotations
 from pie.backends.base import Capabilities, DriverOptions
 from pie.errors import PieError
 from pie.models.loader import Checkpoint
-from pie.models.spec import DecoderSpec, DtypeName
+from pie.models.spec import DtypeName, page_bytes
 
 _DTYPES: dict[str, DtypeName] = {"bfloat16": "bfloat16", "float32": "float32"}
-_ELEMENT_BYTES: dict[DtypeName, int] = {"bfloat16": 2, "float16": 2, "float32": 4}
 _MAX_SWAP_BYTES = 2 << 30
 """The most host memory that is taken unasked."""
 _MAX_HOST_PAGES = 1 << 24
@@ -17,17 +16,6 @@ _MAX_HOST_PAGES = 1 << 24
 def invalid(message: str, option: str | None = None) -> PieError:
     """The error of options that do not fit; `option` is the one to change, for whoever knows where it was set."""
     return PieError("invalid-argument", message, None if option is None else {"option": option})
-
-
-def token_bytes(spec: DecoderSpec, dtype: DtypeName) -> int:
-    """Bytes of the keys and values of one token in all layers."""
-    heads = spec.attention
-    return 2 * spec.n_layers * heads.n_kv_heads * heads.head_dim * _ELEMENT_BYTES[dtype]
-
-
-def page_bytes(spec: DecoderSpec, dtype: DtypeName, page_size: int) -> int:
-    """Bytes of one page: the keys and values of `page_size` tokens in all layers."""
-    return token_bytes(spec, dtype) * page_size
 
 
 def default_dtype(checkpoint: Checkpoint, *, float16: bool = False) -> DtypeName:

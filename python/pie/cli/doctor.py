@@ -43,6 +43,7 @@ def examine(flags: Flags) -> int:
         machine.versions,
         machine.processor,
         machine.gpu,
+        machine.replicas,
         machine.toolchains,
         _folders,
         _keys,

@@ -95,7 +95,7 @@ def port(config: Config) -> Iterator[Finding]:
 
 def gpu(config: Config) -> Iterator[Finding]:
     """GPUs, and what the driver `cuda` needs beside one."""
-    wanted = [model.name for model in config.models if model.driver == "cuda"]
+    wanted = [model.name for model in config.models if model.driver == "cuda" and model.device != "cpu"]
     found = _gpus()
     if not found:
         if wanted:
@@ -110,6 +110,19 @@ def gpu(config: Config) -> Iterator[Finding]:
         yield Finding("fail" if wanted else "warn", "gpu", f"{told}; pip install 'pie-engine[cuda]'")
     else:
         yield Finding("ok", "gpu", f'{", ".join(found)}; models with driver = "cuda" run there')
+
+
+def replicas(config: Config) -> Iterator[Finding]:
+    """Whether there is what several engines behind one address need."""
+    n_replicas = config.server.replicas
+    if n_replicas > 1:
+        found = importlib.util.find_spec("ray") is not None
+        told = f"server.replicas = {n_replicas}"
+        yield (
+            Finding("ok", "replicas", told)
+            if found
+            else Finding("fail", "replicas", f"{told} needs ray, which is not installed: pip install 'pie-engine[ray]', or set it to 1")
+        )
 
 
 def _gpus() -> list[str]:

@@ -29,9 +29,10 @@ def model_facts(model: ModelConfig, *, digest: bool) -> dict[str, Any]:
     PieError `invalid-model` where the folder cannot be served. Weights are mapped; only their digest, and the look
     for numbers that are not finite, read them, in pieces.
     """
-    from pie.backends.sizes import default_dtype, token_bytes
+    from pie.backends.sizes import default_dtype
     from pie.models.description import describe, weights_digest
     from pie.models.loader import load_checkpoint
+    from pie.models.spec import token_bytes
 
     checkpoint = load_checkpoint(model.folder)
     spec, said = checkpoint.spec, describe(checkpoint)

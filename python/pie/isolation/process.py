@@ -20,7 +20,7 @@ from pie import _engine
 from pie.backends.base import Capabilities
 from pie.errors import PieError
 from pie.isolation import wire
-from pie.isolation.worker import Order
+from pie.isolation.worker import LOST, Order
 
 if TYPE_CHECKING:
     from pie.backends.base import Driver
@@ -37,6 +37,8 @@ _DEATH_S = 5.0
 waits for it.
 """
 _STDERR = 2
+_MAX_WHY = 2000
+"""Characters of why a driver was lost that are told on."""
 
 
 class DriverProcess:
@@ -47,6 +49,7 @@ class DriverProcess:
 
         `keeper` has one thread, which lives as long as the process may: the system kills a process with that thread.
         """
+        self._why_lost = ""
         order = pickle.dumps(opening)
         self.end = _engine.HostEnd(vocab_size, wire.LOOKING_S)
         self._connection, theirs = socket.socketpair()
@@ -131,11 +134,21 @@ class DriverProcess:
         if code is None:
             return "has not ended"
         if code >= 0:
-            return f"ended with exit code {code}"
+            why = self._last_words() if code == LOST else ""
+            return f"ended with exit code {code}{f' ({why})' if why else ''}"
         try:
             return f"was killed by {signal.Signals(-code).name}"
         except ValueError:
             return f"was killed by signal {-code}"
+
+    def _last_words(self) -> str:
+        """Why it gave up its device; nothing where it did not say."""
+        if not self._why_lost:
+            with suppress(OSError, EOFError, ValueError, KeyError, TypeError):
+                self._connection.settimeout(0.0)  # it has ended, so that what it said is here
+                said: dict[str, str] = json.loads(wire.receive(self._connection))
+                self._why_lost = said["lost"][:_MAX_WHY]
+        return self._why_lost
 
     def kill(self) -> None:
         """Ends it, whatever it does, and waits until it has, for as long as a process takes to die."""

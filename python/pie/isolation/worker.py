@@ -93,6 +93,7 @@ def main(order: Order) -> int:
         except DriverLostError as lost:
             # With this process its batches end, and the engine starts another one.
             print(f"the driver is lost: {lost}", file=sys.stderr, flush=True)
+            wire.send(connection, json.dumps({"lost": str(lost)}).encode())
             return LOST
         finally:
             driver.close()

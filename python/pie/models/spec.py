@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
 DtypeName: TypeAlias = Literal["bfloat16", "float16", "float32"]
+_ELEMENT_BYTES: dict[DtypeName, int] = {"bfloat16": 2, "float16": 2, "float32": 4}
 """What a model is computed in: its weights, the inputs of its linears, its keys and values. float16 is computed on GPUs
 alone.
 """
@@ -178,3 +179,14 @@ class DecoderSpec:
             }
             shapes |= {name: (width,) for name, width in vectors.items() if name is not None}
         return shapes
+
+
+def token_bytes(spec: DecoderSpec, dtype: DtypeName) -> int:
+    """Bytes of the keys and values of one token in all layers."""
+    heads = spec.attention
+    return 2 * spec.n_layers * heads.n_kv_heads * heads.head_dim * _ELEMENT_BYTES[dtype]
+
+
+def page_bytes(spec: DecoderSpec, dtype: DtypeName, page_size: int) -> int:
+    """Bytes of one page: the keys and values of `page_size` tokens in all layers."""
+    return token_bytes(spec, dtype) * page_size

@@ -57,7 +57,8 @@ def load_ray() -> Any:
     try:
         import ray  # noqa: PLC0415
     except ModuleNotFoundError:
-        raise PieError("invalid-config", "server.replicas needs ray, which is not installed: pip install 'pie-engine[ray]'") from None
+        message = "server.replicas needs ray, which is not installed: pip install 'pie-engine[ray]', or set server.replicas to 1"
+        raise PieError("invalid-config", message) from None
     return ray
 
 

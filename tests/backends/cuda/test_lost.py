@@ -23,7 +23,7 @@ ROW = batch([Feed([1, 2], [0], rows=[1])], page_size=16)
 def test_the_process_of_a_driver_ends_with_its_device(capfd: pytest.CaptureFixture[str]) -> None:
     driver = IsolatedDriver(partial(isolated.losing, 2), VOCAB_SIZE)
     first = driver.run(ROW).copy()
-    with pytest.raises(DriverLostError, match=f"it ended with exit code {LOST}"):
+    with pytest.raises(DriverLostError, match=rf"it ended with exit code {LOST} \(the device does not work any more\)"):
         driver.run(ROW)
     assert "the driver is lost: the device does not work any more" in capfd.readouterr().err
     driver.restart()

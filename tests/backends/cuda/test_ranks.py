@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -19,7 +20,7 @@ import torch
 from oracle.sampler import Sampler
 from pie.backends import open_driver
 from pie.backends.base import DriverLostError
-from pie.backends.cuda import CudaDriver, CudaOptions
+from pie.backends.cuda import CudaDriver, CudaOptions, ranks
 from pie.backends.cuda.group import Alone, summed
 from pie.backends.cuda.layout import Share
 from pie.backends.cuda.ranks import Others
@@ -234,6 +235,25 @@ def test_what_was_computed_without_a_rank_is_no_answer(two: CudaDriver, monkeypa
     gone.poll()
     with pytest.raises(DriverLostError, match="rank 1 of 2 was killed by SIGKILL"):
         answer()
+
+
+def test_folders_that_a_driver_left_are_removed_and_those_in_use_are_not(tmp_path: Path) -> None:
+    """A driver that is killed leaves its folder, which the next one finds without a lock."""
+    left, young, used, named = (tmp_path / name for name in ("pie-ranks-a", "pie-ranks-b", "pie-ranks-c", "others"))
+    for path in (left, young, used, named):
+        path.mkdir()
+        (path / "meeting").write_text("")
+    (tmp_path / "pie-ranks-d").symlink_to(named)
+    for path in (left, used, named):
+        os.utime(path, (0, 0))
+    locked = os.open(used, os.O_RDONLY)
+    fcntl.flock(locked, fcntl.LOCK_EX)
+    ranks._sweep(tmp_path)
+    os.close(locked)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["others", "pie-ranks-b", "pie-ranks-c", "pie-ranks-d"]
+    assert (named / "meeting").exists()
+    ranks._sweep(tmp_path)
+    assert not used.exists()
 
 
 def test_a_rank_ends_with_the_process_that_started_it(folder: Path) -> None:

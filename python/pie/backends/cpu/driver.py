@@ -27,10 +27,11 @@ from pie.backends.cpu.build import build_plan
 from pie.backends.cpu.library import KernelError, Library
 from pie.backends.cpu.plan import ISA_CODES, LowRankPart, Plan, PlanOptions
 from pie.backends.moving import Bytes, export_pages, import_pages, made_by
-from pie.backends.sizes import capabilities, choose_dtype, invalid, page_bytes
+from pie.backends.sizes import capabilities, choose_dtype, invalid
 from pie.backends.unsupported import unsupported
 from pie.batch import Batch
 from pie.models.loader import Checkpoint, load_checkpoint
+from pie.models.spec import page_bytes
 
 _MAX_THREADS = 1024
 _PAGES_VERSION = 1

@@ -157,8 +157,8 @@ class HostDevice:
         """See `Device`."""
 
 
-_TOO_LITTLE = ("out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-"""What CUDA and its libraries say where no room is left."""
+_TOO_LITTLE = ("out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "DefaultCPUAllocator: can't allocate memory")
+"""What CUDA and its libraries say where no room is left, and torch where this is the memory of the host."""
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:

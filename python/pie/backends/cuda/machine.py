@@ -122,8 +122,8 @@ def _index(device: str) -> int:
     return int(number or 0)
 
 
-def _lacks(message: str, option: str | None = None) -> PieError:
-    return PieError("invalid-config", message, None if option is None else {"option": option})
+def _lacks(message: str, option: str = "driver") -> PieError:
+    return PieError("invalid-config", message, {"option": option})
 
 
 class ThisMachine:

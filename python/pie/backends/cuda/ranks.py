@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -28,6 +31,9 @@ from pie.batch import Batch
 from pie.errors import PieError
 
 _STDERR = 2
+_PREFIX = "pie-ranks-"
+_SETTLED_S = 60.0
+"""Age from which a folder that nobody has locked is one that was left: a younger one may be about to be locked."""
 _GRACE_S = 10.0
 """How long ranks that were told to end may take."""
 _ENDING_S = 5.0
@@ -112,7 +118,11 @@ class Others:
     def __init__(self, folder: Path, options: CudaOptions) -> None:
         """Starts them; `meet` has them open their shares."""
         self.size = options.tensor_parallel
-        self._folder = tempfile.TemporaryDirectory(prefix="pie-ranks-")
+        _sweep(Path(tempfile.gettempdir()))
+        self._folder = tempfile.TemporaryDirectory(prefix=_PREFIX)
+        # Others see by the lock that it is in use; it ends with this process, whatever ends that.
+        self._lock = os.open(self._folder.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._meeting = Path(self._folder.name) / "meeting"
         self._ranks: list[_Rank] = []
         self._group: Group | None = None
@@ -199,6 +209,9 @@ class Others:
         self._ranks.clear()
         self._keeper.shutdown()
         self._folder.cleanup()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def _hear(self, expected: str) -> None:
         """Waits until all say that, in any order: a rank may wait for another one that has failed."""
@@ -221,6 +234,21 @@ class Others:
         poll.poll()
         if not self._closing.is_set() and self._group is not None:
             self._group.abort()
+
+
+def _sweep(above: Path) -> None:
+    """Removes the folders of drivers that ended without doing so."""
+    for path in above.glob(f"{_PREFIX}*"):
+        # One that is locked is in use, and one that cannot be read or removed is somebody else's.
+        with suppress(OSError):
+            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                found = os.fstat(folder)
+                if found.st_uid == os.getuid() and time.time() - found.st_mtime > _SETTLED_S:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(path)
+            finally:
+                os.close(folder)
 
 
 def _name(number: int) -> str:

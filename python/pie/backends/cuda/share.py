@@ -22,9 +22,9 @@ from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.step import Step
 from pie.backends.cuda.weights import load_weights
 from pie.backends.moving import made_by
-from pie.backends.sizes import capabilities, choose_dtype, invalid, page_bytes
+from pie.backends.sizes import capabilities, choose_dtype, invalid
 from pie.models.loader import Checkpoint
-from pie.models.spec import DtypeName
+from pie.models.spec import DtypeName, page_bytes
 
 _DTYPES: dict[DtypeName, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 

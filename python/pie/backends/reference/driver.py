@@ -23,13 +23,13 @@ from pie.backends.checks import check, mask_of
 from pie.backends.copying import measure_copy_ns
 from pie.backends.moving import Bytes, export_pages, import_pages, made_by
 from pie.backends.reference.lora import Adapted, TorchHolder
-from pie.backends.sizes import capabilities, choose_dtype, page_bytes
+from pie.backends.sizes import capabilities, choose_dtype
 from pie.backends.unsupported import unsupported
 from pie.batch import Batch
 from pie.batch_layout import KEEP_EMBEDDING, U32
 from pie.models.loader import Checkpoint, load_checkpoint
 from pie.models.rotary import amplitude, inverse_frequencies
-from pie.models.spec import LayerNames
+from pie.models.spec import LayerNames, page_bytes
 
 _PAGES_VERSION = 1
 """Raised with every change of how keys and values are computed that changes a bit of them."""
