@@ -47,7 +47,7 @@ def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None)
     """PieError `invalid-config` where the weights and the keys and values of `models` are more than `memory_bytes`.
 
     That is the memory of this machine, or of the group of processes that this one may use, if not given. What a model
-    needs is counted from below: its weight files and `kv_bytes`.
+    needs is counted from below: its weight files and its pages.
     """
     memory_bytes = machine_bytes() if memory_bytes is None else memory_bytes
     needs = {model.name: needed_bytes(model) for model in models}
@@ -97,7 +97,8 @@ def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int
 def _swap_bytes(model: ModelConfig) -> int:
     if model.driver == "dummy":
         return 0
-    return model.swap_bytes or min(_pages_bytes(model), _SWAP_BYTES)
+    n_devices = _n_devices(model)
+    return n_devices * (model.swap_bytes or min(_pages_bytes(model) // n_devices, _SWAP_BYTES))
 
 
 def driver_bytes(model: ModelConfig) -> int:
@@ -142,15 +143,24 @@ def needed_bytes(model: ModelConfig) -> int:
 
 
 def _pages_bytes(model: ModelConfig) -> int:
-    """Keys and values of all pages; where their number is stated, at least so much."""
+    """Keys and values of all pages on all devices; where the number of pages is stated, at least so much."""
+    n_devices = _n_devices(model)
     if not model.n_pages:
-        return model.kv_bytes
+        return n_devices * model.kv_bytes
     try:
         spec = read_config(model.folder)
     except (OSError, PieError):
         return 0  # as above
     # What `auto` is depends on the weights, which are not read for this.
-    return model.n_pages * page_bytes(spec, "float32" if model.dtype == "float32" else "bfloat16", model.page_size)
+    whole = page_bytes(spec, "float32" if model.dtype == "float32" else "bfloat16", model.page_size)
+    # Each device has its part of the heads, and one at least.
+    n_heads = spec.attention.n_kv_heads
+    return model.n_pages * (whole // n_heads * max(n_heads, n_devices))
+
+
+def _n_devices(model: ModelConfig) -> int:
+    """Those that the model is spread over, each with pages and swap of its own."""
+    return model.tensor_parallel if model.driver == "cuda" else 1
 
 
 def machine_bytes(groups: Path = _GROUPS, own: Path = _OWN_GROUPS) -> int:

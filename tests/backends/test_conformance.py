@@ -36,7 +36,7 @@ from pie.batch_layout import ARRAYS
 from support import arenas
 from support.arenas import Draw, Feed
 from support.checkpoints import write_checkpoint
-from support.conformance import MAX_TOKENS, N_HOST_PAGES, N_PAGES, PAGE_SIZE, VOCAB_SIZE, Subject, Text, subject, what_of
+from support.conformance import MAX_TOKENS, N_HOST_PAGES, N_PAGES, PAGE_SIZE, VOCAB_SIZE, Subject, Text, expectations_of, subject
 
 LENGTH = 45
 N_EACH = -(-LENGTH // PAGE_SIZE)
@@ -73,7 +73,7 @@ def batch(*feeds: Feed, **copies: Any) -> Batch:
 
 @pytest.fixture(scope="module")
 def asked(driver_name: str, tmp_path_factory: pytest.TempPathFactory, library: Path) -> Subject:
-    return subject(driver_name, write_checkpoint(tmp_path_factory.mktemp("model"), **what_of(driver_name).model), library)
+    return subject(driver_name, write_checkpoint(tmp_path_factory.mktemp("model"), **expectations_of(driver_name).model), library)
 
 
 @pytest.fixture

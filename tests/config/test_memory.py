@@ -110,6 +110,15 @@ def test_pages_by_number_count_as_their_bytes_do() -> None:
         check_memory([ModelConfig(name="a", n_pages=1 << 20)], 16 * GIB)
 
 
+def test_each_device_of_a_model_has_pages_and_swap() -> None:
+    one, two = (ModelConfig(driver="cuda", device="cpu", kv_bytes=GIB, swap_bytes=GIB, tensor_parallel=n) for n in (1, 2))
+    assert needed_bytes(two) - needed_bytes(one) == GIB
+    assert users_bytes([one], machine=16 * GIB) - users_bytes([two], machine=16 * GIB) == 2 * GIB // 4 * 3
+    # The number of pages is that of each as well, whose heads are a part of all.
+    one, two = (ModelConfig(driver="cuda", device="cpu", n_pages=1 << 16, tensor_parallel=n) for n in (1, 2))
+    assert needed_bytes(two) == needed_bytes(one)
+
+
 def test_rows_that_wait_for_masks_are_counted_as_far_as_they_may_wait() -> None:
     few, many, bounded = (
         driver_bytes(ModelConfig(max_late_rows=n, max_late_bytes=n_bytes)) for n, n_bytes in [(1, GIB), (4096, GIB), (4096, 8 << 20)]

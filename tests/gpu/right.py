@@ -196,7 +196,7 @@ def hiding_nothing(place: Place, folder: Path) -> Row:
     """Masks that hide nothing, alone and beside some that do."""
     driver, text, n = RowsOf(place.driver(folder, n_pages=4)), list(range(40)), 40
     answers = []
-    for masks in ({}, {slot: [0, slot + 1] for slot in range(n)}, {slot: [0, n] if slot % 3 else [1, slot] for slot in range(2, n)}):
+    for masks in ({}, {slot: [0, 1, 0, slot] for slot in range(1, n)}, {slot: [0, n] if slot % 3 else [1, slot] for slot in range(2, n)}):
         rows = driver.run(batch([Feed(text, range(4), rows=range(n), masks=masks)], page_size=PAGE_SIZE)).copy()
         answers.append(rows)
     driver.close()

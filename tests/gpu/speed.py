@@ -68,6 +68,10 @@ class BareLoop:
             body()
         self._launch: Callable[[], Any] = GraphRecorder(torch.device(place.device)).record(body)[0] if place.is_gpu else body
 
+    def close(self) -> None:
+        """Drops the graph, which keeps what it reads, and with it this."""
+        del self._launch
+
     def _place(self) -> None:
         """Where the next token of each sequence goes."""
         n_pages, width = -(-(self._length + 1) // PAGE_SIZE), self._width
@@ -160,6 +164,8 @@ def speed(place: Place) -> Iterator[Row]:
             times["bare"].append(bare.run(n_steps))
             times["free"].append(decode(free, width, n_steps))
             times["fixed"].append(decode(fixed, width, n_steps))
+        bare.close()
+        del bare
         fixed.close()
         free.close()
         step_s = {name: statistics.median(found) for name, found in times.items()}
@@ -234,6 +240,7 @@ class TimedGraphs(GraphRecorder):
     """Takes the time before and behind each replay, on the device.
 
     What the host does until it launches the graph is not in between: the device waits for it, and that is asked.
+    Neither are the copies of a batch there and of its tokens back, in which the device computes nothing.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -256,7 +263,7 @@ class TimedGraphs(GraphRecorder):
 
 
 def idle(place: Place) -> Iterator[Row]:
-    """G3: how long the device has nothing to do between the end of a batch and the beginning of the next one."""
+    """G3: how long the device computes nothing between the graph of a batch and that of the next one."""
     if not place.is_gpu:
         yield ("idle between steps", "there is no device", "not run")
         return
@@ -270,7 +277,10 @@ def idle(place: Place) -> Iterator[Row]:
             max_batch_tokens=max(512, width),
         )  # fmt: skip
         driver = CudaDriver(load_checkpoint(model), options, parts=Parts(device, place.calls(), graphs))
-        yield from graphed(place, [driver], width)
+        if lacking := list(graphed(place, [driver], width)):
+            yield from lacking
+            driver.close()
+            continue
         graphs.times.clear()
         decode(driver, width, n_steps)
         pairs = graphs.times[n_steps // 4 :]

@@ -38,8 +38,8 @@ OPTIONS: dict[str, Any] = {"page_size": PAGE_SIZE, "n_pages": N_PAGES, "max_batc
 
 
 @dataclass(frozen=True)
-class AskedOf:
-    """What a driver of one's own is asked of, where `asked_of` says so of the function that opens it."""
+class Expectations:
+    """The model and the tolerance that a driver is tested with."""
 
     model: Mapping[str, Any] = field(default_factory=lambda: {"dtype": "F32"})
     """What `write_checkpoint` writes: the dtype of the weights, and fields of the config."""
@@ -49,20 +49,20 @@ class AskedOf:
     """How far a row may be from the truth, in standard deviations of its logits."""
 
 
-def asked_of(what: AskedOf) -> Callable[[Callable[..., Driver]], Callable[..., Driver]]:
-    """Has a driver that cannot compute in float32 be asked of another model."""
+def expects(expectations: Expectations) -> Callable[[Callable[..., Driver]], Callable[..., Driver]]:
+    """Decorates a function that opens a driver, one that cannot compute in float32, say: another model tests it."""
 
     def mark(opens: Callable[..., Driver]) -> Callable[..., Driver]:
-        vars(opens)["asked_of"] = what
+        vars(opens)["expectations"] = expectations
         return opens
 
     return mark
 
 
-def what_of(name: str) -> AskedOf:
-    """What the driver of that name is asked of."""
+def expectations_of(name: str) -> Expectations:
+    """Those of the driver of that name."""
     module, _, function = name.removeprefix(ISOLATED).partition(":")
-    found: AskedOf = getattr(getattr(import_module(module), function), "asked_of", AskedOf()) if function else AskedOf()
+    found: Expectations = getattr(getattr(import_module(module), function), "expectations", Expectations()) if function else Expectations()
     return found
 
 
@@ -175,7 +175,7 @@ def _rows(answer: Answer) -> np.ndarray:
     return answer.logits if isinstance(answer, Drawn) else answer
 
 
-def close(found: np.ndarray, expected: np.ndarray, spread: float = AskedOf().spread) -> bool:
+def close(found: np.ndarray, expected: np.ndarray, spread: float = Expectations().spread) -> bool:
     """Whether rows are equal but for rounding."""
     return found.shape == expected.shape and bool(np.abs(found - expected).max() < spread * expected.std())
 
@@ -194,8 +194,8 @@ def subject(name: str, folder: Path, library: Path) -> Subject:
         unwritten = Feed([1, 2], [20, 21], start=9, rows=[0])
         states = partial(_dummy_values, dummy_state)
         return Subject(name, partial(DummyDriver, "m", **sizes), _dummy_truth, states, np.array_equal, bit_exact=True, failing=unwritten)
-    what = what_of(name)
-    options: dict[str, Any] = OPTIONS | {"swap_bytes": N_HOST_PAGES * page_bytes(folder) * what.element_bytes // 4}
+    expected = expectations_of(name)
+    options: dict[str, Any] = OPTIONS | {"swap_bytes": N_HOST_PAGES * page_bytes(folder) * expected.element_bytes // 4}
     if name == "cpu":
         opens: Callable[[], Driver] = partial(open_driver, "cpu", folder, CpuOptions(**options, n_threads=2, library=library))
     elif name == "cuda":
@@ -215,7 +215,7 @@ def subject(name: str, folder: Path, library: Path) -> Subject:
         opens,
         partial(_decoder_truth, decoder),
         partial(_decoder_states, decoder),
-        partial(close, spread=what.spread),
+        partial(close, spread=expected.spread),
         bit_exact=name != "reference",
         failing=adapted,
     )

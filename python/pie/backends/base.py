@@ -19,7 +19,7 @@ class DriverError(Exception):
 class DriverLostError(Exception):
     """The process of a driver is gone, with everything that the driver held; every request of its batches fails.
 
-    The message says how: `it was killed by SIGKILL`.
+    The message says how: `it was killed by SIGKILL`. Programs are told it, so that it names no path of the machine.
     """
 
 

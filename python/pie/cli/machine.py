@@ -114,15 +114,14 @@ def gpu(config: Config) -> Iterator[Finding]:
 
 def replicas(config: Config) -> Iterator[Finding]:
     """Whether there is what several engines behind one address need."""
-    n_replicas = config.server.replicas
-    if n_replicas > 1:
-        found = importlib.util.find_spec("ray") is not None
-        told = f"server.replicas = {n_replicas}"
-        yield (
-            Finding("ok", "replicas", told)
-            if found
-            else Finding("fail", "replicas", f"{told} needs ray, which is not installed: pip install 'pie-engine[ray]', or set it to 1")
-        )
+    if config.server.replicas == 1:
+        return
+    if importlib.util.find_spec("ray") is None:
+        from pie.replicas.actors import LACKS_RAY
+
+        yield Finding("fail", "replicas", LACKS_RAY)
+        return
+    yield Finding("ok", "replicas", f"{config.server.replicas}, and ray is installed")
 
 
 def _gpus() -> list[str]:

@@ -42,7 +42,7 @@ VARIABLES = (
     ),
     Variable("CARGO_TARGET_DIR", "The folder under which cargo builds Rust programs; `pie-build/target` in the cache folder if not given."),
     Variable("LD_LIBRARY_PATH", "Where shared libraries lie; workers that read programs get it, and nothing else of the environment."),
-    Variable("CC", "The C compiler by which kernels are launched on a GPU; gcc or clang if not given."),
+    Variable("CC", "The C compiler that makes what launches kernels on a GPU; gcc or clang if not given."),
     Variable(
         "CUDA_HOME", "The folder of the CUDA toolkit, by whose `nvcc` FlashInfer compiles its kernels; `nvcc` on the path if not given."
     ),

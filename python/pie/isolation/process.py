@@ -37,8 +37,6 @@ _DEATH_S = 5.0
 waits for it.
 """
 _STDERR = 2
-_MAX_WHY = 2000
-"""Characters of why a driver was lost that are told on."""
 
 
 class DriverProcess:
@@ -49,7 +47,7 @@ class DriverProcess:
 
         `keeper` has one thread, which lives as long as the process may: the system kills a process with that thread.
         """
-        self._why_lost = ""
+        self._reason = ""
         order = pickle.dumps(opening)
         self.end = _engine.HostEnd(vocab_size, wire.LOOKING_S)
         self._connection, theirs = socket.socketpair()
@@ -134,21 +132,22 @@ class DriverProcess:
         if code is None:
             return "has not ended"
         if code >= 0:
-            why = self._last_words() if code == LOST else ""
-            return f"ended with exit code {code}{f' ({why})' if why else ''}"
+            reason = self._told_reason() if code == LOST else ""
+            return f"ended with exit code {code}{f' ({reason})' if reason else ''}"
         try:
             return f"was killed by {signal.Signals(-code).name}"
         except ValueError:
             return f"was killed by signal {-code}"
 
-    def _last_words(self) -> str:
-        """Why it gave up its device; nothing where it did not say."""
-        if not self._why_lost:
-            with suppress(OSError, EOFError, ValueError, KeyError, TypeError):
+    def _told_reason(self) -> str:
+        """Why it gave up its device, in a line; nothing where it did not say, or said something else."""
+        if not self._reason:
+            with suppress(OSError, EOFError, ValueError, RecursionError):
                 self._connection.settimeout(0.0)  # it has ended, so that what it said is here
-                said: dict[str, str] = json.loads(wire.receive(self._connection))
-                self._why_lost = said["lost"][:_MAX_WHY]
-        return self._why_lost
+                match json.loads(wire.receive(self._connection)):
+                    case {"lost": str(reason)}:
+                        self._reason = reason[: wire.MAX_REASON_CHARACTERS].partition("\n")[0]
+        return self._reason
 
     def kill(self) -> None:
         """Ends it, whatever it does, and waits until it has, for as long as a process takes to die."""

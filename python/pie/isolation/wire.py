@@ -38,6 +38,8 @@ machine.
 
 _LENGTH = struct.Struct("<I")
 _MAX_BYTES = 64 << 20
+MAX_REASON_CHARACTERS = 1000
+"""Of why a sequence failed or a device was lost."""
 _COMMAND_MAGIC = 0x444E4D43
 _UNSUPPORTED = "\0unsupported\0"
 """Begins the reason of a command that the driver does not serve; no other reason does."""

@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -43,8 +44,6 @@ from pie.isolation import wire
 
 if TYPE_CHECKING:
     from pie.backends.base import Driver
-
-_MAX_REASON_CHARACTERS = 1000
 
 LOST = 75
 """The exit code where the device of the driver is gone for this process: another one may have it (EX_TEMPFAIL)."""
@@ -93,7 +92,8 @@ def main(order: Order) -> int:
         except DriverLostError as lost:
             # With this process its batches end, and the engine starts another one.
             print(f"the driver is lost: {lost}", file=sys.stderr, flush=True)
-            wire.send(connection, json.dumps({"lost": str(lost)}).encode())
+            with suppress(OSError):  # the engine may be gone
+                wire.send(connection, json.dumps({"lost": str(lost)[: wire.MAX_REASON_CHARACTERS]}).encode())
             return LOST
         finally:
             driver.close()
@@ -188,7 +188,7 @@ class _Serving:
                 answer = begun.answer()
             except FailedSequencesError as failed:
                 answer = failed.answer
-                failures = json.dumps([(int(seq_idx), str(why)[:_MAX_REASON_CHARACTERS]) for seq_idx, why in failed.reasons.items()])
+                failures = json.dumps([(int(seq_idx), str(why)[: wire.MAX_REASON_CHARACTERS]) for seq_idx, why in failed.reasons.items()])
                 if len(failures) > _engine.MAX_TEXT_BYTES:
                     raise DriverError(f"{len(failed.reasons)} sequences failed, too many to say which") from failed
             if isinstance(answer, Drawn):

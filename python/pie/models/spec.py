@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
 DtypeName: TypeAlias = Literal["bfloat16", "float16", "float32"]
-_ELEMENT_BYTES: dict[DtypeName, int] = {"bfloat16": 2, "float16": 2, "float32": 4}
 """What a model is computed in: its weights, the inputs of its linears, its keys and values. float16 is computed on GPUs
 alone.
 """
+_ELEMENT_BYTES: dict[DtypeName, int] = {"bfloat16": 2, "float16": 2, "float32": 4}
 StoredDtypeName: TypeAlias = Literal["bfloat16", "float16", "float32"]
 """What weights are stored in; where float16 is not computed, float32 holds it exactly."""
 

@@ -21,6 +21,8 @@ _THREADS = 4
 _RESTARTS_PER_MINUTE = 10
 """Of a replica that serves and is lost; beyond it waits."""
 
+LACKS_RAY = "server.replicas needs ray, which is not installed: pip install 'pie-engine[ray]', or set server.replicas to 1"
+
 Up = Callable[[int, int], None]
 """Told that a replica, by its number, serves on a port."""
 Down = Callable[[int, str], None]
@@ -57,8 +59,7 @@ def load_ray() -> Any:
     try:
         import ray  # noqa: PLC0415
     except ModuleNotFoundError:
-        message = "server.replicas needs ray, which is not installed: pip install 'pie-engine[ray]', or set server.replicas to 1"
-        raise PieError("invalid-config", message) from None
+        raise PieError("invalid-config", LACKS_RAY) from None
     return ray
 
 

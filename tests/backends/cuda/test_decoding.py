@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from contextlib import nullcontext
 from functools import partial
@@ -102,9 +103,9 @@ def test_the_tokens_are_those_without_graphs(folder: Path, kind: str, *, determi
 
 
 @pytest.mark.parametrize("most", [0, 2 * 160])
-def test_a_graph_ranks_few_rows_in_vain(folder: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_a_graph_sorts_few_rows_in_vain(folder: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Where more of its rows have neither top-k nor top-p, tokens are drawn beside the graph, and are the same ones."""
-    monkeypatch.setattr(decoding, "RANKED_IN_VAIN", most)
+    monkeypatch.setattr(decoding, "MAX_SORTED_IN_VAIN", most)
     batches = [
         batch(
             [Feed([9], range(N_EACH * seq, N_EACH * (seq + 1)), rows=[0], draws=[Draw(SAMPLERS[3 if seq < n_filtered else 1], seed=seq)])
@@ -122,6 +123,22 @@ def test_a_graph_ranks_few_rows_in_vain(folder: Path, monkeypatch: pytest.Monkey
         assert with_graphs.run(asked).tokens.tolist() == without.run(asked).tokens.tolist()
         n_replays.append(graphs.n_replays - n_before)
     assert n_replays == [2, 1, 2 if most else 1, 2 if most else 1, 2]
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_driver_that_is_closed_gives_all_its_memory_back(folder: Path, *, deterministic: bool) -> None:
+    """At once, and not when the garbage is collected: the next model asks what is free."""
+    driver = opened(folder, RecordingGraphs(), deterministic=deterministic)
+    driver.run(steps(SAMPLERS, 1)[0])
+    assert driver._launcher is not None
+    pages = weakref.ref(driver._launcher.step.pool.kv)
+    gc.collect()
+    gc.disable()
+    try:
+        driver.close()
+        assert pages() is None
+    finally:
+        gc.enable()
 
 
 def test_what_a_graph_reads_is_kept_while_it_may_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,15 +41,15 @@ def test_a_vocabulary_of_real_size() -> None:
     assert drawn_by(standin_calls(), rows)[0] == rows.expected()
 
 
-def test_rows_with_top_k_or_top_p_alone_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_with_top_k_or_top_p_alone_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of eight that are drawn from at random; the others cost what they would without those."""
-    ranked, sort = [], torch.sort
-    monkeypatch.setattr(torch, "sort", lambda rows, **how: ranked.append(len(rows)) or sort(rows, **how))
+    seen_by_sort, sort = [], torch.sort
+    monkeypatch.setattr(torch, "sort", lambda rows, **how: seen_by_sort.append(len(rows)) or sort(rows, **how))
     samplers = [Sampler(temperature=1.0, top_k=5), Sampler(temperature=1.0, top_p=0.5), *[Sampler(temperature=1.0)] * 6]
     draws = [Draw(how, seed=seq, mask=[3, 20] if seq in {1, 2} else ()) for seq, how in enumerate(samplers)]
     rows = RandomRows(np.random.default_rng(1).standard_normal((8, 70)).astype(np.float32), draws, [1] * 8)
     assert drawn_by(standin_calls(), rows)[0] == rows.expected()
-    assert ranked == [1, 1]
+    assert seen_by_sort == [1, 1]
 
 
 def test_rows_with_masks_alone_are_copied_and_masked() -> None:

@@ -207,7 +207,7 @@ def test_a_model_that_does_not_fit_when_it_is_loaded_is_a_mistake_of_the_options
     with pytest.raises(PieError) as caught:
         opened(folder, Full())
     print(caught.value.message)
-    assert (caught.value.code, caught.value.details) == ("invalid-argument", {"option": "kv_bytes"})
+    assert (caught.value.code, caught.value.details) == ("invalid-argument", {"option": "n_pages"})
 
 
 def test_host_memory_that_there_is_not_is_a_mistake_of_swap_bytes(folder: Path) -> None:

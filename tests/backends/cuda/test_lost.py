@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -9,13 +13,21 @@ import pytest
 from pie.backends.base import DriverLostError
 from pie.engine import Engine
 from pie.errors import PieError
+from pie.isolation import wire
 from pie.isolation.driver import IsolatedDriver
+from pie.isolation.process import DriverProcess
 from pie.isolation.worker import LOST
 from support import isolated
 from support.arenas import Feed, batch
 from support.engines import started
 from support.isolated import COLLECTING, STEPPING, VOCAB_SIZE
 from support.launching import finish
+
+
+def frame(content: bytes) -> bytes:
+    """As the two processes send it."""
+    return struct.pack("<I", len(content)) + content
+
 
 ROW = batch([Feed([1, 2], [0], rows=[1])], page_size=16)
 
@@ -29,6 +41,31 @@ def test_the_process_of_a_driver_ends_with_its_device(capfd: pytest.CaptureFixtu
     driver.restart()
     assert (driver.run(ROW) == first).all()
     driver.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (b"", ""),
+        (b"\x09", ""),
+        (frame(b'{"lost": "the device'), ""),
+        (frame(b"[" * 100_000), ""),
+        (frame(b'["lost"]'), ""),
+        (frame(b'{"lost": ["a"]}'), ""),
+        (frame(b'{"lost": "first\\nsecond"}'), " (first)"),
+        (frame(b'{"lost": "' + b"x" * 5000 + b'"}'), f" ({'x' * wire.MAX_REASON_CHARACTERS})"),
+    ],
+)
+def test_what_a_process_says_at_its_end_is_a_reason_or_nothing(said: bytes, told: str) -> None:
+    """Whatever it is: the process of a driver runs code of others."""
+    process = DriverProcess.__new__(DriverProcess)
+    process._reason, (process._connection, theirs) = "", socket.socketpair()
+    process._popen = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({LOST})"])
+    process._popen.wait()
+    theirs.sendall(said)
+    theirs.close()
+    assert process.ending() == f"ended with exit code {LOST}{told}"
+    process._connection.close()
 
 
 def test_programs_go_on_where_the_driver_has_a_process() -> None:

@@ -37,7 +37,7 @@ class Standin:
     broken: str = ""
     """What importing the packages raises."""
     has_c: bool = True
-    has_kernels: bool = True
+    has_cuda: bool = True
 
     def toolkit(self) -> str | None:
         return self.cuda
@@ -62,8 +62,8 @@ class Standin:
     def compiles_c(self) -> bool:
         return self.has_c
 
-    def has_attention(self) -> bool:
-        return self.has_kernels
+    def has_kernels(self) -> bool:
+        return self.has_cuda
 
 
 ATTENTION = "flashinfer.BatchPrefillWithPagedKVCacheWrapper.plan"
@@ -87,8 +87,8 @@ LACKS = {
     "flashinfer is installed and cannot be imported (libtvm_ffi.so: undefined symbol); install it again": Standin(
         broken="libtvm_ffi.so: undefined symbol\nand much more"
     ),
-    "there is no C compiler, which Triton needs to launch its kernels; install gcc or clang": Standin(has_c=False),
-    "there is no nvcc, by which FlashInfer compiles its kernels at first use; install the CUDA toolkit": Standin(has_kernels=False),
+    "there is no C compiler, with which Triton makes what launches its kernels; install gcc or clang": Standin(has_c=False),
+    "there is no nvcc, by which FlashInfer compiles its kernels at first use; install the CUDA toolkit": Standin(has_cuda=False),
     f"{ATTENTION} has no disable_split_kv in the version that is installed": Standin(takes=OLD_ATTENTION),
 }
 
@@ -175,7 +175,7 @@ def test_head_sizes_that_flashinfer_lacks_are_named(tmp_path: Path) -> None:
     spec = load_checkpoint(write_checkpoint(tmp_path / "model", head_dim=48)).spec
     with pytest.raises(PieError, match=r"the model has heads of 48, and FlashInfer serves 64, 128, 256; set dtype = \"float32\""):
         check_machine(Standin(), "cuda:0", spec, "bfloat16")
-    check_machine(Standin(), "cuda:0", spec, "float32")
+    check_machine(Standin(has_c=False, has_cuda=False), "cuda:0", spec, "float32")
 
 
 def test_compilers_are_looked_for_where_the_libraries_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,19 +192,21 @@ def test_compilers_are_looked_for_where_the_libraries_look(tmp_path: Path, monke
     monkeypatch.setenv("PATH", str(empty))
     assert not here.compiles_c()
     monkeypatch.setenv("CC", "tcc")
+    assert not here.compiles_c()
+    monkeypatch.setenv("CC", f"{tools / 'gcc'} -O2")
     assert here.compiles_c()
     monkeypatch.setenv("CUDA_HOME", str(empty))
-    assert not here.has_attention()
+    assert not here.has_kernels()
     monkeypatch.setenv("CUDA_HOME", str(tools.parent))
-    assert here.has_attention()
+    assert here.has_kernels()
     for name in ("CC", "CUDA_HOME"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("PATH", str(tools))
     assert here.compiles_c()
-    assert here.has_attention()
+    assert here.has_kernels()
     monkeypatch.setenv("CUDA_HOME", str(empty))
     monkeypatch.setattr(machine.util, "find_spec", lambda name: name == "flashinfer_jit_cache" or None)
-    assert here.has_attention()
+    assert here.has_kernels()
 
 
 def test_pages_are_those_of_who_computes_alike(folder: Path) -> None:
@@ -261,6 +263,14 @@ def test_too_little_memory_is_told_with_what_would_fit(
             changed = replace(own, **{option: value})
             limits = capabilities("cuda", checkpoint, "bfloat16", changed)
             assert (needed(checkpoint.spec, WHOLE, limits, 2, changed).total <= free_bytes) == is_enough
+
+
+@pytest.mark.parametrize(("options", "option"), [({"n_pages": 1 << 40}, "n_pages"), ({"kv_bytes": 1 << 62}, "kv_bytes")])
+def test_pages_that_the_host_has_no_memory_for_are_told_with_their_option(folder: Path, options: dict[str, int], option: str) -> None:
+    """On a CPU, where nothing is counted before."""
+    with pytest.raises(PieError, match=rf"the model does not fit into the memory of cpu \(.*\); lower {option}$") as caught:
+        CudaDriver(load_checkpoint(folder), CudaOptions(device="cpu", swap_bytes=0, **options))
+    assert (caught.value.code, caught.value.details) == ("invalid-argument", {"option": option})
 
 
 def test_graphs_that_there_are_not_take_no_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,13 @@ def random_mask(random: Random, own: int, length: int) -> list[int]:
     hidden = random.randint(0, min(3, own))
     shown = random.randint(1, length - hidden)
     rest = length - hidden - shown
-    return [hidden, shown, 1, rest - 1] if rest > 1 else [hidden, shown]
+    runs = [hidden, shown, 1, rest - 1] if rest > 1 else [hidden, shown]
+    if random.random() < 0.5:
+        # A run in two parts, with none of the other kind in between.
+        at = random.randrange(len(runs))
+        part = random.randint(0, runs[at])
+        runs[at : at + 1] = [part, 0, runs[at] - part]
+    return runs
 
 
 def seen_slots(asked: Batch, some: Pieces) -> dict[int, list[tuple[int, int]]]:
@@ -105,7 +111,7 @@ def test_each_token_is_in_one_piece_and_sees_what_it_shall(n_most: int | None) -
 
 @pytest.mark.parametrize("n_most", [None, 1, 4])
 def test_a_mask_that_hides_nothing_is_none(n_most: int | None) -> None:
-    """Whether it ends at the token's own slot or behind it: the pieces are those of the batch without it."""
+    """Whether it ends at the token's own slot or behind it, in one run or several: the pieces are those without it."""
     for seed in range(50):
         random = Random(seed)
         feeds, without = [], []
@@ -113,7 +119,8 @@ def test_a_mask_that_hides_nothing_is_none(n_most: int | None) -> None:
             start, n = random.randint(0, 9), random.randint(1, 9)
             pages = range(16 * seq, 16 * seq + 16)
             hiding = {token: [1, start + token] for token in range(n) if start + token > 1 and random.random() < 0.3}
-            seen = {token: [0, random.randint(start + token + 1, start + n)] for token in range(n) if random.random() < 0.7}
+            ends = {token: random.randint(start + token + 1, start + n) for token in range(n) if random.random() < 0.7}
+            seen = {token: random.choice([[0, end], [0, 1, 0, end - 1], [0, 0, 0, end]]) for token, end in ends.items()}
             feeds.append(Feed([1] * n, pages, start=start, masks=seen | hiding))
             without.append(Feed([1] * n, pages, start=start, masks=hiding))
         asked, plain = (batch(some, page_size=PAGE_SIZE) for some in (feeds, without))

@@ -11,7 +11,8 @@ from oracle.sampler import Sampler
 from pie.backends.base import Capabilities, DriverError
 from pie.backends.checks import check
 from pie.backends.cuda.plain import Plain, PlainBatches
-from pie.backends.cuda.rows import check_rows, filtered
+from pie.backends.cuda.rows import check_rows
+from pie.backends.cuda.sampler_words import filtered_rows
 from pie.backends.unsupported import unsupported
 from pie.batch import Batch
 from support.arenas import Draw, Feed, batch
@@ -63,7 +64,7 @@ def test_plain_batches_are_recognized_with_what_they_hold() -> None:
         plain, rows, spans = found(asked), check_rows(asked, LIMITS.vocab_size), check(asked, LIMITS)
         assert plain is not None
         sampler = asked.array("row_sampler").reshape(-1, 8)
-        assert (plain.is_random, plain.n_filtered) == (len(rows.random) > 0, np.count_nonzero(filtered(sampler[rows.random])))
+        assert (plain.is_random, plain.n_filtered) == (len(rows.random) > 0, np.count_nonzero(filtered_rows(sampler[rows.random])))
         assert plain.pages.tolist() == [int(asked.kv_indices[end - 1]) for end in asked.kv_indptr[1:]]
         assert plain.most_followed == asked.seq_follows.max()
         assert (plain.kv_last_page_len.astype(np.int64) - 1 == spans.first_slot % LIMITS.page_size).all()

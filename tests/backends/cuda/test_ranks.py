@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -161,11 +162,11 @@ def test_a_rank_that_dies_fails_its_batch_and_all_others(folder: Path) -> None:
 
 
 def test_why_a_rank_could_not_go_on_is_told(two: CudaDriver) -> None:
-    """Not only with which code it ended: what it lacked stood in the log of another process."""
+    """Not only with which code it ended. What the error says may name paths, and stands in the log of that process."""
     [rank] = two._others._ranks
     rank.connection.send_bytes(b"no batch")
     rank.process.wait()
-    told = r"rank 1 of 2 ended with exit code 75 \(\w+Error: .+\), and no rank has the whole model"
+    told = r"rank 1 of 2 ended with exit code 75 \(ValueError\), and no rank has the whole model"
     for _ in range(2):
         with pytest.raises(DriverLostError, match=told) as caught:
             two.run(batch([Feed([1, 2], [0], rows=[1])], page_size=16))
@@ -254,6 +255,17 @@ def test_folders_that_a_driver_left_are_removed_and_those_in_use_are_not(tmp_pat
     assert (named / "meeting").exists()
     ranks._sweep(tmp_path)
     assert not used.exists()
+
+
+def test_the_folder_of_a_driver_is_locked_while_it_is_open(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    others = Others(folder, CudaOptions(device="cpu", n_pages=8, tensor_parallel=2))
+    [own] = tmp_path.iterdir()
+    os.utime(own, (0, 0))
+    ranks._sweep(tmp_path)
+    assert own.exists()
+    others.close(at_once=True)
+    assert not own.exists()
 
 
 def test_a_rank_ends_with_the_process_that_started_it(folder: Path) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pie.backends.cuda.device import Device
-from pie.backends.cuda.plain import SAMPLER_WORDS
+from pie.backends.cuda.sampler_words import SAMPLER_WORDS
 from pie.backends.cuda.staging import ALIGNED, SLOTS
 from pie.batch_layout import U32
 

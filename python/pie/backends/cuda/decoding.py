@@ -29,16 +29,25 @@ from pie.backends.cuda.device import Device
 from pie.backends.cuda.graphs import Budget, Graphs, Recorder, sizes
 from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.pages import Pool
-from pie.backends.cuda.plain import SAMPLER_WORDS, Plain
+from pie.backends.cuda.plain import Plain
 from pie.backends.cuda.prefixes import MOST_PREFIXES, Lists, Prefixes, Shared
+from pie.backends.cuda.sampler_words import (
+    MIN_P,
+    POSITION,
+    SAMPLER_WORDS,
+    SEED_HIGH,
+    SEED_LOW,
+    TEMPERATURE,
+    TOP_K,
+    TOP_P,
+)
 from pie.backends.cuda.sampling import Draws, draw, drawable, greatest
 from pie.batch_layout import U32
 from pie.models.spec import Attention
 
-_TEMPERATURE, _TOP_K, _TOP_P, _MIN_P, _SEED_LOW, _SEED_HIGH, _POSITION = range(1, SAMPLER_WORDS)
 _WORD = 0xFFFFFFFF
-RANKED_IN_VAIN = 1 << 22
-"""The most logits that a graph ranks in rows that nobody wants ranked.
+MAX_SORTED_IN_VAIN = 1 << 22
+"""The most logits that a graph sorts of rows that need not be sorted.
 
 An estimate: a GPU takes half a millisecond for them, which is what it costs the host to draw kernel by kernel.
 """
@@ -136,6 +145,11 @@ class Decoding:
         self._parts.device.finish()
         self._attention.clear()
 
+    def close(self) -> None:
+        """Drops the graphs, which keep what they read."""
+        for graphs in (self._forward, *self._draws, self._sharing):
+            graphs.clear()
+
     def size_for(self, n_seqs: int, n_indices: int) -> int | None:
         """The size of the graph for so many sequences with so many pages in all; None: there is none."""
         size = self._forward.size_for(n_seqs)
@@ -144,12 +158,12 @@ class Decoding:
     def draws(self, plain: Plain, size: int) -> bool:
         """Whether the tokens of a batch are drawn by a graph.
 
-        The one for top-k and top-p ranks the vocabulary for all rows of its size. Where few have those, they are drawn
+        The one for top-k and top-p sorts all rows of its size. Where too many of them have neither, tokens are drawn
         kernel by kernel.
         """
         if not plain.is_random:
             return True
-        if plain.n_filtered and (size - plain.n_filtered) * self._logits.shape[1] > RANKED_IN_VAIN:
+        if plain.n_filtered and (size - plain.n_filtered) * self._logits.shape[1] > MAX_SORTED_IN_VAIN:
             return False
         return self._draws[plain.n_filtered > 0].has(size)
 
@@ -252,15 +266,15 @@ class Decoding:
 
     def _draw(self, size: int, row: Tensor, sampler: Tensor, slot: Tensor, *, is_filtered: bool) -> tuple[Tensor]:
         parts, drawn, logits = self._parts, self._back.drawn(size), self._logits[:size]
-        temperature, top_p, min_p = (sampler[:, column].contiguous().view(torch.float32) for column in (_TEMPERATURE, _TOP_P, _MIN_P))
-        top_k = sampler[:, _TOP_K].long() & _WORD
-        words = [*(sampler[:, column] for column in (_SEED_LOW, _SEED_HIGH, _POSITION)), slot]
+        temperature, top_p, min_p = (sampler[:, column].contiguous().view(torch.float32) for column in (TEMPERATURE, TOP_P, MIN_P))
+        top_k = sampler[:, TOP_K].long() & _WORD
+        words = [*(sampler[:, column] for column in (SEED_LOW, SEED_HIGH, POSITION)), slot]
         # The first draw of each row.
         keys = torch.stack([*(word.long() & _WORD for word in words), torch.zeros_like(top_k)], dim=1)
         draws = Draws(row, temperature, top_k, top_p, min_p, keys, [1] * size, is_filtered)
         tokens = draw(logits, drawable(logits, logits), draws, parts.calls.arithmetic)
         # The sign of a zero does not count.
-        is_random = ((sampler[:, _TEMPERATURE] << 1) != 0) & (top_k != 1)
+        is_random = ((sampler[:, TEMPERATURE] << 1) != 0) & (top_k != 1)
         drawn.copy_(torch.where(is_random, tokens, drawn))
         parts.firsts[:size].copy_(drawn)
         return (drawn,)

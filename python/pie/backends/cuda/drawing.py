@@ -17,8 +17,18 @@ from torch import Tensor
 
 from pie.backends.checks import I64
 from pie.backends.cuda.calls import Calls
-from pie.backends.cuda.plain import SAMPLER_WORDS
-from pie.backends.cuda.rows import Rows, filtered, mask_words
+from pie.backends.cuda.rows import Rows, mask_words
+from pie.backends.cuda.sampler_words import (
+    MIN_P,
+    POSITION,
+    SAMPLER_WORDS,
+    SEED_HIGH,
+    SEED_LOW,
+    TEMPERATURE,
+    TOP_K,
+    TOP_P,
+    filtered_rows,
+)
 from pie.backends.cuda.sampling import NOTHING, Draws, draw, drawable, greatest
 from pie.backends.cuda.staging import Staging
 from pie.batch import Batch
@@ -83,8 +93,8 @@ class Drawing:
         """Runs every kernel once, on one row: filtered draws, unfiltered ones, masks."""
         row = torch.zeros(1, dtype=torch.int64, device=logits.device)
         temperature, keys = torch.ones(1, device=logits.device), row.new_zeros((1, 5))
-        for is_ranked in (False, True):
-            draws = Draws(row, temperature, row, temperature, temperature - 1, keys, [1], is_ranked)
+        for is_filtered in (False, True):
+            draws = Draws(row, temperature, row, temperature, temperature - 1, keys, [1], is_filtered)
             draw(logits, drawable(logits, logits), draws, self._calls.arithmetic)
         for n_rows in _ROWS_COMPILED_FOR:
             words = torch.full((n_rows * -(-self._vocab_size // 32),), NOTHING, dtype=torch.int32, device=logits.device)
@@ -136,26 +146,26 @@ class RandomRows:
         """The same for the device, where `sent` continues behind the places."""
         row, sampler, slot = next(sent).long(), next(sent).view(-1, SAMPLER_WORDS), next(sent)
         owner, nth = (None, None) if self.is_one_each else (next(sent).long(), next(sent).long())
-        temperature, top_p, min_p = (sampler[:, column].contiguous().view(torch.float32) for column in (1, 3, 4))
-        words = [column.long() & _WORD for column in (*(sampler[:, column] for column in (5, 6, 7)), slot)]
+        temperature, top_p, min_p = (sampler[:, column].contiguous().view(torch.float32) for column in (TEMPERATURE, TOP_P, MIN_P))
+        words = [column.long() & _WORD for column in (*(sampler[:, column] for column in (SEED_LOW, SEED_HIGH, POSITION)), slot)]
         if owner is not None:
             words = [column[owner] for column in words]
         keys = torch.stack([*words, torch.zeros_like(words[0]) if nth is None else nth], dim=1)
-        top_k = sampler[:, 2].long() & _WORD
+        top_k = sampler[:, TOP_K].long() & _WORD
         return Draws(row, temperature, top_k, top_p, min_p, keys, self.n_draws, self.is_filtered, owner, nth)
 
 
 def random_groups(batch: Batch, rows: Rows) -> list[RandomRows]:
     """The rows that tokens are drawn from at random, by whether they have token masks, and top-k or top-p.
 
-    Those two rank the whole vocabulary, which costs more than all else: a row that has neither is left out of that.
+    Those two sort the whole vocabulary, which costs more than all else: a row that has neither is left out of that.
     """
     if not len(rows.random):
         return []
     sampler = batch.array("row_sampler").reshape(-1, SAMPLER_WORDS)
     place_of = np.full(rows.n_rows, -1)
     place_of[rows.masked] = np.arange(len(rows.masked))
-    has_mask, has_filter = place_of[rows.random] >= 0, filtered(sampler[rows.random])
+    has_mask, has_filter = place_of[rows.random] >= 0, filtered_rows(sampler[rows.random])
     firsts, groups = np.cumsum(rows.n_draws) - rows.n_draws, []
     for is_masked, is_filtered in product((False, True), repeat=2):
         own = rows.random[(has_mask == is_masked) & (has_filter == is_filtered)]

@@ -153,6 +153,7 @@ class CudaDriver:
                     self._device.finish()
             if self._others is not None:
                 self._others.close(at_once=self._lost is not None)
+            self._launcher.step.close()
             self._launcher = self._last = None
             if self._lost is None:
                 self._device.give_back()

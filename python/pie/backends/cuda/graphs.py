@@ -146,6 +146,11 @@ class Graphs:
                 return
             self._sizes = sorted(self._replays)
 
+    def clear(self) -> None:
+        """Drops all of them, with what they read."""
+        self._replays.clear()
+        self._sizes.clear()
+
     def told(self, what: str, instead: str = "are launched kernel by kernel") -> str | None:
         """Which sizes of `what` have no graph, what they do and why, in a sentence; None where all have one."""
         if not self.left:

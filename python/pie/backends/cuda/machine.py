@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import shlex
 import shutil
 from collections.abc import Sequence
 from importlib import import_module, metadata, util
@@ -46,9 +47,9 @@ class Machine(Protocol):
         """The parameters of `package.function`; None: there is none. ImportError where the package is broken."""
 
     def compiles_c(self) -> bool:
-        """Whether there is a compiler for what Triton launches its kernels by."""
+        """Whether there is a compiler of C, with which Triton makes what launches its kernels."""
 
-    def has_attention(self) -> bool:
+    def has_kernels(self) -> bool:
         """Whether there is a compiler of CUDA for FlashInfer's kernels, or they are compiled already."""
 
 
@@ -82,6 +83,8 @@ def check_machine(machine: Machine, device: str, spec: DecoderSpec, dtype: str) 
             "dtype",
         )
     _check_packages(machine)
+    if dtype != "float32":
+        _check_compilers(machine)
 
 
 def _check_packages(machine: Machine) -> None:
@@ -105,9 +108,13 @@ def _check_packages(machine: Machine) -> None:
             raise _lacks(
                 f"{function} {what} in the version that is installed; install the one that is served: pip install 'pie-engine[cuda]'"
             )
+
+
+def _check_compilers(machine: Machine) -> None:
+    """What computes in float32 is compiled already, for it is neither FlashInfer nor Triton."""
     if not machine.compiles_c():
-        raise _lacks("there is no C compiler, which Triton needs to launch its kernels; install gcc or clang, or name one in CC")
-    if not machine.has_attention():
+        raise _lacks("there is no C compiler, with which Triton makes what launches its kernels; install gcc or clang, or name one in CC")
+    if not machine.has_kernels():
         raise _lacks(
             "there is no nvcc, by which FlashInfer compiles its kernels at first use; install the CUDA toolkit (and say in "
             "CUDA_HOME where it lies), or flashinfer-jit-cache, which has them compiled"
@@ -165,15 +172,16 @@ class ThisMachine:
 
     def compiles_c(self) -> bool:
         """See `Machine`."""
-        return bool(environment().get("CC") or shutil.which("gcc") or shutil.which("clang"))
+        named = shlex.split(environment().get("CC", ""))
+        return any(shutil.which(name) for name in (named[:1] or ["gcc", "clang"]))
 
-    def has_attention(self) -> bool:
+    def has_kernels(self) -> bool:
         """See `Machine`."""
         if util.find_spec("flashinfer_jit_cache") is not None:
             return True
         variables = environment()
         named = variables.get("CUDA_HOME") or variables.get("CUDA_PATH")
-        if named is None and shutil.which("nvcc"):
+        if not named and shutil.which("nvcc"):
             return True
         return (Path(named or "/usr/local/cuda") / "bin" / "nvcc").exists()
 

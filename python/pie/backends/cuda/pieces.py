@@ -98,12 +98,15 @@ def _hidden_from(batch: Batch, spans: Spans) -> Flags:
     """Which tokens have a mask that hides a slot from them, [T]: one that hides none is as good as none."""
     if not len(batch.mask_runs):
         return np.zeros(batch.n_tokens, np.bool_)
-    starts, n_runs = batch.mask_indptr[:-1], np.diff(batch.mask_indptr)
+    first, n_runs = batch.mask_indptr[:-1].astype(np.int64), np.diff(batch.mask_indptr)
     own = np.repeat(spans.first_slot - batch.qo_indptr[:-1], spans.n_new) + np.arange(batch.n_tokens)
-    hides = n_runs > 0
-    many = np.flatnonzero(n_runs > 1)
-    forbidden, allowed = (batch.mask_runs[starts[many] + np.uint32(nth)] for nth in (0, 1))
-    hides[many] = (forbidden != 0) | (allowed <= own[many])
+    ends = np.concatenate([[0], np.cumsum(batch.mask_runs, dtype=np.int64)])
+    # A run of 0 says nothing, and behind the last run everything is forbidden.
+    token = np.repeat(np.arange(batch.n_tokens), n_runs)
+    is_forbidden = (np.arange(len(batch.mask_runs)) - first[token]) % 2 == 0
+    is_hiding = is_forbidden & (batch.mask_runs > 0) & (ends[:-1] - ends[first[token]] <= own[token])
+    hides: Flags = (n_runs > 0) & (ends[first + n_runs] - ends[first] <= own)
+    hides[token[is_hiding]] = True
     return hides
 
 

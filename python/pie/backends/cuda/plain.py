@@ -10,17 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pie.backends.base import Capabilities
+from pie.backends.cuda.sampler_words import SAMPLER_WORDS, TEMPERATURE, filtered_rows, random_rows
 from pie.batch import Batch
 from pie.batch_layout import ARRAYS, FIELDS_AT, HEAD_PAGE_SIZE, HEAD_ROWS, HEAD_SEQUENCES, HEAD_TOKENS, U32
 
-SAMPLER_WORDS = 8
-"""Of a row in `row_sampler`: kind, temperature, top-k, top-p, min-p, two of the seed, position."""
-_TEMPERATURE, _TOP_K, _TOP_P = 1, 2, 3
-_ONE = 0x3F800000
-"""The bits of the float 1."""
 _WORD_BYTES = 4
 
 _AT = {name: FIELDS_AT + 2 * index for index, name in enumerate(ARRAYS)}
@@ -175,11 +170,7 @@ class PlainBatches:
 def _randomness(sampler: U32) -> tuple[bool, int]:
     """Whether a row is drawn from at random, and how many of those have top-k or top-p."""
     rows = sampler.reshape(-1, SAMPLER_WORDS)
-    # The sign of a zero does not count.
-    temperature: npt.NDArray[np.uint32] = rows[:, _TEMPERATURE] << np.uint32(1)
-    if not temperature.any():
+    if not rows[:, TEMPERATURE].any():
         return False, 0
-    top_k = rows[:, _TOP_K]
-    is_random = (temperature != 0) & (top_k != 1)
-    is_filtered = is_random & ((top_k != 0) | (rows[:, _TOP_P] < _ONE))
-    return bool(is_random.any()), int(np.count_nonzero(is_filtered))
+    is_random = random_rows(rows)
+    return bool(is_random.any()), int(np.count_nonzero(is_random & filtered_rows(rows)))

@@ -56,7 +56,9 @@ def main(order: Order) -> int:
     except Exception as error:
         traceback.print_exc()
         with suppress(OSError):  # whoever would be told may be why
-            _say(connection, "lost", f"{type(error).__name__}: {first_line(error)}")
+            # Programs are told it: what torch says of a device names no path of the machine, what others say may.
+            said = f": {first_line(error)}" if isinstance(error, RuntimeError) else ""
+            _say(connection, "lost", f"{type(error).__name__}{said}")
         return LOST
     return 0
 

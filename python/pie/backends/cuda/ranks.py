@@ -120,9 +120,11 @@ class Others:
         self.size = options.tensor_parallel
         _sweep(Path(tempfile.gettempdir()))
         self._folder = tempfile.TemporaryDirectory(prefix=_PREFIX)
-        # Others see by the lock that it is in use; it ends with this process, whatever ends that.
+        # Others see by the lock that it is in use; it ends with this process, whatever ends that. Where nothing can be
+        # locked, they cannot lock it either, and leave it alone.
         self._lock = os.open(self._folder.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        with suppress(OSError):
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._meeting = Path(self._folder.name) / "meeting"
         self._ranks: list[_Rank] = []
         self._group: Group | None = None

@@ -13,17 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pie.backends.base import DriverError
-from pie.backends.checks import I64, Flags, indptr, lengths
+from pie.backends.checks import I64, indptr, lengths
+from pie.backends.cuda.sampler_words import SAMPLER_WORDS, random_rows
 from pie.batch import Batch
 from pie.batch_layout import KEEP_DRAWS, KEEP_EMBEDDING
 
 I32: TypeAlias = npt.NDArray[np.int32]
-
-_WORDS = 8
-"""Of a row in `row_sampler`: kind, temperature, top-k, top-p, min-p, two of the seed, position."""
-_TEMPERATURE, _TOP_K, _TOP_P = 1, 2, 3
-_ONE = 0x3F800000
-"""The bits of the float 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +57,16 @@ def check_rows(batch: Batch, vocab_size: int) -> Rows:
     """What is wanted of the rows; DriverError where the arrays contradict themselves."""
     n_rows = batch.n_rows
     lengths(
-        ("row_sampler", batch.array("row_sampler"), _WORDS * n_rows),
+        ("row_sampler", batch.array("row_sampler"), SAMPLER_WORDS * n_rows),
         ("row_slot", batch.row_slot, n_rows),
         ("row_draws", batch.row_draws, n_rows),
         ("row_mask_indptr", batch.row_mask_indptr, n_rows + 1),
     )
     indptr("row_mask_indptr", batch.row_mask_indptr, len(batch.row_mask_runs), strict=False)
-    sampler = batch.array("row_sampler").reshape(n_rows, _WORDS)
-    is_greedy = (sampler[:, _TEMPERATURE] << 1 == 0) | (sampler[:, _TOP_K] == 1)
+    sampler = batch.array("row_sampler").reshape(n_rows, SAMPLER_WORDS)
     keep = batch.row_keep
     n_draws = np.where(keep == KEEP_EMBEDDING, 0, batch.row_draws).astype(np.int64)
-    random = np.flatnonzero(~is_greedy & (n_draws > 0))
+    random = np.flatnonzero(random_rows(sampler) & (n_draws > 0))
     kept = np.flatnonzero(keep != KEEP_DRAWS)
     masked = np.flatnonzero(batch.row_mask_indptr[1:] != batch.row_mask_indptr[:-1]) if len(batch.row_mask_runs) else _NONE
     for row in masked.tolist():
@@ -80,12 +74,6 @@ def check_rows(batch: Batch, vocab_size: int) -> Rows:
         if covered > vocab_size:
             raise DriverError(f"row {row}: its token mask covers {covered} tokens of {vocab_size}")
     return Rows(n_rows, n_draws, random, kept, np.flatnonzero(keep[kept] == KEEP_EMBEDDING), masked)
-
-
-def filtered(sampler: npt.NDArray[np.uint32]) -> Flags:
-    """Which of these rows, [N, 8] of `row_sampler`, have top-k or top-p."""
-    found: Flags = (sampler[:, _TOP_K] != 0) | (sampler[:, _TOP_P] < _ONE)
-    return found
 
 
 def mask_words(batch: Batch, rows: Rows, vocab_size: int) -> I32:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import metadata
+from importlib import import_module, metadata
 
 import torch
 
@@ -87,7 +87,7 @@ class Plan:
         """Loads the weights and captures the graphs, together with all ranks."""
         spec, device = self.share.spec(self.checkpoint.spec), parts.device
         # In the stream of the batches, which waits for no other one.
-        with torch.inference_mode(), _opening(), device.computing():
+        with torch.inference_mode(), _opening(self.options), device.computing():
             weights = load_weights(self.checkpoint, _DTYPES[self.dtype], device.name, self.share)
             step = Step(spec, weights, parts.calls, device, self.limits, self.options, parts.recorder, group)
             n_bytes = page_bytes(spec, self.dtype, self.options.page_size)
@@ -115,18 +115,21 @@ def _computed_by(device: torch.device, *, deterministic: bool) -> str:
     libraries = [f"torch {torch.__version__}"]
     if device.type == "cuda":
         kind = torch.cuda.get_device_name(device)
-        libraries += [f"{package} {metadata.version(package)}" for package in ("triton", "flashinfer-python")]
+        # Who packages torch may package Triton under another name.
+        libraries += [f"triton {import_module('triton').__version__}", f"flashinfer-python {metadata.version('flashinfer-python')}"]
     return ", ".join((kind, *libraries, "fixed bits" if deterministic else "free bits"))
 
 
 @contextmanager
-def _opening() -> Iterator[None]:
+def _opening(options: CudaOptions) -> Iterator[None]:
     """A model that turns out not to fit, whatever was counted before, is a mistake of the options."""
     try:
         yield
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
+        option = "kv_bytes" if options.n_pages is None else "n_pages"
+        remedy = option if options.device == "cpu" else f"{option} or graph_bytes"
         raise invalid(
-            f"the model does not fit into the device's memory ({first_line(error)}); lower kv_bytes or graph_bytes", "kv_bytes"
+            f"the model does not fit into the memory of {options.device} ({first_line(error)}); lower {remedy}", option
         ) from error

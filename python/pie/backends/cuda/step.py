@@ -117,6 +117,11 @@ class Step:
                 for told in self._decoding.left():
                     print(f"cuda: {told}", file=sys.stderr, flush=True)
 
+    def close(self) -> None:
+        """Drops what would keep the memory of the device: graphs keep what they read, and with it this."""
+        if self._decoding is not None:
+            self._decoding.close()
+
     @property
     def graph_sizes(self) -> list[int]:
         """The sizes of decode batches that have a graph."""
