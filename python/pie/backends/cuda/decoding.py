@@ -100,6 +100,7 @@ class Decoding:
         self._logits = torch.zeros(n_most, vocab_size, device=device.name)
         self._attention: dict[int, Wrapper] = {}
         self._numbers = np.arange(n_most + 1, dtype=np.uint32)
+        self._offsets = torch.arange(n_most + 1, dtype=torch.int32)
         with device.computing():
             self._warm_up(min(1, n_most))
         budget = Budget(device, n_bytes=options.graph_bytes, time_s=options.graph_s, agreed=parts.agreed)
@@ -213,9 +214,8 @@ class Decoding:
         indptr, last = (arena.host(size, name) for name in ("kv_indptr", "kv_last_page_len"))
         self._parts.planner.plan(attention, counting, indptr, arena.words[first : first + n_indices], last)
 
-    @staticmethod
-    def _counting(size: int) -> Tensor:
-        return torch.arange(size + 1, dtype=torch.int32)
+    def _counting(self, size: int) -> Tensor:
+        return self._offsets[: size + 1]
 
     def _prepare(self, size: int) -> Callable[[], Forward]:
         """Everything of a batch of tokens that are written to the page of nobody."""
