@@ -150,8 +150,7 @@ class Generations:
             cache_dir=str(cache),
             runtimes_dir=str(RUNTIMES),
             compiler=COMMAND,
-            settings={"max_processes": n_programs, **(settings or {})},
-            memory_bytes=MEMORY_BYTES,
+            settings={"max_processes": n_programs, "memory_bytes": MEMORY_BYTES, **(settings or {})},
         )
         serves = driver.capabilities
         self._model = self._engine.add_model(
