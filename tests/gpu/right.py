@@ -105,21 +105,11 @@ def drawing(place: Place) -> Iterator[Row]:
 
 def conformance(place: Place) -> Iterator[Row]:
     """The test that every driver is asked by: in bfloat16 by FlashInfer and graphs, in float32 without either."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/backends/test_conformance.py"]
+    chosen = [] if place.is_gpu else ["-k", "declares or follow"]
     for how in ("", "_in_float32"):
         opening = f"gpu.opening:{'on_gpu' if place.is_gpu else 'on_cpu'}{how}"
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "tests/backends/test_conformance.py",
-            "--driver",
-            opening,
-        ]
-        chosen = [] if place.is_gpu else ["-k", "declares or follow"]
-        done = subprocess.run([*command, *chosen], cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run([*command, "--driver", opening, *chosen], cwd=ROOT, capture_output=True, text=True, check=False)
         print(done.stdout[-20_000:], done.stderr[-5000:])
         what = f"the conformance test{how.replace('_', ' ')}"
         yield judged(what, done.stdout.strip().splitlines()[-1], is_right=done.returncode == 0)

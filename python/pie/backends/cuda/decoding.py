@@ -31,21 +31,11 @@ from pie.backends.cuda.options import CudaOptions
 from pie.backends.cuda.pages import Pool
 from pie.backends.cuda.plain import Plain
 from pie.backends.cuda.prefixes import MOST_PREFIXES, Lists, Prefixes, Shared
-from pie.backends.cuda.sampler_words import (
-    MIN_P,
-    POSITION,
-    SAMPLER_WORDS,
-    SEED_HIGH,
-    SEED_LOW,
-    TEMPERATURE,
-    TOP_K,
-    TOP_P,
-)
+from pie.backends.cuda.sampler_words import SAMPLER_WORDS, TEMPERATURE
 from pie.backends.cuda.sampling import Draws, draw, drawable, greatest
 from pie.batch_layout import U32
 from pie.models.spec import Attention
 
-_WORD = 0xFFFFFFFF
 MAX_SORTED_IN_VAIN = 1 << 22
 """The most logits that a graph sorts of rows that need not be sorted.
 
@@ -266,15 +256,10 @@ class Decoding:
 
     def _draw(self, size: int, row: Tensor, sampler: Tensor, slot: Tensor, *, is_filtered: bool) -> tuple[Tensor]:
         parts, drawn, logits = self._parts, self._back.drawn(size), self._logits[:size]
-        temperature, top_p, min_p = (sampler[:, column].contiguous().view(torch.float32) for column in (TEMPERATURE, TOP_P, MIN_P))
-        top_k = sampler[:, TOP_K].long() & _WORD
-        words = [*(sampler[:, column] for column in (SEED_LOW, SEED_HIGH, POSITION)), slot]
-        # The first draw of each row.
-        keys = torch.stack([*(word.long() & _WORD for word in words), torch.zeros_like(top_k)], dim=1)
-        draws = Draws(row, temperature, top_k, top_p, min_p, keys, [1] * size, is_filtered)
+        draws = Draws.of(row, sampler, slot, [1] * size, is_filtered=is_filtered)
         tokens = draw(logits, drawable(logits, logits), draws, parts.calls.arithmetic)
         # The sign of a zero does not count.
-        is_random = ((sampler[:, TEMPERATURE] << 1) != 0) & (top_k != 1)
+        is_random = ((sampler[:, TEMPERATURE] << 1) != 0) & (draws.top_k != 1)
         drawn.copy_(torch.where(is_random, tokens, drawn))
         parts.firsts[:size].copy_(drawn)
         return (drawn,)

@@ -18,22 +18,11 @@ from torch import Tensor
 from pie.backends.checks import I64
 from pie.backends.cuda.calls import Calls
 from pie.backends.cuda.rows import Rows, mask_words
-from pie.backends.cuda.sampler_words import (
-    MIN_P,
-    POSITION,
-    SAMPLER_WORDS,
-    SEED_HIGH,
-    SEED_LOW,
-    TEMPERATURE,
-    TOP_K,
-    TOP_P,
-    filtered_rows,
-)
+from pie.backends.cuda.sampler_words import SAMPLER_WORDS, filtered_rows
 from pie.backends.cuda.sampling import NOTHING, Draws, draw, drawable, greatest
 from pie.backends.cuda.staging import Staging
 from pie.batch import Batch
 
-_WORD = 0xFFFFFFFF
 _ROWS_COMPILED_FOR = (1, 2, 16)
 """Triton compiles xgrammar's kernel for one row, for multiples of 16, and for all other numbers."""
 
@@ -146,13 +135,7 @@ class RandomRows:
         """The same for the device, where `sent` continues behind the places."""
         row, sampler, slot = next(sent).long(), next(sent).view(-1, SAMPLER_WORDS), next(sent)
         owner, nth = (None, None) if self.is_one_each else (next(sent).long(), next(sent).long())
-        temperature, top_p, min_p = (sampler[:, column].contiguous().view(torch.float32) for column in (TEMPERATURE, TOP_P, MIN_P))
-        words = [column.long() & _WORD for column in (*(sampler[:, column] for column in (SEED_LOW, SEED_HIGH, POSITION)), slot)]
-        if owner is not None:
-            words = [column[owner] for column in words]
-        keys = torch.stack([*words, torch.zeros_like(words[0]) if nth is None else nth], dim=1)
-        top_k = sampler[:, TOP_K].long() & _WORD
-        return Draws(row, temperature, top_k, top_p, min_p, keys, self.n_draws, self.is_filtered, owner, nth)
+        return Draws.of(row, sampler, slot, self.n_draws, is_filtered=self.is_filtered, owner=owner, nth=nth)
 
 
 def random_groups(batch: Batch, rows: Rows) -> list[RandomRows]:

@@ -15,6 +15,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from pie.backends.cuda.sampler_words import MIN_P, POSITION, SEED_HIGH, SEED_LOW, TEMPERATURE, TOP_K, TOP_P
+
 NOTHING = -1
 """In place of a token, int32: a logit of its row is not finite, or the mask allows none. It is the NOT_FINITE of a
 batch's answer.
@@ -72,6 +74,27 @@ class Draws:
     """Which of the N rows each draw is from, int64 [D]; None: each has one."""
     nth: Tensor | None = None
     """Which draw of its row each is, int64 [D]; None: each row has one."""
+
+    @classmethod
+    def of(  # noqa: PLR0913 - what a batch says of its rows
+        cls,
+        row: Tensor,
+        sampler: Tensor,
+        slot: Tensor,
+        n_draws: Sequence[int],
+        *,
+        is_filtered: bool,
+        owner: Tensor | None = None,
+        nth: Tensor | None = None,
+    ) -> Draws:
+        """By the words of a batch, int32: `sampler` [N, SAMPLER_WORDS] and `slot` [N]."""
+        temperature, top_p, min_p = (sampler[:, column].contiguous().view(torch.float32) for column in (TEMPERATURE, TOP_P, MIN_P))
+        words = [column.long() & _WORD for column in (*(sampler[:, column] for column in (SEED_LOW, SEED_HIGH, POSITION)), slot)]
+        if owner is not None:
+            words = [column[owner] for column in words]
+        keys = torch.stack([*words, torch.zeros_like(words[0]) if nth is None else nth], dim=1)
+        top_k = sampler[:, TOP_K].long() & _WORD
+        return cls(row, temperature, top_k, top_p, min_p, keys, n_draws, is_filtered, owner, nth)
 
 
 def drawable(logits: Tensor, masked: Tensor) -> Tensor:
